@@ -1,4 +1,4 @@
-"""Measure everything and write the report: ``python -m bench --dsn mysql://…``; ``ci/bench`` brings the server."""
+"""Measure everything and write the report: ``python -m bench --dsn mysql://…``; ``ci/bench`` starts the servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import report, targets
 from .environment import environment
 from .peers import peers
 
-#: Measurements by name, in this order; each is a module of this package.
+#: Names of the measurements, in the order in which they run. Each is a module of this package.
 MEASUREMENTS = (
     *("latency", "throughput", "cold_start", "growth", "round_trips", "memory", "scale", "graphs"),
     *("memories", "working", "inspection", "server", "stalls", "copying", "under_pytest"),
@@ -27,7 +27,7 @@ PARTIAL_REPORT = Path(__file__).parent.parent / ".cache/bench-report"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print and write; return the exit code."""
+    """Measure, print the tables, write the report; return the exit code."""
     chosen = parser().parse_args(arguments)
     wanted = MEASUREMENTS if chosen.only is None else tuple(chosen.only.split(","))
     unknown = [name for name in wanted if name not in MEASUREMENTS]
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     made.add_argument("--dsn", help="mysql://user:password@host:port/database of a server to measure with")
     made.add_argument("--only", metavar="NAMES", help=f"some of {','.join(MEASUREMENTS)}, joined by commas")
@@ -59,12 +59,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="where to write the report: bench/report; what is quick or not all of it goes to .cache/bench-report",
     )
-    made.add_argument("--draw", action="store_true", help="measure nothing: write the report anew from its JSON")
+    made.add_argument(
+        "--draw", action="store_true", help="measure nothing: write the report again from its raw results"
+    )
     return made
 
 
 def run(dsn: str, wanted: Sequence[str], quick: bool, folder: Path) -> int:
-    """Measure in the order wanted, printing each table as soon as it is there; one that fails does not end the rest."""
+    """Run measurements in this order, and print each table when it is ready. A failed one does not stop the rest."""
     modules = load(wanted)
     results: targets.Results = {}
     with peers() as found:
@@ -91,7 +93,7 @@ def run(dsn: str, wanted: Sequence[str], quick: bool, folder: Path) -> int:
 
 
 def draw(folder: Path) -> int:
-    """Write the report of an earlier run anew."""
+    """Write the report of an earlier run again from its raw results."""
     facts, results = report.read(folder)
     modules = load([name for name in MEASUREMENTS if name in results])
     print(f"The report is {report.write(folder, facts, results, modules)}")
@@ -99,7 +101,7 @@ def draw(folder: Path) -> int:
 
 
 def load(names: Sequence[str]) -> dict[str, ModuleType]:
-    """The modules of measurements; all are there before the first one runs."""
+    """Import the modules of measurements, all of them before the first one runs."""
     return {name: import_module(f"{__package__}.{name}") for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Agents to measure with: real Locus agents with a tool, whose model and tool answer with made-up words."""
+"""Agents for measurements: real Locus agents with a tool, whose model and tool answer with random words."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ UNCOMPACTED_WINDOW = 1_000_000_000
 LARGE_OUTPUT_CHARS = 200_000
 
 _SYLLABLES = ["ka", "lo", "mi", "ren", "tas", "vel", "dor", "pin", "su", "gra", "che", "no"]
-# What a turn counts as for Locus' compactor, which counts "tokens". Far above what it adds for the tool and the reply.
+# Size of a turn for Locus' compactor, in its "tokens". Far above what the compactor adds for the tool and the reply.
 _TURN_TOKENS = 100_000
-# A compaction leaves the first question, the summary and the newest question, which count as well.
+# A compaction keeps the first question, the summary and the newest question; they count as well.
 _KEPT_BY_COMPACTION = 3
 
 
 def prose(source: random.Random, words: int = WORDS_PER_MESSAGE) -> str:
-    """Made-up words, as many kinds of them as English text has."""
+    """Return random words, with as many distinct ones as English text has."""
     return " ".join("".join(source.choices(_SYLLABLES, k=source.randint(1, 4))) for _ in range(words))
 
 
 @dataclass
 class Assistant:
-    """A user and an agent that looks things up in two turns of three, and answers the third at once.
+    """A user and an agent, which calls its tool in two turns of three and answers the third directly.
 
-    So it has 10, 100, 1,000, 5,000 messages after a whole number of turns, not counting its system message.
+    So the conversation has 10, 100, 1,000 and 5,000 messages after whole turns, not counting the system message.
 
     Args:
-        seed: What the made-up words are drawn from.
+        seed: Seed of the random words.
         large_outputs: The tool answers with 200 KB.
-        turns_between_compactions: Locus' own compactor replaces older messages by a summary whenever this
-            many turns came since the last time.
+        turns_between_compactions: Number of turns after which Locus' own compactor replaces older messages by a
+            summary.
     """
 
     seed: int = 1
@@ -59,18 +59,18 @@ class Assistant:
         self._calls = count()
 
     def question(self) -> str:
-        """What the user says next."""
+        """Return the user's next message."""
         looks_up = next(self._turns) % 3 != 0
         return ("Look up: " if looks_up else "") + prose(self._source)
 
     def tool_output(self) -> str:
-        """What the tool answers."""
+        """Return the tool's answer."""
         if not self.large_outputs:
             return prose(self._source)
         return prose(self._source, LARGE_OUTPUT_CHARS // 4)[:LARGE_OUTPUT_CHARS]
 
     def agent(self, checkpointer: BaseCheckpointer, **options: Any) -> Agent:
-        """Make the agent; ``options`` are further ones of Locus' ``Agent``."""
+        """Make the agent. ``options`` are passed to Locus' ``Agent``."""
 
         @tool
         def look_up(topic: str) -> str:

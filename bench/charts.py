@@ -22,7 +22,7 @@ from .targets import Results
 FLOOR = floor_of(OURS)
 OURS_COLD = f"{OURS}, {COLD}"
 
-# Okabe and Ito's colours, which are told apart by colour-blind people as well: https://jfly.uni-koeln.de/color/
+# Okabe and Ito's colours, which colour-blind people can distinguish as well: https://jfly.uni-koeln.de/color/
 COLOURS = {
     OURS: "#0072B2",
     "locus-mysql, aiomysql": "#56B4E9",
@@ -33,12 +33,12 @@ COLOURS = {
     FLOOR: "#000000",
 }
 OTHER_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
-MARKERS = "osD^vPX"  # one fewer than colours, so that lines of one colour differ
-LABEL_HEIGHT = 0.052  # of the axes' height
+MARKERS = "osD^vPX"  # one fewer than the colours, so that lines of the same colour differ in style
+LABEL_HEIGHT = 0.052  # fraction of the axes' height
 
 STYLE = {
     "svg.hashsalt": "locus-mysql",
-    "svg.fonttype": "none",  # text stays text: it is small, sharp and can be searched
+    "svg.fonttype": "none",  # text stays text, which is small, sharp and searchable
     "font.family": "sans-serif",
     "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
     "font.size": 11,
@@ -65,7 +65,7 @@ class Line:
 
 
 def draw_all(results: Results, folder: Path) -> list[tuple[str, str]]:
-    """Draw what was measured; return file name and title of each chart."""
+    """Draw the charts of the results; return file name and title of each."""
     drawn = []
     for name, title, draw in (
         ("save-latency.svg", "Save by size of the conversation", save_latency),
@@ -87,12 +87,12 @@ def draw_all(results: Results, folder: Path) -> list[tuple[str, str]]:
 
 
 def save_latency(results: Results) -> Figure:
-    """Median milliseconds of a save by number of messages."""
+    """Draw the median milliseconds of a save by number of messages."""
     return _latency(results, "save")
 
 
 def load_latency(results: Results) -> Figure:
-    """Median milliseconds of a load by number of messages."""
+    """Draw the median milliseconds of a load by number of messages."""
     return _latency(results, "load")
 
 
@@ -116,7 +116,7 @@ def _latency(results: Results, what: str) -> Figure:
 
 
 def throughput(results: Results) -> Figure:
-    """Saves per second by number of concurrent conversations."""
+    """Draw the saves per second by number of concurrent conversations."""
     measured = {int(number): one for number, one in results["throughput"]["concurrency"].items()}
     names = next(iter(measured.values()))
     lines = [
@@ -134,7 +134,7 @@ def throughput(results: Results) -> Figure:
 
 
 def storage(results: Results) -> Figure:
-    """Bytes stored by number of turns."""
+    """Draw the bytes stored by number of turns."""
     growth = results["growth"]["plain turns"]
     turns = growth["turns"]
     lines = [
@@ -152,7 +152,7 @@ def storage(results: Results) -> Figure:
 
 
 def operations(results: Results) -> Figure:
-    """Milliseconds of operations by number of checkpoints in the table."""
+    """Draw the milliseconds of operations by number of checkpoints in the table."""
     measured: Mapping[str, Mapping[str, float]] = results["scale"]["operations"]
     sizes = [int(size) for size in next(iter(measured.values()))]
     lines = [
@@ -163,7 +163,7 @@ def operations(results: Results) -> Figure:
 
 
 def memories(results: Results) -> Figure:
-    """Milliseconds of a search by meaning by number of items."""
+    """Draw the milliseconds of a search by meaning by number of items."""
     measured = {int(size): one["ms"] for size, one in results["memories"]["sizes"]["384"].items()}
     lines = []
     for number, name in enumerate(
@@ -216,7 +216,7 @@ def _chart(
 
 
 def _name_lines(axes: Axes, lines: Sequence[Line], apart: float) -> None:
-    """Write each line's name where it ends; names that would overlap are moved apart."""
+    """Write each line's name at its end; move names apart that would overlap."""
     low, high = (math.log(limit) for limit in axes.get_ylim())
     ends = sorted(
         (((math.log(line.y[-1]) - low) / (high - low), line) for line in _with_points(lines)), key=lambda end: end[0]
@@ -242,12 +242,12 @@ def _with_points(lines: Sequence[Line]) -> list[Line]:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """Move ascending places so that neighbours are at least so far apart, none by more than it must.
+    """Move ascending positions so that neighbours are at least a given distance apart, none further than necessary.
 
     >>> spread([0.25, 0.25, 1.0], 0.5)
     [0.0, 0.5, 1.0]
     """
-    groups: list[tuple[float, int]] = []  # centre and number of labels that touch each other
+    groups: list[tuple[float, int]] = []  # centre and number of labels that touch
     for place in places:
         centre, number = place, 1
         while groups and centre - groups[-1][0] < apart * (number + groups[-1][1]) / 2:

@@ -1,9 +1,9 @@
-"""The gate: measure what does not depend on the machine, compare it with what was accepted.
+"""The gate: measures figures that do not depend on the machine, and compares them with the accepted ones.
 
     python -m bench.check --dsn mysql://user:password@host:port/database
 
-Exit code 0 if every figure is as good as the one in ``bench/accepted.json``, else 1. ``--only GROUP`` measures one
-group; ``--accept`` writes what was measured into the file instead, to be reviewed before it is committed.
+The exit code is 0 if every figure is as good as in ``bench/accepted.json``, else 1. ``--only GROUP`` measures one
+group. ``--accept`` writes the measured figures into the file instead; review them before you commit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .gate import (
 from .gate.accepted import Group, Verdict, judge, read_accepted, write_accepted
 from .markdown import markdown_table
 
-#: What is measured, in this order; the names are those of the groups in accepted.json.
+#: The groups of figures, in the order in which they are measured, by their names in accepted.json.
 MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "round trips": round_trips.figures,
     "bytes on the wire": wire.figures,
@@ -48,7 +48,7 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
 
 
 def measure(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) -> dict[str, float]:
-    """The least that each figure was in the passes its group allows; only as many as are needed."""
+    """Measure a group until its figures are within their limits, at most as often as it allows; return the minima."""
     best: dict[str, float] = {}
     for _ in range(group.passes):
         for name, value in figures(dsn).items():
@@ -59,7 +59,7 @@ def measure(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) 
 
 
 def typical(figures: Callable[[str], dict[str, float]], dsn: str, group: Group) -> dict[str, float]:
-    """The median of each figure in all passes of its group: what is to be accepted."""
+    """Return the median of each figure in all passes of its group, for acceptance."""
     passes = [figures(dsn) for _ in range(group.passes)]
     return {name: statistics.median(one[name] for one in passes) for name in passes[0]}
 
@@ -76,7 +76,7 @@ def check(dsn: str, groups: Iterable[str] = tuple(MEASUREMENTS)) -> list[Verdict
 
 
 def table(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts as a Markdown table, readable on a terminal."""
+    """Return the verdicts as a Markdown table that is readable on a terminal."""
     rows = []
     for verdict in verdicts:
         outcome = "ok" if verdict.ok else "FAILED"
@@ -92,7 +92,7 @@ def _number(value: float | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check, print the table; return the exit code."""
+    """Check and print the table; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dsn", required=True)
     parser.add_argument("--only", action="append", choices=tuple(MEASUREMENTS), help="a group; may be repeated")

@@ -1,4 +1,4 @@
-"""How long a fresh process takes to its first save, step by step: import, connect, save."""
+"""Time of a fresh process until its first save, step by step: import, connect, save."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ IMPORT_ALONE = {
     "import locus.core.state": "import locus.core.state",
 }
 
-# What a fresh process runs: it times each step and prints the milliseconds. The state to save is read from a file and
-# made before the clock starts for the save. The tables exist: most processes are not the first.
+# The program of a fresh process: it times each step and prints the milliseconds. It reads and decodes the state before
+# the clock of the save starts. The tables exist, as they do for most processes.
 STEPS = """\
 import asyncio, json, sys, time
 begin = time.perf_counter()
@@ -72,7 +72,7 @@ CONTESTANTS = {
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Start processes by turns; ``quick``: three of each."""
+    """Start processes of each contestant in turns; ``quick``: three of each."""
     runs = 3 if quick else RUNS
     source = random.Random(6)
     steps: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}
@@ -82,7 +82,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     with fresh_database(dsn) as own, tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(json.dumps(state.to_checkpoint()))
         file.flush()
-        for number in range(-1, runs):  # the first makes the tables and fills the file cache
+        for number in range(-1, runs):  # the first one creates the tables and fills the file cache
             order = [*CONTESTANTS, *IMPORT_ALONE]
             source.shuffle(order)
             for name in order:
@@ -92,15 +92,15 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
                         alone[name].append(taken)
                     continue
                 begin = time.perf_counter()
-                told = json.loads(_run(CONTESTANTS[name], own, file.name, f"{name}/{number}"))
-                told["whole process"] = (time.perf_counter() - begin) * 1000
+                times = json.loads(_run(CONTESTANTS[name], own, file.name, f"{name}/{number}"))
+                times["whole process"] = (time.perf_counter() - begin) * 1000
                 if number >= 0:
-                    steps[name].append(told)
+                    steps[name].append(times)
     return {
         "runs": runs,
         "steps_ms": {
-            name: {step: statistics.median(run[step] for run in told) for step in told[0]}
-            for name, told in steps.items()
+            name: {step: statistics.median(run[step] for run in measured) for step in measured[0]}
+            for name, measured in steps.items()
         },
         "import_alone_ms": {name: statistics.median(taken) for name, taken in alone.items()},
     }
@@ -122,7 +122,7 @@ def _run(program: str, *arguments: str) -> str:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Medians of each step."""
+    """Return a table with the median of each step."""
     steps = result["steps_ms"]
     names = list(next(iter(steps.values())))
     rows = [[name, *(f"{one[step]:.1f}" for step in names)] for name, one in steps.items()]

@@ -1,4 +1,4 @@
-"""Who is measured: this project on its drivers, Locus' built-in backend, and Locus' backends on other servers."""
+"""The contestants: this project on its drivers, Locus' built-in backend, and Locus' backends on other servers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .peers import Peers
 
 DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
 SYNC_DRIVERS = ("mysql-connector", "pymysql")
-#: Connections that each contestant may open: the default of all but Redis' client.
+#: Maximum number of connections of each contestant: the default of all but Redis' client.
 POOL_SIZE = 10
-#: Redis' client does not wait for a free connection, but fails beyond its limit of 100.
+#: Redis' client does not wait for a free connection; it fails beyond its limit of 100.
 REDIS_POOL_SIZE = 256
 
 OURS = "locus-mysql, mysql-connector"
@@ -27,7 +27,7 @@ POSTGRESQL = "Locus PgCheckpointer"
 REDIS = "Locus redis_checkpointer"
 
 
-#: Asking for it opens a connection.
+#: The id of a thread that does not exist. A request for it opens a connection.
 NO_THREAD = "no thread"
 
 
@@ -37,16 +37,16 @@ class Contestant(Protocol):
     name: str
 
     async def connect(self) -> None:
-        """Open a connection, without touching any conversation."""
+        """Open a connection without reading or writing a conversation."""
 
     async def save(self, state: AgentState, thread_id: str) -> None:
         """Save a state of a conversation."""
 
     async def prepare_load(self, state: AgentState) -> None:
-        """Called between a save of this state and its load, and not measured."""
+        """Prepare the load of this state. Called between its save and its load; not measured."""
 
     async def load(self, thread_id: str) -> AgentState | None:
-        """Load the newest one."""
+        """Load the newest state of a conversation."""
 
     async def close(self) -> None:
         """Close the connections."""
@@ -80,7 +80,7 @@ class Asynchronous:
 
 
 class Synchronous:
-    """This project without an event loop; the coroutines here never wait."""
+    """This project's blocking side; the coroutines here never wait."""
 
     def __init__(self, name: str, checkpointer: SyncMySQLCheckpointer) -> None:
         self.name = name
@@ -107,24 +107,24 @@ class Synchronous:
 
 
 def ours(dsn: str, driver: str) -> Contestant:
-    """This project on one driver."""
+    """Return this project on one driver."""
     return Asynchronous(f"locus-mysql, {driver}", mysql_checkpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE))
 
 
 def ours_blocking(dsn: str, driver: str) -> Contestant:
-    """This project's blocking side on one driver."""
+    """Return this project's blocking side on one driver."""
     return Synchronous(
         f"locus-mysql, {driver}, blocking", SyncMySQLCheckpointer(dsn=dsn, driver=driver, pool_size=POOL_SIZE)
     )
 
 
 def built_in(dsn: str) -> Contestant:
-    """Locus' own MySQL backend, on Connector/Python."""
+    """Return Locus' own MySQL backend, on Connector/Python."""
     return Asynchronous(BUILT_IN, built_in_checkpointer(dsn=dsn, max_pool_size=POOL_SIZE))
 
 
 def on_other_servers(peers: Peers) -> Iterator[Contestant]:
-    """Locus' checkpointers for the servers that could be had."""
+    """Return Locus' checkpointers for the available servers."""
     if peers.postgresql is not None:
         from locus.memory.backends.pg_checkpointer import PgCheckpointer
 

@@ -1,4 +1,4 @@
-"""Whole conversations of real Locus agents, turn by turn, with whichever checkpointer."""
+"""Whole conversations of real Locus agents, turn by turn, with any checkpointer."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ PLAIN, ITERATIONS, COMPACTED = "plain turns", "three iteration saves per turn", 
 
 
 async def conversation(kind: str, checkpointer: BaseCheckpointer, turns: int) -> AsyncIterator[tuple[int, AgentState]]:
-    """Have a conversation; after each turn, its number and the state that the turn ended with.
+    """Run a conversation; yield after each turn its number and its final state.
 
-    The words are the same every time; ids and times differ.
+    The words are the same in each run; ids and times differ.
     """
     saved: list[AgentState] = []
     observed = _Observed(checkpointer, saved)
     agent, ask = _compacting(observed) if kind == COMPACTED else _looking_up(observed, 3 if kind == ITERATIONS else 0)
     for turn in range(1, turns + 1):
         await agent.arun(ask(), thread_id=THREAD)
-        agent.model.received_messages.clear()  # or a test's model remembers every history it ever heard
+        agent.model.received_messages.clear()  # else the test model keeps every history that it received
         yield turn, saved[-1]
         saved.clear()
 
@@ -47,7 +47,7 @@ def _compacting(checkpointer: BaseCheckpointer) -> tuple[Agent, Callable[[], str
 
 
 def _looking_up(checkpointer: BaseCheckpointer, tool_calls: int) -> tuple[Agent, Callable[[], str]]:
-    """An agent that calls its tool so many times, one after the other, before it answers."""
+    """Return an agent that calls its tool a given number of times, one after the other, before it answers."""
     source = random.Random(4)
     serial = count()
 
@@ -74,7 +74,7 @@ def _looking_up(checkpointer: BaseCheckpointer, tool_calls: int) -> tuple[Agent,
 
 
 class _Observed(BaseCheckpointer):
-    """A checkpointer whose lasting saves are noted, so that measuring a state needs no load."""
+    """A checkpointer that records its final saves, so that the size of a state can be measured without a load."""
 
     def __init__(self, inner: BaseCheckpointer, saved: list[AgentState]) -> None:
         self._inner = inner

@@ -1,10 +1,10 @@
-"""Copying: threads per second from files and from Redis into the tables, beside reading the source alone.
+"""Copying: threads per second from files and from Redis into the tables, and those of reading the source alone.
 
-A thread is a conversation of a real Locus agent with 40 messages to begin with and a checkpoint after each of nine
-more. "Reading alone" is what Locus' checkpointer takes to list a thread's checkpoints and to load each of them, which
-gives neither metadata nor times; "one by one" is that and a save of each to the tables: the loop that one would write.
-Four threads are read, or copied, side by side, by each way. The ways take turns, in an order shuffled anew, into tables
-that are empty each time. Commits are durable on both sides.
+A thread is a conversation of a real Locus agent that begins with 40 messages and has a checkpoint after each of nine
+more. "Reading alone" lists a thread's checkpoints with Locus' checkpointer and loads each, which returns neither
+metadata nor times. "One by one" does the same and saves each checkpoint to the tables: the loop that one would write.
+Each way reads or copies four threads concurrently. The ways take turns, in an order shuffled each time, and write into
+empty tables. Commits are durable on both sides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .markdown import markdown_table
 from .peers import Peers
 from .workloads import of_size
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "copying"
 
 THREADS, QUICK_THREADS = 40, 8
@@ -83,11 +83,11 @@ async def _fill(source: BaseCheckpointer, threads: int, states: Sequence[AgentSt
 
 
 async def _rounds(dsn: str, source: BaseCheckpointer, threads: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Threads per second and processor time of each thread, by each way."""
+    """Return threads per second and processor time per thread, by way."""
     wall: dict[str, list[float]] = {way: [] for way in WAYS}
     processor: dict[str, list[float]] = {way: [] for way in WAYS}
     chance = random.Random(3)
-    for number in range(rounds + 1):  # the first one warms up
+    for number in range(rounds + 1):  # the first round warms up
         with fresh_database(dsn) as own, fresh_database(dsn) as other:
             async with MySQLCheckpointer(own) as target, MySQLCheckpointer(other) as looped:
                 await target.load("nothing")
@@ -129,7 +129,7 @@ async def _rounds(dsn: str, source: BaseCheckpointer, threads: int, rounds: int)
 
 
 async def _each(threads: int, run: Callable[[str], Awaitable[None]]) -> None:
-    """Do something with each thread, some of them side by side."""
+    """Call a function for each thread, some of them concurrently."""
     waiting = iter([f"support/{number}" for number in range(threads)])
 
     async def work() -> None:
@@ -152,7 +152,7 @@ async def _save(source: BaseCheckpointer, target: MySQLCheckpointer, thread: str
 
 
 def table(result: dict[str, Any]) -> str:
-    """A table of all sources."""
+    """Return a table of all sources."""
     parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split())]
     rows = [
         [source, way, f"{one['threads_per_s']:,.0f}", f"{one['processor_ms']:.1f}", _ratio(ways, way)]

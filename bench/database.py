@@ -1,4 +1,4 @@
-"""Databases to measure in, and what there is to know of the server."""
+"""Databases for measurements, and the server's version and durability."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _connect(config: MySQLConfig) -> pymysql.Connection:
 
 @contextmanager
 def fresh_database(dsn: str) -> Iterator[str]:
-    """The DSN of a new database on the same server, dropped at the end."""
+    """Create a database on the same server, yield its DSN, and drop it at the end."""
     config = MySQLConfig(dsn=dsn)
     name = f"locus_bench_{uuid4().hex[:12]}"
     with _connect(config) as connection, connection.cursor() as cursor:
@@ -45,7 +45,7 @@ def fresh_database(dsn: str) -> Iterator[str]:
 
 
 def server_facts(dsn: str) -> dict[str, str]:
-    """Version and durability of the MySQL server."""
+    """Return version and durability of the MySQL server."""
     with _connect(MySQLConfig(dsn=dsn)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         ((version,),) = cursor.fetchall()

@@ -1,4 +1,4 @@
-"""How many bytes a database holds, asked of the server and not of who wrote them."""
+"""Bytes stored in a database, as the server counts them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locus_mysql import MySQLConfig
 
 @contextmanager
 def administrator(dsn: str) -> Iterator[pymysql.cursors.Cursor]:
-    """A cursor of a connection of its own, in the DSN's database."""
+    """Yield a cursor of a new connection to the DSN's database."""
     config = MySQLConfig(dsn=dsn)
     connection: Any = pymysql.connect(
         host=config.host,
@@ -29,17 +29,17 @@ def administrator(dsn: str) -> Iterator[pymysql.cursors.Cursor]:
 
 
 def bytes_in_rows(dsn: str) -> int:
-    """What all columns of all rows of a database hold, without indexes and without room between rows."""
+    """Return the bytes in all columns of all rows of a database, without indexes and free space."""
     return _sum_of_lengths(dsn, "TRUE")
 
 
 def bytes_in_text_columns(dsn: str) -> int:
-    """What those columns hold whose names say that they are text to search."""
+    """Return the bytes in the columns with text for search, which are recognised by their names."""
     return _sum_of_lengths(dsn, "COLUMN_NAME LIKE '%text%'")
 
 
 def bytes_in_files(dsn: str) -> int:
-    """The size of a database's files: tables, their indexes, and the hidden tables of full-text indexes."""
+    """Return the size of a database's files: tables, their indexes, and the hidden tables of full-text indexes."""
     with administrator(dsn) as cursor:
         cursor.execute(
             "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES"

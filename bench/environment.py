@@ -1,4 +1,4 @@
-"""What the figures depend on: the machine, the versions, the servers' settings."""
+"""The environment of the figures: the machine, the versions, the servers' settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIBRARIES = (
 
 
 def environment(dsn: str, found: Peers) -> dict[str, str]:
-    """Name and value of each fact."""
+    """Return each fact by its name."""
     system = f"{platform.system()} {platform.release()}"
     return {
         "machine": f"{processor()}, {os.cpu_count()} cores, {memory_gb():.0f} GB, {system}",
@@ -40,12 +40,12 @@ def environment(dsn: str, found: Peers) -> dict[str, str]:
 
 
 def processor() -> str:
-    """The processor's name, as Linux tells it."""
+    """Return the processor's name, as Linux reports it."""
     file = Path("/proc/cpuinfo")
     found = re.search(r"^model name\s*:\s*(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
     return found[1] if found else platform.processor() or "unknown processor"
 
 
 def memory_gb() -> float:
-    """The machine's memory."""
+    """Return the size of the machine's memory."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

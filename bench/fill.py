@@ -1,7 +1,7 @@
-"""Tables of any size, filled fast: a few conversations saved by the package, then copied on the server.
+"""Fills tables of any size fast: the package saves a few conversations, and the server copies them.
 
-The copies are what the package would have written: metadata of their own under the right keys of the index, text in the
-full-text index, times of their own. A million checkpoints take two minutes.
+The copies equal what the package would have written: each has its own metadata under the right index keys, its text in
+the full-text index, and its own times. A million checkpoints take two minutes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import suppress
 import pymysql
 
 from locus_mysql import CheckpointStore, MySQLConfig
+from locus_mysql.dialect.checkpoints.pieces import PIECES
 
 from .agents import prose
 from .disk import administrator
@@ -22,22 +23,22 @@ CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50
 ROWS_PER_INSERT = 20_000
 
-#: Checkpoints with this pair of metadata, and with this word, are few, whatever the size of the table.
+#: A pair of metadata and a word that only a few checkpoints have, whatever the size of the table.
 RARE_PAIR = ("project", "walrus")
 RARE_WORD = "xylophonist"
 RARE_CHECKPOINTS = 10
 
-#: Threads that nobody has saved to for this long.
+#: Days since the last save of old threads.
 DAYS_OLD = 60
 
 CHANNELS = ("mail", "telephone")
 
-#: The key under which the package indexes a pair whose name and value are these SQL texts; see `pairs`.
+#: The key under which the package indexes a pair with this name and value (SQL texts); see `metadata_index`.
 PAIR_KEY = "CAST(CONV(LEFT(SHA2(CONCAT('[\"', {name}, '\",', {value}, ']'), 256), 16), 16, 10) AS UNSIGNED)"
 
 
 async def save_conversations(config: MySQLConfig, first: int, conversations: int, words: int = 12) -> None:
-    """Save conversations of a few short messages, each checkpoint with a channel and a ticket of its own."""
+    """Save conversations of a few short messages, each checkpoint with its own channel and ticket."""
     source = random.Random(first)
     async with CheckpointStore(config) as store:
         for number in range(first, first + conversations):
@@ -52,7 +53,7 @@ async def save_conversations(config: MySQLConfig, first: int, conversations: int
 
 
 async def save_rare(config: MySQLConfig) -> None:
-    """Save the few checkpoints that queries look for."""
+    """Save the few checkpoints that queries search for."""
     async with CheckpointStore(config) as store:
         for number in range(RARE_CHECKPOINTS):
             await store.save(f"rare-{number}", {"messages": [f"met a {RARE_WORD} today"]}, metadata=dict([RARE_PAIR]))
@@ -60,13 +61,13 @@ async def save_rare(config: MySQLConfig) -> None:
 
 
 def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[str], None] = lambda _: None) -> None:
-    """Fill the tables of a configuration up to so many checkpoints, with `RARE_CHECKPOINTS` more.
+    """Fill the tables of a configuration with a number of checkpoints, and `RARE_CHECKPOINTS` more.
 
     Args:
         config: Names the tables, which do not exist yet.
         dsn: The same database.
-        checkpoints: A multiple of what one round of conversations has, or less than that.
-        progress: Told how far it is.
+        checkpoints: A multiple of the checkpoints in one round of conversations, or less than one round.
+        progress: Called with messages about the progress.
     """
     conversations = min(CONVERSATIONS, checkpoints // CHECKPOINTS_PER_THREAD)
     asyncio.run(save_conversations(config, 0, conversations))
@@ -83,7 +84,7 @@ def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[st
 
 
 def add_old_threads(config: MySQLConfig, dsn: str, threads: int) -> int:
-    """Add threads that were last saved to `DAYS_OLD` days ago, for vacuum to remove; returns their checkpoints."""
+    """Add threads whose last save is `DAYS_OLD` days old, for vacuum; return the number of their checkpoints."""
     with administrator(dsn) as cursor:
         copier = Copier(cursor, f"{config.table_prefix}store_", "thread-0")
         copier.copy(1, threads, name="old", seconds_older=DAYS_OLD * 86_400)
@@ -91,17 +92,17 @@ def add_old_threads(config: MySQLConfig, dsn: str, threads: int) -> int:
 
 
 class Copier:
-    """Copies threads under other ids, with all columns that the tables have, and with tickets of their own.
+    """Copies threads under other ids, with all columns of the tables and with new tickets.
 
     Args:
-        cursor: In the tables' database.
-        prefix: Of the tables' names.
+        cursor: A cursor in the tables' database.
+        prefix: The prefix of the tables' names.
         like: A LIKE pattern of the ids of the threads to copy.
     """
 
     def __init__(self, cursor: pymysql.cursors.Cursor, prefix: str, like: str) -> None:
         self._cursor = cursor
-        with suppress(pymysql.err.OperationalError):  # saves time, if the account may
+        with suppress(pymysql.err.OperationalError):  # saves time, if the account has the privilege
             cursor.execute("SET SESSION sql_log_bin = 0")
         self._tables = (f"{prefix}threads", f"{prefix}checkpoints")
         cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
@@ -116,7 +117,7 @@ class Copier:
         cursor.execute("CREATE TEMPORARY TABLE numbers (n INT PRIMARY KEY)")
 
     def copy(self, first: int, last: int, name: str = "copy", seconds_older: int = 0) -> None:
-        """Insert the copies with these numbers, each a second older than the one before."""
+        """Insert the copies with these numbers, each one second older than the previous one."""
         cursor = self._cursor
         cursor.execute("DELETE FROM numbers")
         cursor.executemany("INSERT INTO numbers VALUES (%s)", [(number,) for number in range(first, last + 1)])
@@ -135,9 +136,14 @@ class Copier:
                 f"INSERT INTO `{table}` ({', '.join(names)}) SELECT {', '.join(values)}"
                 f" FROM numbers n JOIN {copied} o ORDER BY n.n, o.thread_id"
             )
+        cursor.execute(
+            f"UPDATE `{self._tables[1]}` c JOIN numbers n JOIN copied_threads o"
+            f" ON c.tenant = o.tenant AND c.thread_id = CONCAT('{name}-', n.n, '/', o.thread_id)"
+            f" SET c.{PIECES['SOUND.c'].removeprefix('c.')}"  # the condition of a right checksum, as an assignment
+        )
 
     def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:
-        """A column of a copy, as the package would have written it."""
+        """Return the SQL of a copy's column, with the value that the package would have written."""
         ticket = f"(n.n * {self.rows} + o.place + 1000000)"
         channel = "(o.metadata->>'$.channel')"
         if column == "thread_id":

@@ -1,4 +1,4 @@
-"""The floor: the least that a durable save and a load can cost, on each client library by itself.
+"""The floor: the minimum cost of a durable save and a load, on each client library without this package.
 
 A save is one bare INSERT of the new messages' JSON, and ``to_checkpoint()``, which no Locus checkpointer avoids. A load
 is one bare SELECT of the state's JSON, and its way back: JSON decoder and ``AgentState.from_checkpoint``.
@@ -26,7 +26,7 @@ SELECT = "SELECT state FROM floor_whole WHERE id = 1"
 
 
 class Floor(ABC):
-    """What can be reached on one client library. Text is sent as text: aiomysql cannot send bytes any more."""
+    """The floor on one client library. Text is sent as text, as aiomysql can no longer send bytes."""
 
     name = "floor"
 
@@ -40,7 +40,7 @@ class Floor(ABC):
         await self._execute("SELECT 1")
 
     async def save(self, state: AgentState, thread_id: str) -> None:
-        """Insert what is new, and turn the state into what a checkpointer is to store."""
+        """Insert the new messages, and make the checkpoint's dict, which every checkpointer needs."""
         state.to_checkpoint()
         known = self._messages_saved if len(state.messages) > self._messages_saved else 0
         new = ",".join(message.model_dump_json() for message in state.messages[known:])
@@ -52,18 +52,18 @@ class Floor(ABC):
         await self.keep_whole(state)
 
     async def keep_whole(self, state: AgentState) -> None:
-        """Store the state for `load`; not measured."""
+        """Store the state for `load`. Not measured."""
         await self._execute(REPLACE, state.model_dump_json())
 
     async def load(self, thread_id: str) -> AgentState:
-        """Select the state and make it from its JSON."""
+        """Select the state's JSON and decode it."""
         ((text,),) = await self._execute(SELECT)
         state = AgentState.from_checkpoint(from_json(text, cache_strings="keys"))
         self._messages_saved = len(state.messages)
         return state
 
     async def _execute(self, statement: str, *values: str) -> Sequence[Any]:
-        """Run a statement, on a connection made by the first one; return its rows."""
+        """Run a statement and return its rows. The first one opens the connection."""
         if self._connection is None:
             await self._connect()
             for definition in TABLES:
@@ -94,7 +94,7 @@ class Floor(ABC):
 
 
 class ConnectorFloor(Floor):
-    """On Connector/Python's asynchronous side."""
+    """The floor on Connector/Python's asynchronous side."""
 
     name = "floor, mysql-connector"
 
@@ -114,7 +114,7 @@ class ConnectorFloor(Floor):
 
 
 class AiomysqlFloor(Floor):
-    """On aiomysql; asyncmy has the same interface."""
+    """The floor on aiomysql; asyncmy has the same interface."""
 
     name = "floor, aiomysql"
 
@@ -137,7 +137,7 @@ class AiomysqlFloor(Floor):
 
 
 class AsyncmyFloor(AiomysqlFloor):
-    """On asyncmy."""
+    """The floor on asyncmy."""
 
     name = "floor, asyncmy"
 
@@ -148,7 +148,7 @@ class AsyncmyFloor(AiomysqlFloor):
 
 
 class BlockingConnectorFloor(Floor):
-    """On Connector/Python's blocking side, in pure Python as this project uses it."""
+    """The floor on Connector/Python's blocking side, in pure Python as this project uses it."""
 
     name = "floor, mysql-connector, blocking"
 
@@ -168,7 +168,7 @@ class BlockingConnectorFloor(Floor):
 
 
 class PyMySQLFloor(Floor):
-    """On PyMySQL."""
+    """The floor on PyMySQL."""
 
     name = "floor, pymysql, blocking"
 
@@ -188,7 +188,7 @@ class PyMySQLFloor(Floor):
 
 
 def _encrypted() -> ssl.SSLContext:
-    """TLS that trusts any certificate, as all contestants here do."""
+    """Return a TLS context that accepts any certificate, as all contestants do here."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -199,6 +199,6 @@ FLOORS = (ConnectorFloor, AiomysqlFloor, AsyncmyFloor, BlockingConnectorFloor, P
 
 
 def floor_of(contestant: str) -> str:
-    """The name of the floor that a contestant of this project stands on: the same library, the same processes."""
+    """Return the name of the floor of one of this project's contestants: the same library and processes."""
     library = contestant.removeprefix("locus-mysql, ")
     return PyMySQLFloor.name if library == "pymysql" else f"floor, {library}"

@@ -37,29 +37,29 @@ from .markdown import markdown_table
 from .peers import Peers, peers
 
 OURS = "locus-mysql, asyncmy"
-#: Reads what others wrote, with nothing of it at hand.
+#: Reads what other processes wrote, with an empty cache.
 OURS_COLD = "locus-mysql, asyncmy, a process that did not write"
 PUBLISHED = "langgraph-checkpoint-mysql, asyncmy"
 POSTGRESQL = "AsyncPostgresSaver"
 
 OPERATIONS = ("put", "get_tuple", "put_writes", "list")
-#: Measured rounds by the number of messages; each adds one.
+#: Measured rounds by the number of messages; each adds one message.
 ROUNDS = {10: 60, 100: 60, 1000: 30}
 QUICK_ROUNDS = 6
 WARM_UP_ROUNDS = 3
-#: Checkpoints that `list` reads.
+#: Number of checkpoints that `list` reads.
 LISTED = 10
-#: Turns of a graph of one node: three steps each.
+#: Turns of a graph with one node: three steps each.
 TURNS, QUICK_TURNS, STEPS_PER_TURN = 167, 7, 3
 
 
 class Contestant(Protocol):
-    """A saver, or several that stand for several processes."""
+    """A saver, or several that represent several processes."""
 
     name: str
 
     async def saver(self) -> BaseCheckpointSaver[Any]:
-        """The saver of the next call."""
+        """Return the saver of the next call."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Steady:
 
 @dataclass
 class Cold:
-    """Another saver for each call, on connections that are open already: it remembers nothing."""
+    """A new saver for each call, with an empty cache, on connections that are open already."""
 
     name: str
     database: Database
@@ -88,7 +88,7 @@ class Cold:
 
 @dataclass
 class Conversation:
-    """A thread of one contestant, as it grows."""
+    """A growing thread of one contestant."""
 
     messages: Sequence[BaseMessage]
     config: RunnableConfig
@@ -97,7 +97,7 @@ class Conversation:
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Measure every size, and the space of a long conversation; ``quick``: a few rounds of the small ones."""
+    """Measure every size, and the space of a long conversation; ``quick``: a few rounds of the small sizes."""
     return asyncio.run(_measure(dsn, quick))
 
 
@@ -137,7 +137,7 @@ async def _contestants(dsn: str, found: Peers) -> AsyncIterator[list[Contestant]
 
 
 def _database(dsn: str) -> Database:
-    """One connection, without TLS."""
+    """Return the configuration of one connection without TLS."""
     return Database(dsn, driver="asyncmy", pool_size=1, ssl_mode="DISABLED")
 
 
@@ -151,7 +151,7 @@ async def _published(dsn: str) -> AsyncIterator[BaseCheckpointSaver[Any]]:
 
 
 async def _run(everyone: Sequence[Contestant], size: int, rounds: int) -> dict[str, Any]:
-    """Have every contestant make one step of its conversation, in an order shuffled anew each round."""
+    """Let every contestant make one step of its conversation, in an order shuffled in each round."""
     source = random.Random(2)
     messages = conversation(size + rounds + WARM_UP_ROUNDS + 1)
     threads = {
@@ -171,7 +171,7 @@ async def _run(everyone: Sequence[Contestant], size: int, rounds: int) -> dict[s
 
 
 async def _step(contestant: Contestant, thread: Conversation, count: int, *, measured: bool) -> None:
-    """Put a checkpoint with one message more, read it back, store the writes of a task, list."""
+    """Put a checkpoint with one more message, read it back, store the writes of a task, list."""
     newest: RunnableConfig = {"configurable": {**thread.config["configurable"]}}
     newest["configurable"].pop("checkpoint_id", None)
     saver = await contestant.saver()
@@ -213,7 +213,7 @@ async def _step(contestant: Contestant, thread: Conversation, count: int, *, mea
 
 
 def check_same(name: str, found: CheckpointTuple | None, checkpoint: Any) -> None:
-    """Raise unless a contestant found what it put."""
+    """Raise an error if a contestant did not read what it put."""
     if found is None or found.checkpoint["id"] != checkpoint["id"]:
         raise AssertionError(f"{name} found another checkpoint than was put")
     if found.checkpoint["channel_values"] != checkpoint["channel_values"]:
@@ -221,7 +221,7 @@ def check_same(name: str, found: CheckpointTuple | None, checkpoint: Any) -> Non
 
 
 async def _space(dsn: str, turns: int) -> dict[str, dict[str, int]]:
-    """Bytes that a conversation of a compiled graph takes, by saver of MySQL."""
+    """Return the bytes stored for a conversation of a compiled graph, by MySQL saver."""
     print("bench: graphs, space", file=sys.stderr, flush=True)
     stored = {}
     with fresh_database(dsn) as own:
@@ -246,7 +246,7 @@ async def _talk(saver: BaseCheckpointSaver[Any], turns: int) -> None:
 
 
 def conversation(count: int) -> list[BaseMessage]:
-    """Messages of people and of a model by turns, with the metadata that models give; the same in every run."""
+    """Return messages of users and of a model in turns, with the metadata of models; the same in every run."""
     source = random.Random(3)
     words = [f"{source.choice('bdfgklmnprst')}{source.choice('aeiou')}{number}" for number in range(2_000)]
     made: list[BaseMessage] = []
@@ -263,7 +263,7 @@ def conversation(count: int) -> list[BaseMessage]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A table of times for each size, and one of space."""
+    """Return a table of times for each size, and one of space."""
     parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split())]
     for size, measured in result["sizes"].items():
         rows = [[name, *(f"{one[f'{what}_ms']:.2f}" for what in OPERATIONS)] for name, one in measured.items()]

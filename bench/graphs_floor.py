@@ -1,8 +1,8 @@
-"""The floor of LangGraph's savers: the least that a step can cost on asyncmy, in bare statements.
+"""The floor of LangGraph's savers: the minimum cost of a step on asyncmy, in bare statements.
 
 A put is one durable INSERT of the bytes of what is new: the last message, and the checkpoint without its values.
 Writes are one INSERT of their bytes, which LangGraph's serialiser makes for all. To get, or to list, is one SELECT of
-the whole checkpoint's bytes, and LangGraph's decoding; that they are there is not measured.
+the whole checkpoint's bytes, and LangGraph's decoding; storing them before is not measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INSERT = "INSERT INTO floor_new (data) VALUES (%s)"
 
 
 class BareSaver(BaseCheckpointSaver[Any]):
-    """Stores and finds bytes, and knows of nothing else.
+    """Stores and finds bytes, with no other feature of a saver.
 
     Args:
         cursor: A cursor of asyncmy that commits by itself.
@@ -38,7 +38,7 @@ class BareSaver(BaseCheckpointSaver[Any]):
         self._put: Any = None
 
     async def keep_whole(self) -> None:
-        """See to it that what was put can be found."""
+        """Store the checkpoint that `get` will read. Not measured."""
         if self._put is not None:
             await self._cursor.execute(
                 "REPLACE INTO floor_whole VALUES (1, %s)", (self.serde.dumps_typed(self._put)[1],)
@@ -46,7 +46,7 @@ class BareSaver(BaseCheckpointSaver[Any]):
             self._put = None
 
     async def aput(self, config: RunnableConfig, checkpoint: Any, metadata: Any, new_versions: Any) -> RunnableConfig:
-        """Insert what is new."""
+        """Insert the new bytes."""
         head = self.serde.dumps_typed({**checkpoint, "channel_values": {}})[1]
         added = self.serde.dumps_typed(checkpoint["channel_values"]["messages"][-1:])[1]
         await self._cursor.execute(_INSERT, (head + added,))
@@ -56,7 +56,7 @@ class BareSaver(BaseCheckpointSaver[Any]):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Insert their bytes."""
+        """Insert the bytes of writes."""
         await self._cursor.execute(_INSERT, (b"".join(self.serde.dumps_typed(value)[1] for _, value in writes),))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple:
@@ -66,7 +66,7 @@ class BareSaver(BaseCheckpointSaver[Any]):
         return CheckpointTuple(config, self.serde.loads_typed(("msgpack", data)), {})
 
     async def alist(self, config: Any, **_: Any) -> AsyncIterator[CheckpointTuple]:
-        """The newest alone."""
+        """Return the newest checkpoint alone."""
         yield await self.aget_tuple(config)
 
 
@@ -84,7 +84,7 @@ class Floor:
 
 
 async def open_floor(dsn: str) -> Floor:
-    """Connect to an empty database, without TLS."""
+    """Connect to an empty database without TLS."""
     from asyncmy import connect
 
     config = MySQLConfig(dsn=dsn)

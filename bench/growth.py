@@ -22,29 +22,29 @@ from .wire import CountingProxy
 TURNS = 1_000
 MEASURED_AT = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 
-#: Turns of the built-in's own conversation. With iteration saves, 1,000 turns would take it half an hour.
+#: Turns of the built-in backend's conversation. With iteration saves, 1,000 turns would take half an hour.
 BUILT_IN_TURNS = {PLAIN: 1_000, ITERATIONS: 200, COMPACTED: 1_000}
 
-#: In quick mode, for all.
+#: Turns in quick mode, for all contestants.
 QUICK_TURNS = 20
 
 
 @dataclass
 class Growth:
-    """One conversation, sampled after some of its turns. Bytes stored are those of columns, without indexes."""
+    """Samples of one conversation after some of its turns. Bytes stored are those of columns, without indexes."""
 
     turns: list[int] = field(default_factory=list)
-    #: What `get_disk_usage` says, and what the server says of all columns and of the files, indexes included.
+    #: The result of `get_disk_usage`; the server's counts of bytes in all columns, and in the files with indexes.
     stored_bytes: list[int] = field(default_factory=list)
     row_bytes: list[int] = field(default_factory=list)
     file_bytes: list[int] = field(default_factory=list)
-    #: What this turn sent and received: it loads the state, which grows, and saves what is new.
+    #: Bytes that this turn sent and received: it loads the state, which grows, and saves the new messages.
     wire_bytes_per_turn: list[int] = field(default_factory=list)
     sent_bytes_per_turn: list[int] = field(default_factory=list)
-    #: All states so far, had each turn's last been stored whole, and the newest.
+    #: Bytes of all states so far, if the last state of each turn were stored whole; and of the newest state.
     whole_states_bytes: list[int] = field(default_factory=list)
     final_state_bytes: list[int] = field(default_factory=list)
-    #: The built-in's columns, files and wire in its own conversation, which may be shorter.
+    #: Columns, files and wire of the built-in backend in its own conversation, which may be shorter.
     builtin_bytes: list[int] = field(default_factory=list)
     builtin_file_bytes: list[int] = field(default_factory=list)
     builtin_wire_bytes_per_turn: list[int] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Growth:
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """All three conversations, with this project and with the built-in; each in a database of its own."""
+    """Measure all three conversations, with this project and the built-in backend, each in its own database."""
     result = {}
     for kind in (PLAIN, ITERATIONS, COMPACTED):
         with fresh_database(dsn) as own:
@@ -65,7 +65,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Sample:
-    """A conversation right after one of its turns."""
+    """A conversation directly after one of its turns."""
 
     turn: int
     traffic: Count
@@ -74,7 +74,7 @@ class Sample:
 
 
 async def sampled(kind: str, checkpointer: BaseCheckpointer, proxy: CountingProxy, turns: int) -> AsyncIterator[Sample]:
-    """Have a conversation by way of a proxy, and stop at some of its turns."""
+    """Run a conversation through a proxy, and yield after some of its turns."""
     whole = 0
     talk = conversation(kind, checkpointer, turns)
     while True:
@@ -90,7 +90,7 @@ async def sampled(kind: str, checkpointer: BaseCheckpointer, proxy: CountingProx
 
 
 async def measure_ours(dsn: str, kind: str, turns: int) -> Growth:
-    """Have a conversation with this project's checkpointer, in an empty database."""
+    """Run a conversation with this project's checkpointer, in an empty database."""
     growth = Growth()
     with CountingProxy(dsn) as proxy:
         async with MySQLCheckpointer(dsn=proxy.dsn, ssl_mode="DISABLED") as checkpointer:
@@ -107,7 +107,7 @@ async def measure_ours(dsn: str, kind: str, turns: int) -> Growth:
 
 
 async def measure_built_in(dsn: str, kind: str, turns: int, growth: Growth) -> None:
-    """The same with Locus' built-in checkpointer."""
+    """Run a conversation with Locus' built-in checkpointer, in an empty database."""
     with CountingProxy(dsn) as proxy:
         checkpointer = built_in_checkpointer(dsn=f"{proxy.dsn}?ssl_disabled=true")
         async for sample in sampled(kind, checkpointer, proxy, turns):
@@ -119,7 +119,7 @@ async def measure_built_in(dsn: str, kind: str, turns: int, growth: Growth) -> N
 
 
 def table(result: dict[str, Any]) -> str:
-    """One table for each conversation, and what the built-in takes beside it."""
+    """Return a table for each conversation, with the figures of the built-in backend."""
     return "\n\n".join(f"{kind}\n\n{_table(Growth(**growth))}" for kind, growth in result.items())
 
 

@@ -1,4 +1,4 @@
-"""A client of the HTTP service that costs little: one connection that is kept open, and no more than is needed."""
+"""A minimal client of the HTTP service, with low cost: one connection that is kept open."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 
 class Connection(asyncio.Protocol):
-    """A connection; one request at a time.
+    """A connection that carries one request at a time.
 
     Args:
-        token: The token that each request brings along.
+        token: The token that each request contains.
     """
 
     def __init__(self, token: str) -> None:
@@ -19,7 +19,7 @@ class Connection(asyncio.Protocol):
         self._received = bytearray()
         self._body_at = self._wanted = 0
         self._answer: asyncio.Future[bytes] | None = None
-        #: Whether it is closed, as the service does with one that is idle.
+        #: Whether the connection is closed, as the service closes idle ones.
         self.lost = False
 
     @classmethod
@@ -29,18 +29,18 @@ class Connection(asyncio.Protocol):
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It stands."""
+        """Store the transport of the open connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
+        """Mark the connection as closed."""
         self.lost = True
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError("the service closed the connection"))
 
     def data_received(self, data: bytes) -> None:
-        """Some of an answer has come."""
+        """Receive a part of an answer."""
         self._received += data
         if not self._body_at:
             end = self._received.find(b"\r\n\r\n")
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
                 self._answer.set_exception(AssertionError(answer[:500]))
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """The body of an answer, which must be 200."""
+        """Send a request and return the body of its answer, whose status must be 200."""
         if self.lost:
             raise ConnectionError("the service closed the connection")
         self._answer = asyncio.get_running_loop().create_future()
@@ -72,11 +72,11 @@ class Connection(asyncio.Protocol):
         return await self._answer
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self._transport.close()
 
 
 def path_of(thread_id: str, checkpoint_id: str = "") -> str:
-    """The path of a thread's checkpoints, or of one of them."""
+    """Return the path of a thread's checkpoints, or of one of them."""
     place = f"/threads/{quote(thread_id, safe='')}/checkpoints"
     return f"{place}/{quote(checkpoint_id, safe='')}" if checkpoint_id else place

@@ -1,9 +1,9 @@
-"""The inspector's pages with a thousand threads and with a million: what each takes the server.
+"""The inspector's pages with a thousand threads and with a million: the time of each.
 
-Each thread has two checkpoints of a short conversation; threads were saved at random times within 60 days. A page holds
-50 threads. "Deep" is one that begins behind half of the threads. As somebody types, each further letter asks anew, for
-ids that begin with the letters, or that hold them anywhere. The time is that of the call, in this process and at the
-server, on the same machine.
+Each thread has two checkpoints of a short conversation; threads were saved at random times within 60 days. A page has
+50 threads. A "deep" page begins after half of the threads. While a user types, each further letter starts a search for
+ids that begin with the letters, or contain them. The time is that of the call, in this process and the server, on the
+same machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.inspection.cursors import to_cursor
+from locus_mysql.dialect.checkpoints.pieces import PIECES
+from locus_mysql.families.inspection.cursors import to_cursor
 from locus_mysql.inspection.inspector import Inspector
 
 from .agents import prose
@@ -30,37 +31,37 @@ from .markdown import markdown_table
 from .peers import Peers
 from .scale import enlarge, enlarged, restore
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "inspection"
 
 SIZES, QUICK_SIZES = (1_000, 1_000_000), (1_000, 5_000)
 ROUNDS, QUICK_ROUNDS, WARM_UP_ROUNDS = 40, 5, 3
 #: An operation that takes longer is measured in fewer rounds.
 SECONDS_PER_OPERATION = 15
-#: Saved by the package, then copied on the server.
+#: Number of threads that the package saves; the server copies them.
 PROTOTYPES, CHECKPOINTS_PER_THREAD, ROWS_PER_INSERT = 20, 2, 20_000
-#: Each user has a thousandth of all threads.
+#: Number of users; each has the same share of the threads.
 USERS = 1_000
 DAYS = 60
 PERCENTILES = (50, 95)
 
-#: What to call, of an inspector, with the number of threads and a source of chance.
+#: A call of an inspector, with the number of threads and a random generator.
 Call = Callable[[Inspector, int, random.Random], Awaitable[Any]]
 
 
 def some_thread(size: int, source: random.Random) -> str:
-    """The id of one of so many threads."""
+    """Return the id of a random thread."""
     number = source.randrange(size)
     return f"user-{number % USERS:04}/thread-{number:07}"
 
 
 def typed(text: str) -> list[str]:
-    """What has been typed when half of the letters are, and one more, and so on."""
+    """Return the text typed so far, from half of the letters to all of them."""
     return [text[:end] for end in range(len(text) // 2, len(text) + 1)]
 
 
 def deep() -> str:
-    """A cursor behind half of the threads."""
+    """Return a cursor after half of the threads."""
     return to_cursor(True, datetime.now(UTC) - timedelta(days=DAYS / 2), "")
 
 
@@ -89,12 +90,12 @@ OPERATIONS: dict[str, Call] = {
 }
 
 
-#: Those that show pages of threads, which are to be there at once.
+#: The operations that show pages of threads, which users expect immediately.
 PAGES = tuple(name for name in OPERATIONS if name.startswith(("page", "threads", "typed", "by")))
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Milliseconds of each operation at each size, the sizes in turn."""
+    """Measure the milliseconds of each operation at each size, the sizes in turns."""
     sizes = QUICK_SIZES if quick else SIZES
     settings = enlarge(dsn)
     try:
@@ -118,7 +119,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 async def _measure(configs: dict[int, MySQLConfig], rounds: int) -> dict[str, dict[str, dict[str, float]]]:
-    """Percentiles by operation and size."""
+    """Return percentiles by operation and size."""
     inspectors = {size: Inspector(config) for size, config in configs.items()}
     measured = {}
     for name, call in OPERATIONS.items():
@@ -145,7 +146,7 @@ def _percentiles(times: list[float]) -> dict[str, float]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Operations in rows, sizes in columns."""
+    """Return a table with operations in rows and sizes in columns."""
     sizes = list(result["filled_in_s"])
     rows = [
         [
@@ -166,7 +167,7 @@ def _say(message: str) -> None:
 
 
 async def save_prototypes(config: MySQLConfig) -> None:
-    """Save the threads that are copied."""
+    """Save the threads that the server copies."""
     source = random.Random(1)
     async with CheckpointStore(config) as store:
         for number in range(PROTOTYPES):
@@ -179,17 +180,17 @@ async def save_prototypes(config: MySQLConfig) -> None:
 
 
 def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], None] = lambda _: None) -> None:
-    """Fill the tables of a configuration, which do not exist yet, with so many threads.
+    """Create the tables of a configuration and fill them with threads.
 
     Args:
-        config: Names the tables. Without search: nothing here searches, and an index of words takes long to fill.
+        config: Names the tables. Search is off: no operation here needs it, and its index takes long to fill.
         dsn: The same database.
-        threads: How many.
-        progress: Told how far it is.
+        threads: Number of threads.
+        progress: Called with messages about the progress.
     """
     asyncio.run(save_prototypes(config))
     names = {role: f"`{config.table_prefix}store_{role}`" for role in ("threads", "checkpoints")}
-    # Each number gives the same user, channel and time wherever it is used.
+    # The number of a thread determines its user, channel and time.
     thread_id = f"CONCAT('user-', LPAD(n %% {USERS}, 4, '0'), '/thread-', LPAD(n, 7, '0'))"
     saved_at = f"(UTC_TIMESTAMP(6) - INTERVAL (CRC32(n) %% {DAYS * 86_400}) SECOND)"
     user, channel = f"n %% {USERS}", "IF(n %% 2, 'mail', 'telephone')"
@@ -217,7 +218,7 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
             values = ", ".join(replaced.get(column, f"o.`{column}`") for column in columns)
             for first in range(0, threads, ROWS_PER_INSERT):
                 last = min(first + ROWS_PER_INSERT, threads) - 1
-                # In the order of the numbers, a user's threads are far from each other, as they are when users come.
+                # In the order of the numbers, a user's threads are far apart, as in real use.
                 cursor.execute(
                     f"INSERT INTO {name} ({', '.join(f'`{column}`' for column in columns)})"
                     f" WITH RECURSIVE numbers (n) AS (SELECT %s UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
@@ -228,4 +229,6 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
                 progress(f"{last + 1:,} of {threads:,} threads in {name}")
         for name in names.values():
             cursor.execute(f"DELETE FROM {name} WHERE tenant = %s AND thread_id LIKE 'prototype-%%'", (config.tenant,))
+        sound = PIECES["SOUND.c"].removeprefix("c.")  # the condition of a right checksum, here an assignment
+        cursor.execute(f"UPDATE {names['checkpoints']} c SET c.{sound}")
         cursor.execute(f"ANALYZE TABLE {', '.join(names.values())}")

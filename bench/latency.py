@@ -1,4 +1,4 @@
-"""How long a save and a load take, by size and kind of the conversation: all contestants in turn, round after round."""
+"""Time of a save and a load by size and kind of the conversation. All contestants take turns in each round."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from .processes import (
 from .workloads import Workload
 
 WARM_UP_ROUNDS = 3
-#: Measured rounds by the number of messages.
+#: Number of measured rounds by number of messages.
 ROUNDS = {10: 80, 100: 80, 1000: 40, 5000: 20}
 LARGE_ROUNDS = 24
 COMPACTED_ROUNDS = 60
@@ -58,7 +58,7 @@ class Timings:
     load: list[float] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Medians and 95th percentiles; of a turn, which is a save and a load, as well."""
+        """Return medians and 95th percentiles of a save, a load, and a turn, which is both."""
         figures = {}
         for what, times in (("save", self.save), ("load", self.load), ("turn", self.turn)):
             figures[f"{what}_ms"] = statistics.median(times)
@@ -67,19 +67,19 @@ class Timings:
 
     @property
     def turn(self) -> list[float]:
-        """Of a save and the load that follows it, together."""
+        """Return the times of a save and the following load together."""
         return [save + load for save, load in zip(self.save, self.load, strict=True)]
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Measure every workload; ``quick``: the small ones, a few rounds."""
+    """Measure every workload; ``quick``: a few rounds of the small ones."""
     return asyncio.run(_measure(dsn, quick))
 
 
 def garbage_collector() -> str:
-    """What the collector does while it is measured."""
+    """Describe the garbage collector's settings during the measurement."""
     state = "on" if gc.isenabled() else "off"
-    return f"{state}, run before each round as well; what was there at the start is frozen"
+    return f"{state}, run before each round as well; objects that existed at the start are frozen"
 
 
 async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
@@ -120,7 +120,7 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
         for contestant in everyone:
             stack.push_async_callback(contestant.close)
         gc.collect()
-        gc.freeze()  # so that collecting before each round takes little time
+        gc.freeze()  # so that the collection before each round takes little time
         stack.callback(gc.unfreeze)
         timings = await in_rounds(everyone, workload, rounds)
     return {
@@ -133,7 +133,7 @@ async def _run(dsn: str, found: Peers, workload: Workload, rounds: int) -> dict[
 
 
 async def in_rounds(everyone: Sequence[Contestant], workload: Workload, rounds: int) -> dict[str, Timings]:
-    """Have every contestant save and load each state of a workload, in an order shuffled anew for each."""
+    """Let every contestant save and load each state of a workload, in an order shuffled for each state."""
     source = random.Random(2)
     order = list(everyone)
     timings = {contestant.name: Timings() for contestant in everyone}
@@ -152,7 +152,7 @@ async def in_rounds(everyone: Sequence[Contestant], workload: Workload, rounds: 
             loaded = await contestant.load(thread_id)
             end = time.perf_counter()
             check_same(contestant.name, loaded, state)
-            del loaded  # or the next load would be measured with what it takes to free this state
+            del loaded  # else the next load's time would include freeing this state
             if measured and seen > WARM_UP_ROUNDS:
                 timings[contestant.name].save.append((saved - begin) * 1000)
                 timings[contestant.name].load.append((end - before_load) * 1000)
@@ -160,7 +160,7 @@ async def in_rounds(everyone: Sequence[Contestant], workload: Workload, rounds: 
 
 
 def codec_costs(state: AgentState) -> dict[str, float]:
-    """Milliseconds of what happens in the process alone, in turn, medians."""
+    """Return the median milliseconds of the work inside the process, without a server."""
     text = state.model_dump_json()
     ways: dict[str, Callable[[], object]] = {
         "locus-mysql: state to text": lambda: encode_state(state),
@@ -185,13 +185,13 @@ def _prepared(function: Callable[[Any], object], argument: Any) -> Callable[[], 
 
 
 def table(result: dict[str, Any]) -> str:
-    """Medians of the main contestants; for each workload all of them, with 95th percentiles and ratios."""
+    """Return a table of the main contestants' medians, and one of all contestants for each workload."""
     parts = ["### Save / load, median ms", _short(result["workloads"])]
     for name, one in result["workloads"].items():
         about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
         for what in ("save", "load", "turn"):
             if f"{what}_ms" not in one["contestants"][BUILT_IN]:
-                continue  # a report of before turns were measured
+                continue  # a report from before turns were measured
             parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
     parts += ["### In the process alone, ms", _codec(result["workloads"])]
     return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])
@@ -212,7 +212,7 @@ def _save_and_load(own: dict[str, float]) -> str:
 
 
 def title(workload: str) -> str:
-    """A workload's name as a heading."""
+    """Return a workload's name as a heading."""
     return f"{int(workload):,} messages" if workload.isdigit() else workload
 
 

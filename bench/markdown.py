@@ -1,4 +1,4 @@
-"""Tables that are Markdown and readable on a terminal."""
+"""Markdown tables that are readable on a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with columns as wide as their widest cell; all but the first are aligned right."""
+    """Return a table whose columns are as wide as their widest cell. All but the first are aligned right."""
     lines = [list(headings), *(list(row) for row in rows)]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(headings))]
 

@@ -1,12 +1,12 @@
 """Long-term memory by number of items: put, get and search by meaning, beside other ways to keep embeddings.
 
 All embeddings are of length 1, in 100 clusters; a search asks for the ten nearest to another point of a cluster. The
-stores are blocking ones on PyMySQL, with TLS; NumPy has one thread. "Warm" is a process that has searched before,
-"cold" one that has not, "small scope" a namespace of 100 of the items. A round trip here is one that reads ten items by
-their keys. What a warm search finds is compared with the ten that NumPy finds in a matrix of all embeddings.
-"Vectors fetched" reads all embeddings in one SELECT and ranks them by NumPy, as a store without an index does that
-keeps bytes. memU's unreleased MySQL provider keeps JSON text and ranks it by loops in Python; measured is that way, not
-its code, as that cannot be imported. PgMemory is Locus' own store on PostgreSQL with pgvector (HNSW, with its
+stores are blocking ones on PyMySQL, with TLS; NumPy has one thread. A "warm" process has searched before,
+a "cold" one has not; "small scope" is a namespace with 100 of the items. A round trip here reads ten items by their
+keys. The hits of a warm search are compared with the ten that NumPy finds in a matrix of all embeddings.
+"Vectors fetched" reads all embeddings in one SELECT and ranks them with NumPy, like a store that keeps bytes without an
+index. memU's unreleased MySQL provider keeps JSON text and ranks it in Python loops; this method is measured, as its
+code cannot be imported. PgMemory is Locus' own store on PostgreSQL with pgvector (HNSW, with its
 defaults); its rows are copied in and the index is built afterwards.
 """
 
@@ -40,18 +40,18 @@ from .environment import environment
 from .markdown import markdown_table
 from .peers import Peers
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "memories"
 
 #: Numbers of items by width of the embeddings.
 SIZES = {384: (1_000, 10_000, 100_000), 1_536: (1_000, 10_000)}
 QUICK_SIZES = {384: (1_000,)}
-#: Of a way that takes long: as many seconds, or one round.
+#: Time limit of a slow way in seconds; it has at least one round.
 ROUNDS, QUICK_ROUNDS, SLOW_S = 30, 5, 5.0
 WANTED, SMALL, BATCH = 10, 100, 1_000
-#: memU's way is measured up to so many items: it takes 20 s beyond.
+#: Maximum number of items for memU's way; with more, it takes 20 s.
 LOOPS_UP_TO = 10_000
-#: Searches by which recall is told, and the items that they are among, beside the largest number of the former.
+#: Number of searches that measure recall, and of the items that they search, besides the largest size above.
 ASKED, RECALL_AMONG, QUICK_AMONG = 100, 10_000, 1_000
 
 WARM, COLD, SCOPED = "warm", "cold", "cold, small scope"
@@ -64,7 +64,7 @@ ALL, LARGE, LITTLE = ("bench",), ("bench", "large"), ("bench", "small")
 
 
 class _Prepared:
-    """A way of which only what it returns is measured.
+    """A way with a preparation that is not measured.
 
     Args:
         prepare: Called before each round.
@@ -74,12 +74,12 @@ class _Prepared:
         self.prepare = prepare
 
 
-#: Does something with a query.
+#: A function of a query.
 Way: TypeAlias = Callable[[Any], Any] | _Prepared
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Measure every size and width, and recall; ``quick``: a few rounds of a thousand items."""
+    """Measure every number of items and dimensions, and recall; ``quick``: a few rounds of a thousand items."""
     load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
     facts = {**environment(dsn, Peers()), "load before it": f"{load} processes on the average of 1, 5 and 15 minutes"}
     result: dict[str, Any] = {"environment": facts, "missing": {}, "sizes": {}, "recall": {}}
@@ -93,10 +93,10 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
                 _say(f"memories, {size:,} items of {dims} dimensions")
                 with fresh_database(dsn) as own:
                     rounds = QUICK_ROUNDS if quick else ROUNDS
-                    told = _at_size(own, postgresql, size, dims, rounds)
-                if "recall" in told:
-                    result["recall"][f"clustered, {size:,} of {dims} dimensions"] = told.pop("recall")
-                result["sizes"].setdefault(str(dims), {})[str(size)] = told
+                    figures = _at_size(own, postgresql, size, dims, rounds)
+                if "recall" in figures:
+                    result["recall"][f"clustered, {size:,} of {dims} dimensions"] = figures.pop("recall")
+                result["sizes"].setdefault(str(dims), {})[str(size)] = figures
         among = QUICK_AMONG if quick else RECALL_AMONG
         result["recall"][f"clustered, {among:,} of 384 dimensions"] = _recall(dsn, clustered(among + ASKED, 384))
         try:
@@ -107,31 +107,31 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 def _at_size(dsn: str, postgresql: PrivateServer | None, size: int, dims: int, rounds: int) -> dict[str, Any]:
-    """What each way takes with so many items, in milliseconds; and what filling took."""
+    """Measure the milliseconds of each way with a number of items, and the speed of filling."""
     vectors, asked = clustered(size, dims), clustered(rounds * 2 + 16, dims, seed=6)
     with ExitStack() as stack:
         database = stack.enter_context(Database(dsn, driver="pymysql", pool_size=1))
         store = SyncMemoryStore(database, dims=dims)
         began = time.perf_counter()
         fill(store, vectors)
-        told: dict[str, Any] = {"filled_per_s": size / (time.perf_counter() - began)}
+        figures: dict[str, Any] = {"filled_per_s": size / (time.perf_counter() - began)}
         began = time.perf_counter()
         store.search(ALL, embedding=asked[0], exact=True)
-        told["loaded_ms"] = (time.perf_counter() - began) * 1000
+        figures["loaded_ms"] = (time.perf_counter() - began) * 1000
         ways = _ways(store, database, vectors, stack, dsn)
         if postgresql is not None:
             pg = stack.enter_context(_pgmemory(postgresql, vectors))
-            told["pgmemory_built_s"] = pg.built_s
+            figures["pgmemory_built_s"] = pg.built_s
             ways |= {PGMEMORY: pg.search, PUT_PG: pg.put, GET_PG: pg.get}
         for unit, taken in zip(("ms", "processor_ms"), _in_rounds(ways, asked, rounds), strict=True):
-            told[unit] = {name: _typical(one) for name, one in taken.items()}
+            figures[unit] = {name: _typical(one) for name, one in taken.items()}
         if size > RECALL_AMONG:
-            told["recall"] = _found(database, vectors, clustered(ASKED, dims, seed=8))
-    return told
+            figures["recall"] = _found(database, vectors, clustered(ASKED, dims, seed=8))
+    return figures
 
 
 def fill(store: SyncMemoryStore, vectors: Any) -> None:
-    """Put an item for each row, by batches; the first hundred into a namespace of their own."""
+    """Put an item for each row, in batches; the first hundred into a separate namespace."""
     for start in range(0, len(vectors), BATCH):
         store.put_batch(
             Put(LITTLE if n < SMALL else LARGE, _key(n), _value(n), embedding=vectors[n])
@@ -148,7 +148,7 @@ def _value(number: int) -> dict[str, str]:
 
 
 def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitStack, dsn: str) -> dict[str, Way]:
-    """Ways to do something with a query, by name."""
+    """Return the ways by name; each is a function of a query."""
     dims, size = vectors.shape[1], len(vectors)
     other = SyncMemoryStore(database, dims=dims)
     cursor = stack.enter_context(administrator(dsn))
@@ -161,7 +161,7 @@ def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitS
         return [int(hit.item.key) for hit in store.search(ALL, embedding=query, limit=WANTED)]
 
     def warm(query: Any) -> Callable[[], Any]:
-        search(vectors[0])  # has what the ways before it have changed
+        search(vectors[0])  # has the changes that the ways before it made
         return lambda: search(query)
 
     def changed(query: Any) -> Callable[[], Any]:
@@ -203,7 +203,7 @@ def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitS
 
 
 def top(scores: Any) -> list[int]:
-    """The places of the ten highest, best first."""
+    """Return the indexes of the ten highest scores, best first."""
     best = np.argpartition(-scores, WANTED)[:WANTED]
     return [int(place) for place in best[np.argsort(-scores[best])]]
 
@@ -218,7 +218,7 @@ def _keep_as_json(cursor: Any, vectors: Any) -> None:
 
 
 def _in_loops(cursor: Any, query: Any) -> list[tuple[float, int]]:
-    """Read all, decode all, and compare them number by number."""
+    """Read and decode all embeddings, and compare them number by number."""
     asked = query.tolist()
     cursor.execute("SELECT id, embedding_json FROM as_json")
     scored = []
@@ -231,9 +231,9 @@ def _in_loops(cursor: Any, query: Any) -> list[tuple[float, int]]:
 
 
 def _in_rounds(ways: Mapping[str, Way], asked: Any, rounds: int) -> tuple[dict[str, list[float]], ...]:
-    """Milliseconds of each way, and those of this process' processor time.
+    """Measure the milliseconds of each way, and those of this process's processor time.
 
-    The order is shuffled anew each round; a way that takes long has fewer rounds.
+    The order is shuffled in each round; a slow way has fewer rounds.
     """
     source, order = random.Random(4), list(ways)
     times: dict[str, list[float]] = {name: [] for name in ways}
@@ -255,12 +255,12 @@ def _in_rounds(ways: Mapping[str, Way], asked: Any, rounds: int) -> tuple[dict[s
 
 
 def _typical(times: list[float]) -> float:
-    """The lower quartile: what a call takes when other processes leave it alone."""
+    """Return the lower quartile: the time of a call without interference from other processes."""
     return statistics.quantiles(times, n=4)[0] if len(times) > 1 else times[0]
 
 
 class _Known(BaseEmbedding):
-    """Texts that name a row have that row's embedding; others, one of the queries."""
+    """Embeds a text that names a row as that row; other texts as one of the queries."""
 
     def __init__(self, vectors: Any) -> None:
         self.vectors = vectors
@@ -277,7 +277,7 @@ class _Known(BaseEmbedding):
 
 
 class _PgMemory:
-    """Locus' `PgMemory` with the same items, driven from outside of an event loop."""
+    """Locus' `PgMemory` with the same items, called from outside the event loop."""
 
     def __init__(self, runner: asyncio.Runner, store: PgMemory, known: _Known) -> None:
         self.runner, self.store, self.known = runner, store, known
@@ -285,11 +285,11 @@ class _PgMemory:
         self.built_s = 0.0
 
     def fill(self, url: str, vectors: Any) -> None:
-        """Copy the rows in, then build the index with the memory that it wants."""
+        """Copy the rows into the table, then build the index with enough memory."""
         import asyncpg
 
         async def filled() -> None:
-            await self.store.get(ALL, "nothing")  # makes the table
+            await self.store.get(ALL, "nothing")  # creates the table
             connection = await asyncpg.connect(url)
             try:
                 await connection.execute("DROP INDEX idx_locus_memories_ann")
@@ -315,7 +315,7 @@ class _PgMemory:
         self.built_s = time.perf_counter() - began
 
     def search(self, query: Any) -> Any:
-        """The ten nearest."""
+        """Return the ten nearest items."""
         self.known.query = query
         self.number += 1
         found = self.runner.run(self.store.search(ALL, f"query {self.number}", WANTED))
@@ -360,7 +360,7 @@ def _literal(vector: Any) -> str:
 
 
 def _recall(dsn: str, rows: Any) -> float:
-    """The part of the ten nearest that a cold search finds; the last rows are asked for, the others are searched."""
+    """Return the fraction of the ten nearest that a cold search finds. The last rows are the queries."""
     vectors, asked = rows[:-ASKED], rows[-ASKED:]
     with fresh_database(dsn) as own, Database(own, driver="pymysql", pool_size=1) as database:
         fill(SyncMemoryStore(database, dims=vectors.shape[1]), vectors)
@@ -368,7 +368,7 @@ def _recall(dsn: str, rows: Any) -> float:
 
 
 def _found(database: Database, vectors: Any, asked: Any) -> float:
-    """The part of the ten nearest that cold searches find."""
+    """Return the fraction of the ten nearest that cold searches find."""
     shares = []
     for query in asked:
         hits = SyncMemoryStore(database, dims=vectors.shape[1]).search(ALL, embedding=query, limit=WANTED)
@@ -378,7 +378,7 @@ def _found(database: Database, vectors: Any, asked: Any) -> float:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A table for each width, with a column for each number of items; recall; and what is missing."""
+    """Return a table for each number of dimensions, with a column for each number of items; recall; missing ways."""
     parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split())]
     for dims, sizes in result["sizes"].items():
         names = list(dict.fromkeys(name for one in sizes.values() for name in one["ms"]))

@@ -1,4 +1,4 @@
-"""Memory of a process that serves ten thousand threads: bytes per thread that it knows."""
+"""Memory of a process that serves ten thousand threads: bytes per known thread."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ QUICK_THREADS = 500
 #: Messages of each conversation; two for each turn.
 MESSAGES = (10, 100)
 
-#: How the process comes to know its threads: it saves a state to new threads; it loads them; or it serves a turn of
-#: each, a load and then a save.
+#: How the process learns of its threads: it saves a state to new threads, loads them, or serves a turn of each (a load,
+#: then a save).
 SAVED, LOADED, SERVED = "saved", "loaded", "loaded and saved"
 WAYS = (SAVED, LOADED, SERVED)
 
-#: Threads served before anything is counted, so that what a process needs once does not count.
+#: Number of threads served before counting, so that memory that a process needs once does not count.
 WARM_UP_THREADS = 50
 
-#: Calls at a time.
+#: Number of concurrent calls.
 TASKS = 8
 
 DEFAULT_CACHE_BYTES: int = MySQLConfig.model_fields["cache_bytes"].default
 
-#: Lines of source that are named as holding memory.
+#: Number of reported source lines with the largest allocations.
 NAMED_LINES = 6
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Bytes for each known thread, by length of the conversations and by how they came to be known.
+    """Measure the bytes per known thread, by length of the conversations and by how the process learned of them.
 
-    Bytes are what Python allocated, told by tracemalloc after a full garbage collection, with ``cache_bytes=0``: the
-    cache has a fixed size, however many threads there are. Beside them stands how much the resident memory of another
-    process grew in all, with the default cache.
+    Bytes are Python's allocations, counted by tracemalloc after a full garbage collection. ``cache_bytes`` is 0, as the
+    cache has a fixed size for any number of threads. The table also has the total growth of the resident memory of
+    another process, with the default cache.
     """
     threads = QUICK_THREADS if quick else THREADS
     found: list[dict[str, Any]] = []
@@ -71,7 +71,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 async def save_conversation(dsn: str, turns: int) -> None:
-    """Save the conversation that all threads will be copies of."""
+    """Save the conversation of which all threads are copies."""
     async with MySQLCheckpointer(dsn=dsn, search=False) as checkpointer:
         async for _ in conversation(PLAIN, checkpointer, turns):
             pass
@@ -86,7 +86,7 @@ def _in_fresh_process(dsn: str, threads: int, how: str, *, traced: bool, cache_b
 
 
 async def serve(dsn: str, threads: int, how: str, *, traced: bool, cache_bytes: int) -> dict[str, Any]:
-    """Serve threads in this process, and tell what it then holds."""
+    """Serve threads in this process, and return the memory that it holds afterwards."""
     config = MySQLConfig(dsn=dsn, search=False, pool_size=TASKS, cache_bytes=cache_bytes)
     async with MySQLCheckpointer(config) as checkpointer:
         state = await checkpointer.load("copy-0/conversation")
@@ -121,7 +121,7 @@ async def serve(dsn: str, threads: int, how: str, *, traced: bool, cache_bytes: 
 
 
 async def _call_all(call: Callable[[int], Awaitable[None]], numbers: range) -> None:
-    """Call it with each number, a few at a time."""
+    """Call a function with each number, a few calls at a time."""
     pending = iter(numbers)
 
     async def one_after_the_other() -> None:
@@ -132,7 +132,7 @@ async def _call_all(call: Callable[[int], Awaitable[None]], numbers: range) -> N
 
 
 def _resident_bytes() -> int:
-    """This process's resident memory, of Linux."""
+    """Return this process's resident memory (Linux)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
@@ -140,7 +140,7 @@ def _resident_bytes() -> int:
 
 
 def _holders(known: int) -> dict[str, float]:
-    """The lines of source whose allocations take the most bytes of each thread."""
+    """Return the source lines whose allocations take the most bytes per thread."""
     held: Counter[str] = Counter()
     for statistic in tracemalloc.take_snapshot().statistics("lineno"):
         frame = statistic.traceback[0]
@@ -149,7 +149,7 @@ def _holders(known: int) -> dict[str, float]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """One row for each way to know a thread."""
+    """Return a table with a row for each way to learn of a thread."""
     rows = []
     for one in result["known"]:
         held = ", ".join(f"{line}: {size:.0f}" for line, size in one["held_by"].items())

@@ -1,4 +1,4 @@
-"""The servers of other kinds to compare with, started once for all measurements of a run."""
+"""The other servers of the comparison, started once for all measurements of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ci.private_servers import PostgreSQL, PrivateServer, Redis, ServerMissing
 
 @dataclass
 class Peers:
-    """What could be had."""
+    """The available servers."""
 
     postgresql: PrivateServer | None = None
     redis: PrivateServer | None = None
@@ -26,7 +26,7 @@ _running: list[Peers] = []
 
 @contextmanager
 def peers() -> Iterator[Peers]:
-    """Start PostgreSQL and Redis, or use those of an outer block; what cannot be had is told in ``missing``."""
+    """Start PostgreSQL and Redis, or use those of an outer block; ``missing`` has the reasons for unavailable ones."""
     if _running:
         yield _running[-1]
         return
@@ -55,7 +55,7 @@ def _say(message: str) -> None:
 
 
 async def peer_facts(found: Peers) -> dict[str, str]:
-    """Versions and durability of the servers, as they tell it themselves."""
+    """Return versions and durability of the servers, as they report them."""
     facts = {name: f"left out: {reason}" for name, reason in found.missing.items()}
     if found.postgresql is not None:
         import asyncpg
@@ -63,23 +63,27 @@ async def peer_facts(found: Peers) -> dict[str, str]:
         connection = await asyncpg.connect(found.postgresql.url)
         try:
             names = ("server_version", "fsync", "synchronous_commit", "full_page_writes", "ssl")
-            told = {name: await connection.fetchval(f"SHOW {name}") for name in names}
+            settings = {name: await connection.fetchval(f"SHOW {name}") for name in names}
         finally:
             await connection.close()
-        facts[PostgreSQL.name] = _line(told)
+        facts[PostgreSQL.name] = _line(settings)
     if found.redis is not None:
         from redis.asyncio import Redis as Client
 
         client = Client.from_url(found.redis.url, decode_responses=True)
         try:
-            told = {"version": (await client.info("server"))["redis_version"]}
-            told |= await client.config_get("append*")
+            settings = {"version": (await client.info("server"))["redis_version"]}
+            settings |= await client.config_get("append*")
         finally:
             await client.aclose()
-        facts[Redis.name] = _line({name: told[name] for name in ("version", "appendonly", "appendfsync")}) + ", no TLS"
+        facts[Redis.name] = (
+            _line({name: settings[name] for name in ("version", "appendonly", "appendfsync")}) + ", no TLS"
+        )
     return facts
 
 
-def _line(told: dict[str, str]) -> str:
-    version, *others = told.values()
-    return ", ".join([version, *(f"{name}={value}" for name, value in list(told.items())[1:])]) if others else version
+def _line(settings: dict[str, str]) -> str:
+    version, *others = settings.values()
+    return (
+        ", ".join([version, *(f"{name}={value}" for name, value in list(settings.items())[1:])]) if others else version
+    )

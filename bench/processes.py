@@ -1,7 +1,7 @@
-"""Where the process that loads did not write what it loads, as behind a load balancer.
+"""Processes that load what another process wrote, as behind a load balancer.
 
-A process is, as far as this project can tell, a checkpointer: what is remembered of threads belongs to it. The built-in
-and the floors remember nothing, but are served by other connections, which did not just work for them, as well.
+For this project, a process is a checkpointer, as the cache of threads belongs to it. The built-in backend and the
+floors have no cache; they use other connections in the same way.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from locus.core.state import AgentState
 from .contestants import Contestant, built_in, ours, ours_blocking
 from .floor import ConnectorFloor, PyMySQLFloor
 
-#: Three processes serve the thread's turns one after the other: each knew an earlier state of it.
+#: Three processes serve the thread's turns one after the other; each knows an earlier state of it.
 IN_TURN = "in turn"
-#: Every load is by a process that never saw the thread. It is connected already.
+#: A process that has never seen the thread, but has an open connection, does each load.
 COLD = "cold"
 
 PROCESSES = 3
 
 
 class InTurn:
-    """Processes that serve a thread one after the other: each loads what the one before saved, and saves the next."""
+    """Processes that serve a thread in turn: each loads the state that the previous one saved, and saves the next."""
 
     def __init__(self, processes: Sequence[Contestant]) -> None:
         self.name = f"{processes[0].name}, {IN_TURN}"
@@ -55,7 +55,7 @@ class InTurn:
 
 
 class Cold:
-    """A new process for every load, which then saves as well."""
+    """A new process for each load, which also does the next save."""
 
     def __init__(self, start: Callable[[], Contestant]) -> None:
         self._start = start
@@ -87,18 +87,18 @@ class Cold:
 
 
 def in_other_processes(dsn: str) -> Iterator[Contestant]:
-    """Both kinds of this project, on Connector/Python and on PyMySQL."""
+    """Return both kinds of this project, on Connector/Python and on PyMySQL."""
     yield from _both_kinds(lambda: ours(dsn, "mysql-connector"))
     yield from _both_kinds(lambda: ours_blocking(dsn, "pymysql"))
 
 
 def built_in_in_other_processes(dsn: str) -> Iterator[Contestant]:
-    """Both kinds of Locus' own backend."""
+    """Return both kinds of Locus' own backend."""
     yield from _both_kinds(lambda: built_in(dsn))
 
 
 def floors_in_other_processes(dsn: str) -> Iterator[Contestant]:
-    """Both kinds of the floors that this project's stand on."""
+    """Return both kinds of the floors of this project's contestants."""
     yield from _both_kinds(lambda: ConnectorFloor(dsn))
     yield from _both_kinds(lambda: PyMySQLFloor(dsn))
 

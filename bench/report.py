@@ -1,4 +1,4 @@
-"""The report: what was measured, as Markdown with charts and as JSON."""
+"""The report of a run: Markdown pages with charts, and the raw results as JSON in a folder that git ignores."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from .markdown import markdown_table
 
 MARKDOWN, JSON = "report.md", "results.json"
 
+#: The folder of raw results, within a report's folder.
+RAW = "raw"
+
 CONDITIONS = """\
-All of it comes from one run on one machine. The contestants take turns, in an order shuffled anew each round, so that
-a busy moment hits all of them; after warm-up; every loaded state was compared with the saved one. Absolute times move
-from machine to machine: only the ratios count.
+All of it comes from one run on one machine. The contestants take turns, in an order that is shuffled each round, so
+that a busy moment hits all of them; after warm-up; every loaded state was compared with the saved one. Absolute times
+move from machine to machine: only the ratios count.
 
 - Every contestant commits durably, with its server's default: MySQL flushes the redo log and the binary log, PostgreSQL
   its log; Redis runs with `appendfsync always`. Search and metadata indexes of locus-mysql are on.
@@ -34,7 +37,7 @@ REPEAT = """\
 """
 
 
-#: What the page of a measurement says first.
+#: Heading of a measurement's own page.
 PAGE_HEADING = """\
 # {title}
 
@@ -45,16 +48,16 @@ PAGE_HEADING = """\
 def write(
     folder: Path, environment: Mapping[str, str], results: targets.Results, measurements: Mapping[str, ModuleType]
 ) -> Path:
-    """Write report, JSON and charts; return the report's path. A measurement with a ``PAGE`` has a file of its own."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write pages, charts and raw results; return the report's path. A measurement with a ``PAGE`` has its own page."""
+    (folder / RAW).mkdir(parents=True, exist_ok=True)
     for chart in folder.glob("*.svg"):
         chart.unlink()
     pages = {name for name, module in measurements.items() if name in results and hasattr(module, "PAGE")}
-    told = {
+    raw = {
         "environment": dict(environment),
         "results": {name: one for name, one in results.items() if name not in pages},
     }
-    (folder / JSON).write_text(json.dumps(rounded(told), indent=1) + "\n")
+    (folder / RAW / JSON).write_text(json.dumps(rounded(raw), indent=1) + "\n")
     drawn = charts.draw_all(results, folder)
     for name in pages:
         write_page(folder, name, measurements[name], results[name], drawn)
@@ -80,8 +83,8 @@ def write(
 def write_page(
     folder: Path, name: str, module: ModuleType, result: Mapping[str, Any], drawn: Sequence[tuple[str, str]]
 ) -> None:
-    """Write the page of one measurement, and its JSON."""
-    (folder / f"{name}.json").write_text(json.dumps(rounded(result), indent=1) + "\n")
+    """Write the page of one measurement, and its raw results."""
+    (folder / RAW / f"{name}.json").write_text(json.dumps(rounded(result), indent=1) + "\n")
     heading, *_ = (module.__doc__ or name).splitlines()
     parts = [
         PAGE_HEADING.format(title=heading.removesuffix("."), name=name),
@@ -97,14 +100,14 @@ def write_page(
 
 
 def read(folder: Path) -> tuple[dict[str, str], targets.Results]:
-    """Environment and results of an earlier run."""
-    told = json.loads((folder / JSON).read_text())
-    pages = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json") if file.name != JSON}
-    return told["environment"], {**told["results"], **pages}
+    """Read environment and results of an earlier run."""
+    raw = json.loads((folder / RAW / JSON).read_text())
+    pages = {file.stem: json.loads(file.read_text()) for file in (folder / RAW).glob("*.json") if file.name != JSON}
+    return raw["environment"], {**raw["results"], **pages}
 
 
 def rounded(value: Any) -> Any:
-    """The same with numbers of five significant digits, which is more than any run repeats."""
+    """Return the same with numbers of five significant digits, more than any run repeats."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Round trips of each operation, counted on the wire: this project beside Locus' built-in checkpointer."""
+"""Round trips of each operation, counted on the wire, of this project and of Locus' built-in checkpointer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from locus.core.state import AgentState
 from locus.memory.backends.adapters import mysql_checkpointer as built_in_checkpointer
 
 from locus_mysql import MySQLCheckpointer, MySQLConfig
-from locus_mysql.integrations.locus.operations import ITERATION_CHECKPOINTS_KEY
+from locus_mysql.integrations.locus.agent_states import ITERATION_CHECKPOINTS_KEY
 
 from .database import fresh_database
 from .markdown import markdown_table
@@ -20,7 +20,7 @@ from .wire import CountingProxy
 THREAD = "thread"
 SAVES = 9
 
-#: Saves whose round trips are averaged, and how often a call that takes more than one round trip is counted anew.
+#: Number of saves whose round trips are averaged, and of repetitions of a call that takes more than one round trip.
 AVERAGED_SAVES = 320
 ATTEMPTS = 3
 
@@ -28,18 +28,18 @@ Call = Callable[[Any], Awaitable[Any]]
 
 
 def state_of(turns: int) -> AgentState:
-    """A state with so many messages, each longer than what is stored whole in any case."""
+    """Return a state with a number of messages, each longer than the values that are always stored whole."""
     return AgentState(agent_id="bench").with_messages(
         [Message.user(f"walrus {turn} " + f"filler{turn} " * 300) for turn in range(turns)]
     )
 
 
 def provisional(turns: int) -> AgentState:
-    """The state that a turn's iteration saves, as "i1"."""
+    """Return the state that a turn's iteration saves as "i1"."""
     return state_of(turns).with_metadata(ITERATION_CHECKPOINTS_KEY, ["i1"])
 
 
-#: What is called on a thread with the checkpoints "c1" to "c9", of as many messages.
+#: The calls on a thread with checkpoints "c1" to "c9", which have one to nine messages.
 CALLS: Mapping[str, Call] = {
     "save": lambda c: c.save(state_of(10), THREAD),
     "save with metadata": lambda c: c.save(state_of(10), THREAD, metadata={"kind": "mail"}),
@@ -73,7 +73,7 @@ MakeCheckpointer = Callable[[], Any]
 
 
 def measure(dsn: str, quick: bool = False, calls: Mapping[str, Call] = CALLS) -> dict[str, Any]:
-    """Round trips by operation; None where a checkpointer does not have it. The quick way is the same."""
+    """Count round trips by operation; None if a checkpointer does not support it. ``quick`` changes nothing."""
     with fresh_database(dsn) as own, CountingProxy(own) as proxy:
         config = MySQLConfig(dsn=proxy.dsn, ssl_mode="DISABLED")
         built_in_dsn = f"{proxy.dsn}?ssl_disabled=true"
@@ -98,16 +98,16 @@ def measure(dsn: str, quick: bool = False, calls: Mapping[str, Call] = CALLS) ->
 async def counted(
     proxy: CountingProxy, make: MakeCheckpointer, calls: Mapping[str, Call], *, known: bool
 ) -> dict[str, int | None]:
-    """Round trips of each call, on a connection that is open already.
+    """Count the round trips of each call, on a connection that is open already.
 
-    A save may do some housekeeping for others, one in many and by chance, in a round trip more. So what takes more than
-    one is tried again, and the least counts; `average_of_saves` tells what housekeeping adds.
+    A random sample of saves also does housekeeping, in another round trip. So a call that takes more than one is
+    repeated, and the minimum counts; `average_of_saves` includes housekeeping.
 
     Args:
-        proxy: What the checkpointers that `make` makes connect by.
+        proxy: The proxy through which the checkpointers connect.
         make: Makes a checkpointer.
-        calls: What to count.
-        known: Whether the one who calls is the one who saved the thread; else it has never seen it.
+        calls: The calls.
+        known: Whether the calling checkpointer saved the thread; else it has never seen it.
     """
     counts: dict[str, int | None] = {}
     for name, call in calls.items():
@@ -124,7 +124,7 @@ async def counted(
 
 
 async def _counted_once(proxy: CountingProxy, make: MakeCheckpointer, call: Call, *, known: bool) -> int | None:
-    """The round trips of one call on a thread with its checkpoints; None if the checkpointer does not have it."""
+    """Count the round trips of one call on a thread with checkpoints; None if the checkpointer does not support it."""
     writer = make()
     caller = writer if known else make()
     try:
@@ -136,7 +136,7 @@ async def _counted_once(proxy: CountingProxy, make: MakeCheckpointer, call: Call
         if traffic.connections:
             raise AssertionError("the call opened a connection, so its round trips are not its own")
         return traffic.round_trips
-    except (NotImplementedError, AttributeError):  # what Locus' checkpointers raise for what they do not have
+    except (NotImplementedError, AttributeError):  # Locus' checkpointers raise these for unsupported calls
         return None
     finally:
         for thread in (THREAD, "new", "copy"):
@@ -146,7 +146,7 @@ async def _counted_once(proxy: CountingProxy, make: MakeCheckpointer, call: Call
 
 
 async def average_of_saves(proxy: CountingProxy, checkpointer: Any, saves: int) -> float:
-    """Round trips of a save to a known thread on the average of many."""
+    """Return the average round trips of many saves to a known thread."""
     await checkpointer.save(state_of(1), THREAD)
     state = state_of(2)
     with proxy.counting() as traffic:
@@ -158,7 +158,7 @@ async def average_of_saves(proxy: CountingProxy, checkpointer: Any, saves: int) 
 
 
 def table(result: dict[str, Any]) -> str:
-    """Operations in rows, who calls in columns."""
+    """Return a table with operations in rows and callers in columns."""
     columns = (KNOWN, UNKNOWN, BUILT_IN)
     rows = []
     for name in result[KNOWN]:

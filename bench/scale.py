@@ -1,4 +1,4 @@
-"""Operations on a thousand, a hundred thousand and a million checkpoints: which stay as fast as they were."""
+"""Operations on a thousand, a hundred thousand and a million checkpoints: how their times grow."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ QUICK_SIZES = (1_000, 10_000)
 
 ROUNDS = 40
 WARM_UP_ROUNDS = 5
-#: An operation that takes longer is measured in fewer rounds, but in this many at least.
+#: Minimum number of rounds of a slow operation.
 LEAST_ROUNDS = 5
 SECONDS_PER_OPERATION = 10
 
 VACUUMED_THREADS = 100
 VACUUM_ROUNDS = 3
 
-#: What a server that is meant for a million checkpoints would have.
+#: Memory settings of a server for a million checkpoints.
 BUFFER_POOL_BYTES = 4 << 30
 REDO_LOG_BYTES = 2 << 30
 
-#: Threads that are asked for in turn, so that not always the same pages are read.
+#: Number of threads that are read in turn, so that the server does not always read the same pages.
 SAMPLED_THREADS = 500
 
-#: What to call, of a store and a thread.
+#: A call of a store on a thread.
 Call = Callable[[CheckpointStore, str], Awaitable[Any]]
 
 _KEY, _VALUE = fill.RARE_PAIR
@@ -58,7 +58,7 @@ VACUUM = f"vacuum of {VACUUMED_THREADS} threads"
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Milliseconds of each operation at each size, the sizes in turn."""
+    """Measure the milliseconds of each operation at each size, the sizes in turns."""
     sizes = QUICK_SIZES if quick else SIZES
     settings = enlarge(dsn)
     try:
@@ -77,7 +77,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 async def measure_operations(configs: dict[int, MySQLConfig], dsn: str) -> dict[str, dict[str, float]]:
-    """Median milliseconds by operation and size. In each round, each size has its turn."""
+    """Return median milliseconds by operation and size. Each round measures every size."""
     stores = {size: CheckpointStore(config) for size, config in configs.items()}
     threads = {size: cycle(sampled_threads(config, dsn)) for size, config in configs.items()}
     medians = {}
@@ -103,7 +103,7 @@ async def measure_operations(configs: dict[int, MySQLConfig], dsn: str) -> dict[
 
 
 def sampled_threads(config: MySQLConfig, dsn: str) -> list[str]:
-    """Some of the threads, in no order."""
+    """Return some of the threads, in random order."""
     with administrator(dsn) as cursor:
         cursor.execute(
             f"SELECT thread_id FROM `{config.table_prefix}store_threads` WHERE thread_id NOT LIKE 'rare%%'"
@@ -114,7 +114,7 @@ def sampled_threads(config: MySQLConfig, dsn: str) -> list[str]:
 
 
 async def measure_vacuum(configs: dict[int, MySQLConfig], dsn: str) -> dict[str, float]:
-    """Median milliseconds of removing a fixed number of old threads, by size."""
+    """Return the median milliseconds of removing a fixed number of old threads, by size."""
     times: dict[int, list[float]] = {size: [] for size in configs}
     for _ in range(VACUUM_ROUNDS):
         for size, config in configs.items():
@@ -130,7 +130,7 @@ async def measure_vacuum(configs: dict[int, MySQLConfig], dsn: str) -> dict[str,
 
 
 def table(result: dict[str, Any]) -> str:
-    """Operations in rows, sizes in columns."""
+    """Return a table with operations in rows and sizes in columns."""
     sizes = list(result["filled_in_s"])
     rows = [
         [name, *(f"{medians[size]:.2f}" for size in sizes), f"{medians[sizes[-1]] / medians[sizes[0]]:.2f}"]
@@ -141,7 +141,7 @@ def table(result: dict[str, Any]) -> str:
 
 
 def enlarge(dsn: str) -> dict[str, int]:
-    """Give the server the memory that one with a million checkpoints would have; returns what it had."""
+    """Set the memory of a server for a million checkpoints; return the earlier settings."""
     before = enlarged(dsn)
     wanted = {"innodb_buffer_pool_size": BUFFER_POOL_BYTES, "innodb_redo_log_capacity": REDO_LOG_BYTES}
     restore(dsn, {name: max(before[name], size) for name, size in wanted.items()})
@@ -149,7 +149,7 @@ def enlarge(dsn: str) -> dict[str, int]:
 
 
 def enlarged(dsn: str) -> dict[str, int]:
-    """What the server has."""
+    """Return the server's settings."""
     with administrator(dsn) as cursor:
         cursor.execute("SELECT @@innodb_buffer_pool_size, @@innodb_redo_log_capacity")
         ((pool, log),) = cursor.fetchall()
@@ -157,7 +157,7 @@ def enlarged(dsn: str) -> dict[str, int]:
 
 
 def restore(dsn: str, settings: dict[str, int]) -> None:
-    """Give the server back what it had."""
+    """Restore the server's settings."""
     with administrator(dsn) as cursor:
         for name, value in settings.items():
             cursor.execute(f"SET GLOBAL {name} = {value}")

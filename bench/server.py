@@ -1,11 +1,11 @@
-"""The HTTP service: saves and loads through it, beside the same calls of a process that has the database itself.
+"""The HTTP service: saves and loads through it, compared with direct calls of a process that uses the database.
 
-The service is `python -m locus_mysql serve` with tokens, as it is by default: one process, and each request is logged.
-With `--workers 2` it is two. "Direct" is `CheckpointStore` in the measuring process, on the same client library; what
-goes through the service begins and ends with a dict as well, over a client that costs little. `MySQLCheckpointer` and
-Locus' `HTTPCheckpointer` begin and end with an agent's state. Each conversation has a thread and saves each message as
-it comes; every save is loaded again. Client, service and MySQL share the machine's processors, so many clients measure
-what all three take together. Alone, the contestants take turns call by call; at once, by slices.
+The service is `python -m locus_mysql serve` with tokens, with its defaults: one process, and each request is logged.
+With `--workers 2` it has two processes. "Direct" is `CheckpointStore` in the measuring process, on the same client
+library; calls through the service take and return a dict as well, over a minimal client. `MySQLCheckpointer` and
+Locus' `HTTPCheckpointer` take and return an agent's state. Each conversation has a thread, saves after each message,
+and loads after each save. Client, service and MySQL share the machine's processors, so many clients measure the cost of
+all three together. A single client takes turns call by call; many clients take turns by slices.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from .markdown import markdown_table
 from .peers import Peers
 from .states import agent_state, grown
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "server"
 
 DRIVERS, QUICK_DRIVERS = ("mysql-connector", "aiomysql"), ("mysql-connector",)
-#: Messages that a conversation begins with.
+#: Number of messages at the start of a conversation.
 SIZES, QUICK_SIZES = (10, 100), (10,)
 CLIENTS = 32
-#: Measured rounds of one client; each contestant saves and loads once in each.
+#: Measured rounds of one client. In each, every contestant saves and loads once.
 ROUNDS, QUICK_ROUNDS, WARM_UP_ROUNDS = 300, 30, 20
-#: Of many clients: slices that each contestant has, and what each client saves, then loads, in one.
+#: With many clients: number of slices of each contestant, and of saves and loads of each client in a slice.
 SLICES, QUICK_SLICES, CALLS = 8, 2, 10
-#: A conversation grows by so many messages; then another one begins.
+#: Number of messages by which a conversation grows before the next one begins.
 GROWS_BY = 50
 
 DIRECT, SERVICE, WORKERS = "direct, CheckpointStore", "service", "service, --workers 2"
@@ -60,7 +60,7 @@ DIRECT_LOCUS, SERVICE_LOCUS = "direct, MySQLCheckpointer", "service, HTTPCheckpo
 SAVE, LOAD = "save", "load"
 PERCENTILES = (50, 95)
 
-#: How long the service may take to start and to stop.
+#: Seconds in which the service must start, and stop.
 WAIT_S = 60.0
 
 
@@ -75,7 +75,7 @@ class Contestant(ABC):
         self.name = name
 
     async def connect(self, clients: int) -> None:
-        """Be ready for so many clients."""
+        """Prepare for a number of clients."""
         return
 
     @abstractmethod
@@ -84,10 +84,10 @@ class Contestant(ABC):
 
     @abstractmethod
     async def load(self, client: int, thread_id: str, checkpoint_id: str) -> Any:
-        """Load it."""
+        """Load the newest state."""
 
     def form(self, state: AgentState) -> Any:
-        """A state as this contestant takes it; not measured."""
+        """Return a state in this contestant's form. Not measured."""
         return state.to_checkpoint()
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Contestant(ABC):
 
 
 class Direct(Contestant):
-    """`CheckpointStore`."""
+    """`CheckpointStore`, called directly."""
 
     def __init__(self, dsn: str, driver: str) -> None:
         super().__init__(DIRECT)
@@ -116,7 +116,7 @@ class Direct(Contestant):
 
 
 class Service(Contestant):
-    """The service, over a connection for each client."""
+    """The service, with a connection for each client."""
 
     def __init__(self, port: int, token: str, name: str = SERVICE) -> None:
         super().__init__(name)
@@ -126,7 +126,7 @@ class Service(Contestant):
 
     async def connect(self, clients: int) -> None:
         """See `Contestant.connect`."""
-        await self.close()  # the service closes what is idle, on a busy machine just when it is to be used again
+        await self.close()  # the service closes idle connections, on a busy machine perhaps just before the next use
         self._connections = [await Connection.to(self._port, self._token) for _ in range(clients)]
 
     async def save(self, client: int, thread_id: str, checkpoint_id: str, state: Any) -> None:
@@ -170,12 +170,12 @@ class OfLocus(Contestant):
 
 
 class Conversation:
-    """A conversation of a contestant: the states that it saves one after the other.
+    """A conversation of a contestant: the states that it saves in order.
 
     Args:
-        contestant: Who saves them.
+        contestant: The contestant that saves them.
         states: The states.
-        client: Which of the contestant's clients.
+        client: The number of the contestant's client.
     """
 
     def __init__(self, contestant: Contestant, states: Sequence[AgentState], client: int = 0) -> None:
@@ -187,7 +187,7 @@ class Conversation:
         self._last = ""
 
     async def save(self) -> float:
-        """Save the next state; the time it took, in milliseconds."""
+        """Save the next state; return the time in milliseconds."""
         place = self._saved % len(self._states)
         if not place:
             self._thread_id = f"conversation/{uuid4().hex}"
@@ -198,7 +198,7 @@ class Conversation:
         return (time.perf_counter() - begin) * 1_000
 
     async def load(self) -> float:
-        """Load what was saved last; the time it took, in milliseconds."""
+        """Load the last saved state; return the time in milliseconds."""
         begin = time.perf_counter()
         loaded = await self._contestant.load(self._client, self._thread_id, self._last)
         taken = (time.perf_counter() - begin) * 1_000
@@ -232,7 +232,7 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
 
 
 def contestants(dsn: str, driver: str, one_process: Running, two_processes: Running) -> list[Contestant]:
-    """All of them."""
+    """Return all contestants."""
     url = f"http://127.0.0.1:{one_process.port}"
     return [
         Direct(dsn, driver),
@@ -244,10 +244,10 @@ def contestants(dsn: str, driver: str, one_process: Running, two_processes: Runn
 
 
 async def states_from(size: int) -> list[AgentState]:
-    """The states of a conversation, each a message longer than the one before.
+    """Return the states of a conversation, each one message longer than the previous one.
 
     Args:
-        size: How many messages the first one has.
+        size: Number of messages of the first state.
     """
     states, source = [await agent_state(size)], random.Random(5)
     while len(states) < GROWS_BY:
@@ -256,7 +256,7 @@ async def states_from(size: int) -> list[AgentState]:
 
 
 async def alone(everyone: Sequence[Contestant], states: Sequence[AgentState], rounds: int) -> dict[str, Any]:
-    """One client of each, in turns."""
+    """Measure one client of each contestant, in turns."""
     taken: dict[str, dict[str, list[float]]] = {one.name: {SAVE: [], LOAD: []} for one in everyone}
     conversations = {one.name: Conversation(one, states) for one in everyone}
     for one in everyone:
@@ -274,7 +274,7 @@ async def alone(everyone: Sequence[Contestant], states: Sequence[AgentState], ro
 
 
 async def at_once(everyone: Sequence[Contestant], states: Sequence[AgentState], slices: int) -> dict[str, Any]:
-    """Many clients of each at the same time; each contestant has a slice in turn."""
+    """Measure many concurrent clients of each contestant; the contestants take turns by slices."""
     taken: dict[str, dict[str, list[float]]] = {one.name: {SAVE: [], LOAD: []} for one in everyone}
     seconds: dict[str, dict[str, list[float]]] = {one.name: {SAVE: [], LOAD: []} for one in everyone}
     conversations = {one.name: [Conversation(one, states, client) for client in range(CLIENTS)] for one in everyone}
@@ -309,11 +309,11 @@ async def _calls(conversation: Conversation, what: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Running:
-    """A service, in a process of its own.
+    """A service in its own process.
 
     Args:
-        pid: Its process.
-        port: Where it listens.
+        pid: The id of its process.
+        port: The port on which it listens.
         token: A token for it.
     """
 
@@ -324,7 +324,7 @@ class Running:
 
 @contextmanager
 def running_service(dsn: str, driver: str, workers: int = 1) -> Iterator[Running]:
-    """A service on a database."""
+    """Start a service on a database; stop it at the end."""
     made = new_token("bench", "default", "write")
     with tempfile.TemporaryDirectory() as folder:
         (tokens := Path(folder, "tokens.toml")).write_text(made.entry)
@@ -344,7 +344,7 @@ def running_service(dsn: str, driver: str, workers: int = 1) -> Iterator[Running
 
 
 def _port_of(process: subprocess.Popen[bytes], log: Path) -> int:
-    """The port that a service says it listens at."""
+    """Read the port from a service's output."""
     end = time.monotonic() + WAIT_S
     while time.monotonic() < end:
         if serving := re.search(r"Serving at http://127\.0\.0\.1:(\d+)", log.read_text()):
@@ -356,13 +356,13 @@ def _port_of(process: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def percentiles(times: Sequence[float]) -> dict[str, float]:
-    """Median and 95th percentile."""
+    """Return median and 95th percentile."""
     cuts = statistics.quantiles(times, n=100, method="inclusive")
     return {f"p{at}": cuts[at - 1] for at in PERCENTILES}
 
 
 def added(result: dict[str, Any], what: str) -> float:
-    """The most milliseconds that the service adds to the median of a call, of all drivers and sizes."""
+    """Return the maximum number of milliseconds that the service adds to a call's median, over drivers and sizes."""
     return max(
         case["alone"][SERVICE][what]["p50"] - case["alone"][DIRECT][what]["p50"]
         for sizes in result["cases"].values()
@@ -371,7 +371,7 @@ def added(result: dict[str, Any], what: str) -> float:
 
 
 def throughput(result: dict[str, Any], what: str, name: str) -> float:
-    """The least share of the direct throughput that a service has, of all drivers and sizes."""
+    """Return the minimum of the service's throughput as a share of the direct one, over all drivers and sizes."""
     return min(
         case["at_once"][name][what]["per_s"] / case["at_once"][DIRECT][what]["per_s"]
         for sizes in result["cases"].values()
@@ -380,7 +380,7 @@ def throughput(result: dict[str, Any], what: str, name: str) -> float:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A table for each driver and size."""
+    """Return a table for each driver and size."""
     parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split())]
     for driver, sizes in result["cases"].items():
         for size, case in sizes.items():

@@ -1,10 +1,10 @@
 """The longest wait of one tenant's small request while another tenant sends each operation's largest.
 
-Every endpoint of the service, API and pages, from its own registry: one without a largest request here fails the
-measurement. The service is `python -m locus_mysql serve` with the tokens of two tenants. A process of its own asks for
-the list of a thread's checkpoints again and again, over its own connection, as the one tenant; meanwhile the other
-sends the operation's largest request, once and then six at the same time. "Idle" is the longest wait while nothing else
-happens. The wait includes what MySQL and all clients take of the same processors.
+It covers every endpoint of the service (API and pages) from its own registry: an endpoint without a largest request
+here fails the measurement. The service is `python -m locus_mysql serve` with the tokens of two tenants. A separate
+process requests the list of a thread's checkpoints repeatedly, over its own connection, as one tenant; meanwhile the
+other tenant sends the operation's largest request, first one and then six at the same time. "Idle" is the longest
+wait without other requests. The wait includes the time that MySQL and all clients use on the same processors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,20 +39,20 @@ from .markdown import markdown_table
 from .peers import Peers
 from .server import WAIT_S, _port_of
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "stalls"
 
 DRIVER = "mysql-connector"
-#: How many of the largest requests are sent at the same time.
+#: Number of largest requests that are sent at the same time.
 AT_ONCE = 6
-#: What no tenant may make another one wait, in milliseconds.
+#: The limit in milliseconds: no tenant may make another one wait longer.
 BOUND_MS = 250.0
-#: How long is measured at least, and how long the idle service is, in seconds.
+#: Minimum duration of a measurement, and the duration for the idle service, in seconds.
 LEAST_S, IDLE_S = 0.3, 3.0
-#: How much smaller the inputs of a quick run are.
+#: Factor of the input sizes in a quick run.
 QUICK = 0.1
 
-#: The process that asks as the other tenant: for each line it reads, the waits since the last one, in milliseconds.
+#: The process of the other tenant: for each line that it reads, it prints the waits since the last one in milliseconds.
 ASKING = """
 import http.client, json, select, sys, time
 port, token = int(sys.argv[1]), sys.argv[2]
@@ -80,9 +80,9 @@ class Call:
     """A request.
 
     Args:
-        path: With the query.
-        body: JSON, or of a page the fields of a form.
-        before: Sent before it, each time, outside of what is measured.
+        path: The path with the query.
+        body: JSON; for a page, the fields of a form.
+        before: A request that is sent before each repetition; not measured.
     """
 
     path: str
@@ -91,11 +91,11 @@ class Call:
 
 
 class Client:
-    """A tenant's client, which has signed in to the pages too.
+    """A tenant's client, which is also signed in to the pages.
 
     Args:
-        port: Of the service.
-        token: The tenant's.
+        port: The service's port.
+        token: The tenant's token.
     """
 
     def __init__(self, port: int, token: str) -> None:
@@ -108,7 +108,7 @@ class Client:
         self._form_secret = re.findall(rb'name="form_secret" value="(\w+)"', page)[0].decode()
 
     def send(self, method: str, path: str, body: Any = None, *, page: bool = False) -> tuple[int, Any, bytes]:
-        """Send a request on a connection of its own; its status, headers and body. 0 if it was cut off."""
+        """Send a request on a new connection; return status, headers and body. The status is 0 if it was cut off."""
         client = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
         headers, data = {"Authorization": f"Bearer {self._token}"}, None
         if page:
@@ -132,11 +132,11 @@ class Client:
 
 
 class Asking:
-    """The other tenant, in a process of its own.
+    """The other tenant, in its own process.
 
     Args:
-        port: Of the service.
-        token: The tenant's.
+        port: The service's port.
+        token: The tenant's token.
     """
 
     def __init__(self, port: int, token: str) -> None:
@@ -144,7 +144,7 @@ class Asking:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def longest(self) -> float:
-        """The longest wait since this was last asked, in milliseconds."""
+        """Return the longest wait since the last call, in milliseconds."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write("\n")
@@ -165,7 +165,7 @@ class Asking:
 
 
 def operations() -> list[tuple[str, str]]:
-    """Every operation of the service: method and template."""
+    """Return every operation of the service: method and template."""
     anyone = Caller("anyone", "default", may_write=True)
     api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=True)]
     pages = pages_router(None, anyone).endpoints
@@ -174,17 +174,22 @@ def operations() -> list[tuple[str, str]]:
     ]
 
 
+def in_order(keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return operations with deletions at the end, as all others need the stored data."""
+    return sorted(keys, key=lambda key: key[0] == "DELETE")
+
+
 def is_page(template: str) -> bool:
-    """Whether an operation is a page's."""
+    """Return whether an operation belongs to a page."""
     return template == "/" or template.split("/")[1] in {"inspect", "login", "logout", "static"}
 
 
 @dataclass
 class Largest:
-    """The largest requests, and what must be stored for them.
+    """The largest requests, and the data that must be stored for them.
 
     Args:
-        scale: 1 for what is allowed, less for less of it.
+        scale: 1 for the largest sizes that the service accepts; a fraction for smaller ones.
     """
 
     scale: float
@@ -238,7 +243,7 @@ class Largest:
             {"namespace": ["batch"], "key": str(at), "value": {"text": self.text[: len(self.text) // 1000]}}
             for at in range(1_000)
         ]
-        compared = int(1_000 * self.scale)  # as many, and as long, as a filter may compare
+        compared = int(1_000 * self.scale)  # the maximum number and length of values that a filter may compare
         wanted = {"text": {"$in": [f"{number:0240}" for number in range(compared)]}}
         self.calls |= {
             ("PUT", "/memories/item"): Call(
@@ -261,6 +266,7 @@ class Largest:
 
     def _sessions(self) -> None:
         base, value = "/sessions/large", {"value": {"text": self.text, "nested": self.nested}}
+        fits = {"value": {"text": self.text[: int(900_000 * self.scale)]}}
         variables = {f"v{number}": self.words for number in range(3)}
         checkpoint = ("POST", f"{base}/checkpoints", {})
         at = "/sessions/{session_id}"
@@ -268,18 +274,18 @@ class Largest:
         self.calls |= {
             ("GET", "/sessions"): Call("/sessions?limit=1000"),
             ("GET", at): Call(base),
-            ("DELETE", at): Call("/sessions/ends", before=[("PUT", "/sessions/ends/variables/a", value)]),
+            ("DELETE", at): Call("/sessions/ends", before=[("PUT", "/sessions/ends/variables/a", fits)]),
             ("POST", f"{at}/touch"): Call(f"{base}/touch", {}),
             ("GET", f"{at}/keys"): Call(f"{base}/keys?pattern=*"),
             ("GET", f"{at}/variables"): Call(f"{base}/variables"),
             ("PUT", f"{at}/variables"): Call(f"{base}/variables", encoded({"variables": variables})),
             ("DELETE", f"{at}/variables"): Call(
-                "/sessions/ends/variables", before=[("PUT", "/sessions/ends/variables/a", value)]
+                "/sessions/ends/variables", before=[("PUT", "/sessions/ends/variables/a", fits)]
             ),
             ("GET", f"{at}/variables/{{key}}"): Call(f"{base}/variables/a"),
             ("PUT", f"{at}/variables/{{key}}"): Call(f"{base}/variables/a", encoded(value)),
             ("DELETE", f"{at}/variables/{{key}}"): Call(
-                "/sessions/ends/variables/a", before=[("PUT", "/sessions/ends/variables/a", value)]
+                "/sessions/ends/variables/a", before=[("PUT", "/sessions/ends/variables/a", fits)]
             ),
             ("GET", f"{at}/variables/{{key}}/ttl"): Call(f"{base}/variables/a/ttl"),
             ("POST", f"{at}/variables/{{key}}/increment"): Call(
@@ -291,13 +297,13 @@ class Largest:
             ("GET", f"{at}/task"): Call(f"{base}/task"),
             ("PUT", f"{at}/task"): Call(f"{base}/task", encoded(task)),
             ("DELETE", f"{at}/task"): Call(
-                "/sessions/ends/task", before=[("PUT", "/sessions/ends/task", encoded(task))]
+                "/sessions/ends/task", before=[("PUT", "/sessions/ends/task", {"task_id": "t", "data": fits})]
             ),
             ("GET", f"{at}/scratchpad"): Call(f"{base}/scratchpad"),
             ("POST", f"{at}/scratchpad"): Call(f"{base}/scratchpad", encoded({"content": self.text})),
             ("DELETE", f"{at}/scratchpad"): Call(
                 "/sessions/ends/scratchpad",
-                before=[("POST", "/sessions/ends/scratchpad", encoded({"content": self.text}))],
+                before=[("POST", "/sessions/ends/scratchpad", {"content": fits["value"]["text"]})],
             ),
             ("GET", f"{at}/checkpoints"): Call(f"{base}/checkpoints"),
             ("POST", f"{at}/checkpoints"): Call(f"{base}/checkpoints", {}),
@@ -344,7 +350,7 @@ class Largest:
         }
 
     def store(self, client: Client) -> None:
-        """Store what is read."""
+        """Store the data that requests read."""
         for number in range(self.count):
             turn = {"state": {"messages": messages(1), "number": number}, "metadata": {**self.metadata, "n": number}}
             expect(client.send("POST", "/threads/many/checkpoints", turn), 200)
@@ -355,9 +361,9 @@ class Largest:
                 expect(client.send("POST", path, encoded(new)), 200)
         for key in (("PUT", "/memories/item"), ("POST", "/memories/batch")):
             status, _, answer = client.send(key[0], self.calls[key].path, self.calls[key].body)
-            if status != 200:  # on a busy machine the largest may take longer than a request may
+            if status != 200:  # on a busy machine the largest may exceed the time limit of a request
                 print(f"bench: stalls: what {key} sends is not stored: {status} {answer[:300]!r}", file=sys.stderr)
-        # A value of a session has 1 MB at most; what is larger is sent in what is measured, and refused.
+        # A value of a session has at most 1 MB. The larger measured values are refused.
         value = {"value": {"text": self.text[: int(900_000 * self.scale)]}}
         for key in ("a", "b", "c", "d", "e", "f", "g", "h"):
             expect(client.send("PUT", f"/sessions/large/variables/{key}", value), 200)
@@ -368,17 +374,17 @@ class Largest:
 
 
 def expect(answer: tuple[int, Any, bytes], status: int) -> None:
-    """Fail unless an answer has this status."""
+    """Raise an error if an answer has another status."""
     assert answer[0] == status, (answer[0], answer[2][:500])
 
 
 def encoded(value: object) -> bytes:
-    """A body, made before its sending is measured."""
+    """Return a body, encoded before the measurement."""
     return json.dumps(value).encode()
 
 
 def messages(count: int) -> list[dict[str, Any]]:
-    """A conversation; every fourth message calls a tool without an id."""
+    """Return a conversation in which every fourth message calls a tool without an id."""
     calls = [{"name": "look", "arguments": {"place": "Bonn"}}]
     return [
         {"role": "assistant", "content": f"It is {number} degrees.", **({"tool_calls": calls} if number % 4 else {})}
@@ -387,25 +393,45 @@ def messages(count: int) -> list[dict[str, Any]]:
 
 
 def store_graph(dsn: str, turns: int) -> None:
-    """A LangGraph thread of this many turns, as tenant noisy's."""
+    """Save a LangGraph thread with a number of turns, as tenant `noisy`."""
     from langgraph.checkpoint.base import empty_checkpoint
 
     from locus_mysql.integrations.langgraph import MySQLSaver
 
-    said: list[str] = []
+    texts: list[str] = []
     with MySQLSaver(dsn, driver="pymysql", tenant="noisy") as saver:
         config: Any = {"configurable": {"thread_id": "graph", "checkpoint_ns": ""}}
         for number in range(turns):
-            said.append(f"turn {number}: " + "tea " * 20)
-            checkpoint = {**empty_checkpoint(), "channel_values": {"messages": list(said)}}
+            texts.append(f"turn {number}: " + "tea " * 20)
+            checkpoint = {**empty_checkpoint(), "channel_values": {"messages": list(texts)}}
             checkpoint["channel_versions"] = {"messages": f"{number + 1:032}"}
             config = saver.put(config, checkpoint, {"step": number}, dict(checkpoint["channel_versions"]))  # type: ignore[arg-type]
 
 
-GRAPH_PAGES: Mapping[tuple[str, str], Call] = {
-    ("GET", "/inspect/thread (a graph)"): Call("/inspect/thread?family=versions&thread=graph"),
-    ("GET", "/inspect/state.json (a graph)"): Call("/inspect/state.json?family=versions&thread=graph"),
-}
+def more_cases(scale: float) -> dict[tuple[str, str], Call]:
+    """Return requests beside the largest of each operation: pages of a graph, and the largest that a session accepts.
+
+    The service reads larger bodies than a session accepts, so those that `Largest` sends to sessions are refused.
+    """
+    value = "x" * int(1_000_000 * scale)
+    variables = {"variables": {f"v{number}": value for number in range(15)}}
+    fresh = [("DELETE", "/sessions/fits", None)]
+    return {
+        ("GET", "/inspect/thread (a graph)"): Call("/inspect/thread?family=versions&thread=graph"),
+        ("GET", "/inspect/state.json (a graph)"): Call("/inspect/state.json?family=versions&thread=graph"),
+        ("PUT", "/sessions/{session_id}/variables (accepted)"): Call(
+            "/sessions/fits/variables", encoded(variables), fresh
+        ),
+        ("PUT", "/sessions/{session_id}/variables/{key} (accepted)"): Call(
+            "/sessions/fits/variables/a", encoded({"value": value}), fresh
+        ),
+        ("PUT", "/sessions/{session_id}/task (accepted)"): Call(
+            "/sessions/fits/task", encoded({"task_id": "t", "data": {"text": value[: -len(value) // 10]}}), fresh
+        ),
+        ("POST", "/sessions/{session_id}/scratchpad (accepted)"): Call(
+            "/sessions/fits/scratchpad", encoded({"content": value[: -len(value) // 10]}), fresh
+        ),
+    }
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
@@ -421,7 +447,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
         with Asking(port, quiet) as asking:
             time.sleep(IDLE_S)
             idle = asking.longest()
-            wanted = {key: largest.calls[key] for key in operations()} | dict(GRAPH_PAGES)
+            wanted = {key: largest.calls[key] for key in in_order(operations())} | more_cases(scale)
             for (method, template), call in wanted.items():
                 case = one_case(client, asking, method, template, call)
                 print(f"bench: stalls: {method} {template}: {case}", file=sys.stderr, flush=True)
@@ -432,7 +458,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 def one_case(
     client: Client, asking: Asking, method: str, template: str, call: Call, least_s: float = LEAST_S
 ) -> dict[str, Any]:
-    """The longest waits while one, and while several of a request are carried out; and what it was answered."""
+    """Return the longest waits during one request and during several, and the status of the answers."""
     waits, statuses, took = [], [], 0.0
     for count in (1, AT_ONCE):
         path = prepared(client, call)
@@ -450,7 +476,7 @@ def one_case(
 
 
 def prepared(client: Client, call: Call) -> str:
-    """Send what comes before a request; its path."""
+    """Send the preceding request, if any; return the request's path."""
     answer = b""
     for method, path, body in call.before:
         answer = client.send(method, path, body)[2]
@@ -462,7 +488,7 @@ def prepared(client: Client, call: Call) -> str:
 
 @contextmanager
 def two_tenants(dsn: str, *arguments: str) -> Iterator[tuple[int, str, str]]:
-    """A service with two tenants: its port, and the token of each."""
+    """Start a service with two tenants; yield its port, and the token of each."""
     noisy, quiet = new_token("noisy", "noisy", "write"), new_token("quiet", "quiet", "write")
     with tempfile.TemporaryDirectory() as folder:
         (tokens := Path(folder, "tokens.toml")).write_text(noisy.entry + quiet.entry)
@@ -483,12 +509,12 @@ def two_tenants(dsn: str, *arguments: str) -> Iterator[tuple[int, str, str]]:
 
 
 def longest(result: dict[str, Any], at_once: str) -> float:
-    """The longest wait beside any operation, in milliseconds: of one at a time, or of several."""
+    """Return the longest wait during any operation in milliseconds, for one request at a time or several."""
     return max(case[at_once] for case in result["cases"].values())
 
 
 def table(result: dict[str, Any]) -> str:
-    """A row for each operation."""
+    """Return a table with a row for each operation."""
     rows = [
         [
             name.replace("|", "\\|"),

@@ -1,6 +1,6 @@
-"""Real states: what Locus agents with a tool have in memory, and how it grows.
+"""Real states of Locus agents with a tool, as they grow.
 
-Making 5,000 messages takes a real agent a minute, so what was made is kept in ``.cache/bench-states``.
+A real agent takes a minute for 5,000 messages, so its states are cached in ``.cache/bench-states``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SIZES = (10, 100, 1000, 5000)
 
 
 class Newest(BaseCheckpointer):
-    """Keeps the newest state as it is, so that turns of a long conversation take little time."""
+    """Keeps the newest state in memory, so that turns of a long conversation take little time."""
 
     def __init__(self) -> None:
         self.state: AgentState | None = None
@@ -47,36 +47,36 @@ class Newest(BaseCheckpointer):
         return self.state
 
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
-        """Return nothing: only the newest state is kept."""
+        """Return an empty list: only the newest state is kept."""
         return []
 
 
 async def turns(assistant: Assistant) -> AsyncIterator[AgentState]:
-    """The state after each turn of a conversation, without end."""
+    """Yield the state after each turn of an endless conversation."""
     newest = Newest()
     agent = assistant.agent(newest, checkpoint_every_n_iterations=0)
     while True:
         await agent.arun(assistant.question(), thread_id="t")
-        agent.model.received_messages.clear()  # or 5,000 messages would be remembered 2,500 times
+        agent.model.received_messages.clear()  # else the model keeps 5,000 messages 2,500 times
         assert newest.state is not None
         yield newest.state
 
 
 async def agent_state(messages: int, *, seed: int = 1, large_outputs: bool = False) -> AgentState:
-    """The state of an agent once it has this many messages besides its system message."""
+    """Return the state of an agent with a number of messages besides its system message."""
     name = f"{messages}-messages-seed-{seed}{'-large' if large_outputs else ''}"
     return (await _kept(name, _first_with(messages, Assistant(seed, large_outputs=large_outputs))))[0]
 
 
 async def compacted_states(first_turn: int, last_turn: int, *, turns_between_compactions: int = 50) -> list[AgentState]:
-    """The states after these turns of a conversation whose history Locus compacts."""
+    """Return the states after these turns of a conversation whose history Locus compacts."""
     name = f"turns-{first_turn}-{last_turn}-compacted-every-{turns_between_compactions}"
     assistant = Assistant(turns_between_compactions=turns_between_compactions)
     return await _kept(name, _between(first_turn, last_turn, assistant))
 
 
 def grown(state: AgentState, source: random.Random) -> AgentState:
-    """The state one message later."""
+    """Return the state with one more message."""
     return state.with_message(Message.assistant(prose(source)))
 
 
@@ -98,7 +98,7 @@ async def _between(first_turn: int, last_turn: int, assistant: Assistant) -> Asy
 
 
 async def _kept(name: str, made: AsyncIterator[AgentState]) -> list[AgentState]:
-    """What ``made`` yields, from the cache if this version of Locus and of this package made it before."""
+    """Return the states that ``made`` yields, from the cache if these versions of Locus and this package made them."""
     file = CACHE / f"{name}-{_fingerprint()}.json"
     if not file.exists():
         collecting = gc.isenabled()

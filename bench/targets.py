@@ -1,4 +1,4 @@
-"""The targets of the issues as data: what is compared, what is wanted, and where the measured figure stands."""
+"""The targets as data: the comparison, the wanted figure, and the place of the measured figure in the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .floor import floor_of
 from .markdown import markdown_table
 from .processes import COLD, IN_TURN
 
-#: Results of all measurements, by the name of the measurement.
+#: The results of all measurements by name.
 Results = dict[str, Any]
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -32,15 +32,15 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Target:
-    """One figure that is wanted.
+    """One wanted figure.
 
     Args:
-        name: What is measured, and against what.
-        case: At which size or in which case.
-        comparison: How the measured figure must stand to the wanted one.
+        name: The measured quantity, and the reference.
+        case: The size or case.
+        comparison: The required relation of the measured figure to the wanted one.
         wanted: The wanted figure.
-        measured: Reads the figure; raises LookupError where it was not measured.
-        about: The measurement, if that has a page of its own.
+        measured: Reads the figure; raises LookupError if it was not measured.
+        about: The measurement, if it has its own page.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Target:
     about: str = ""
 
     def verdict(self, results: Results) -> tuple[float | None, bool | None]:
-        """The measured figure and whether it is as wanted; None for what was not measured."""
+        """Return the measured figure and whether it meets the target; None if it was not measured."""
         try:
             figure = self.measured(results)
         except LookupError:
@@ -60,12 +60,12 @@ class Target:
 
 
 def times_faster(what: str, size: int, other: str, ours: str = OURS) -> Callable[[Results], float]:
-    """How many times faster this project is than another contestant."""
+    """Return the factor by which this project is faster than another contestant."""
     return lambda results: 1 / of(what, size, other, ours)(results)
 
 
 def of(what: str, size: int, other: str, ours: str = OURS) -> Callable[[Results], float]:
-    """This project's time as a multiple of another contestant's."""
+    """Return this project's time as a multiple of another contestant's."""
 
     def ratio(results: Results) -> float:
         measured = results["latency"]["workloads"][str(size)]["contestants"]
@@ -75,7 +75,7 @@ def of(what: str, size: int, other: str, ours: str = OURS) -> Callable[[Results]
 
 
 def after_1000_turns(kind: str, figure: Callable[[dict[str, int]], float]) -> Callable[[Results], float]:
-    """A figure of a conversation after its thousandth turn."""
+    """Return a figure of a conversation after its thousandth turn."""
 
     def read(results: Results) -> float:
         growth = results["growth"][kind]
@@ -88,7 +88,7 @@ def after_1000_turns(kind: str, figure: Callable[[dict[str, int]], float]) -> Ca
 
 
 def flatness(operation: str) -> Callable[[Results], float]:
-    """The slowest of an operation's variants at a million checkpoints, as a multiple of its time at a thousand."""
+    """Return the time of the slowest variant at a million checkpoints, as a multiple of that at a thousand."""
 
     def read(results: Results) -> float:
         ratios = [
@@ -104,12 +104,12 @@ def flatness(operation: str) -> Callable[[Results], float]:
 
 
 def at_32(figure: Callable[[dict[str, Any]], float]) -> Callable[[Results], float]:
-    """A figure of 32 concurrent conversations."""
+    """Return a figure of 32 concurrent conversations."""
     return lambda results: figure(results["throughput"]["concurrency"]["32"])
 
 
 def over_all(figure: str) -> Callable[[Results], float]:
-    """The sum of a figure of this project's drivers over all numbers of concurrent conversations."""
+    """Return the sum of a figure of this project's drivers over all numbers of concurrent conversations."""
     return lambda results: sum(
         one[figure]
         for measured in results["throughput"]["concurrency"].values()
@@ -119,12 +119,12 @@ def over_all(figure: str) -> Callable[[Results], float]:
 
 
 def bytes_per_known_thread(results: Results) -> float:
-    """The most that a known thread takes, of all ways to know one."""
+    """Return the maximum number of bytes per known thread, over all ways to learn of one."""
     return max(known["bytes_per_thread"] for known in results["memory"]["known"])
 
 
 def of_graphs(what: str, size: int, other: str, ours: str = graphs.OURS) -> Callable[[Results], float]:
-    """Another saver's time as a multiple of this project's."""
+    """Return another saver's time as a multiple of this project's."""
 
     def ratio(results: Results) -> float:
         measured = results["graphs"]["sizes"][str(size)]
@@ -134,7 +134,7 @@ def of_graphs(what: str, size: int, other: str, ours: str = graphs.OURS) -> Call
 
 
 def space_of_graphs(results: Results) -> float:
-    """What a conversation takes elsewhere, as a multiple of what it takes here."""
+    """Return another saver's bytes for a conversation as a multiple of this project's."""
     if results["graphs"]["steps"] < 500:
         raise LookupError("the conversation was shorter")
     stored = results["graphs"]["stored"]
@@ -142,7 +142,7 @@ def space_of_graphs(results: Results) -> float:
 
 
 def warm_of_product(dims: int, size: int, unit: str) -> Callable[[Results], float]:
-    """A warm search as a multiple of two products of NumPy's and a round trip."""
+    """Return the time of a warm search as a multiple of two NumPy products and a round trip."""
 
     def ratio(results: Results) -> float:
         times = results["memories"]["sizes"][str(dims)][str(size)][unit]
@@ -152,13 +152,13 @@ def warm_of_product(dims: int, size: int, unit: str) -> Callable[[Results], floa
 
 
 def cold_of_fetching(results: Results) -> float:
-    """A cold search as a part of fetching all vectors, at 100,000 items."""
+    """Return the time of a cold search as a fraction of that of fetching all vectors, at 100,000 items."""
     times = results["memories"]["sizes"]["384"]["100000"]["ms"]
     return times[memories.COLD] / times[memories.FETCHED]
 
 
 def recall(among: str) -> Callable[[Results], float]:
-    """The part of the nearest that cold searches found."""
+    """Return the fraction of the nearest items that cold searches found."""
 
     def share(results: Results) -> float:
         found = [value for name, value in results["memories"]["recall"].items() if name.startswith(among)]
@@ -185,7 +185,7 @@ def _by_size(
 
 
 def _in_other_processes(library: str, kind: str) -> Iterator[Target]:
-    """What is wanted of a process that did not write what it loads, beside the built-in in such a process."""
+    """Return the targets of a process that did not write the loaded state, against the built-in backend in one."""
     ours, built_in = f"{library}, {kind}", f"{BUILT_IN}, {kind}"
     for size, load, turn in zip(SIZES, (1.5, 1.8, 2.0), (3.5, 5.0, 9.0), strict=False):
         case = f"{ours.removeprefix('locus-mysql, ')}, n={size}"
@@ -196,7 +196,7 @@ def _in_other_processes(library: str, kind: str) -> Iterator[Target]:
 
 
 def _of_graphs() -> Iterator[Target]:
-    """What is wanted of the savers for LangGraph."""
+    """Return the targets of the savers for LangGraph."""
     for size, put, get in ((10, 2, 1.2), (100, 3, 1.5), (1000, 10, 2)):
         case = f"LangGraph, n={size}"
         other = "langgraph-checkpoint-mysql"
@@ -213,7 +213,7 @@ def _of_graphs() -> Iterator[Target]:
 
 
 def _of_memories() -> Iterator[Target]:
-    """What is wanted of searches by meaning."""
+    """Return the targets of searches by meaning."""
     for dims, sizes in memories.SIZES.items():
         for size in sizes:
             case = f"{size:,} items of {dims:,} dimensions"
@@ -227,7 +227,7 @@ def _of_memories() -> Iterator[Target]:
 
 
 def _of_copying() -> Iterator[Target]:
-    """What is wanted of copying: more than the loop that one would write, and that a second copy is cheap."""
+    """Return the targets of copying: faster than a plain loop, and a cheap second copy."""
 
     def times_the_loop(source: str) -> Callable[[Results], float]:
         return lambda results: _speed(results, source, copying.COPY) / _speed(results, source, copying.ONE_BY_ONE)
@@ -247,7 +247,7 @@ def _speed(results: Results, source: str, way: str) -> float:
 
 
 def _of_working() -> Iterator[Target]:
-    """What is wanted of working memory."""
+    """Return the targets of working memory."""
     ours = [
         *(f"MySQL, {driver}" for driver in working.AWAITED),
         *(f"MySQL, {driver}, blocking" for driver in working.BLOCKING),
@@ -264,7 +264,7 @@ def _of_working() -> Iterator[Target]:
 
 
 def _of_server() -> Iterator[Target]:
-    """What is wanted of the HTTP service."""
+    """Return the targets of the HTTP service."""
     for what in (server.SAVE, server.LOAD):
         yield Target(f"{what}, ms that the service adds", "one client, p50", "≤", 1.5, added(what), server.PAGE)
         for name in (server.SERVICE, server.WORKERS):
@@ -276,33 +276,33 @@ def _of_server() -> Iterator[Target]:
 
 
 def longest_wait(at_once: str) -> Callable[[Results], float]:
-    """The longest that another tenant waited, beside any operation."""
+    """Return the longest wait of another tenant during any operation."""
     return lambda results: stalls.longest(results["stalls"], at_once)
 
 
 def added(what: str) -> Callable[[Results], float]:
-    """The most that the service adds to the median of a call, in milliseconds."""
+    """Return the maximum number of milliseconds that the service adds to the median of a call."""
     return lambda results: server.added(results["server"], what)
 
 
 def share_of_direct(what: str, name: str) -> Callable[[Results], float]:
-    """The least share of the direct throughput that a service has."""
+    """Return the minimum of the service's throughput as a share of the direct one."""
     return lambda results: server.throughput(results["server"], what, name)
 
 
 def _of_inspection() -> Iterator[Target]:
-    """What is wanted of the inspector with a million threads."""
+    """Return the targets of the inspector with a million threads."""
     for name in inspection.PAGES:
         yield Target("p50 in ms, 1,000,000 threads", name, "≤", 100, page_of_a_million(name), inspection.PAGE)
 
 
 def page_of_a_million(name: str) -> Callable[[Results], float]:
-    """The median of a page with a million threads."""
+    """Return the median time of a page with a million threads."""
     return lambda results: results["inspection"]["operations"][name]["1000000"]["p50"]
 
 
 def of_bare(what: str, name: str) -> Callable[[Results], float]:
-    """The most that a median of working memory is of that of the bare call, of all sizes."""
+    """Return the maximum over all sizes of working memory's median as a multiple of the bare call's."""
 
     def read(results: Results) -> float:
         sizes = results["working"]["sizes"].values()
@@ -312,17 +312,17 @@ def of_bare(what: str, name: str) -> Callable[[Results], float]:
 
 
 def slowest_alone(what: str, name: str) -> Callable[[Results], float]:
-    """The highest 95th percentile of all sizes, in milliseconds."""
+    """Return the highest 95th percentile of all sizes, in milliseconds."""
     return lambda results: max(one[name][what]["p95"] for one in results["working"]["sizes"].values())
 
 
 def p95_at_once(what: str, name: str) -> Callable[[Results], float]:
-    """The 95th percentile with many sessions at once, in milliseconds."""
+    """Return the 95th percentile with many concurrent sessions, in milliseconds."""
     return lambda results: results["working"]["at_once"][name][what]["p95"]
 
 
 def checkpoint_share(results: Results) -> float:
-    """How often what a checkpoint writes goes into its session."""
+    """Return a session's bytes as a multiple of those that a checkpoint writes."""
     written = results["working"]["checkpoint_bytes"]
     return written["session"] / written["checkpoint"]
 
@@ -401,7 +401,7 @@ TARGETS: tuple[Target, ...] = (
 
 
 def table(results: Results, about: str | None = None) -> str:
-    """All targets, or those of a measurement with a page, and how the measured figures stand to them."""
+    """Return a table of all targets, or those of a measurement with a page, with the measured figures."""
     rows = []
     for target in TARGETS:
         if about is not None and target.about != about:

@@ -27,20 +27,20 @@ CLIENTS = [*((driver, "async") for driver in DRIVERS), *((driver, "blocking") fo
 
 @pytest.fixture(scope="module")
 def dsn() -> Iterator[str]:
-    """A database of this module's own."""
+    """Create a database for this module."""
     with fresh_database(os.environ["LOCUS_MYSQL_TEST_DSN"]) as own:
         yield own
 
 
 @pytest.fixture(scope="module", params=[10, 100, 1000], ids="{}-messages".format)
 def state(request: pytest.FixtureRequest) -> AgentState:
-    """A real agent's state."""
+    """Return a real agent's state."""
     return asyncio.run(agent_state(request.param))
 
 
 @contextmanager
 def checkpointer_calls(dsn: str, driver: str, kind: str) -> Iterator[Callable[..., Any]]:
-    """A function that calls a checkpointer's method by its name and waits for the result."""
+    """Return a function that calls a checkpointer's method by name and waits for the result."""
     if kind == "blocking":
         with SyncMySQLCheckpointer(dsn=dsn, driver=driver) as blocking:
             yield lambda method, *arguments: getattr(blocking, method)(*arguments)
@@ -53,7 +53,7 @@ def checkpointer_calls(dsn: str, driver: str, kind: str) -> Iterator[Callable[..
 
 @pytest.mark.parametrize(("driver", "kind"), CLIENTS)
 def test_save(benchmark: Any, dsn: str, state: AgentState, driver: str, kind: str) -> None:
-    """A save of the state one message later."""
+    """Measure a save of the state with one more message."""
     source = random.Random(5)
     thread_id = f"save/{driver}/{kind}/{len(state.messages)}"
     with checkpointer_calls(dsn, driver, kind) as call:
@@ -70,7 +70,7 @@ def test_save(benchmark: Any, dsn: str, state: AgentState, driver: str, kind: st
 
 @pytest.mark.parametrize(("driver", "kind"), CLIENTS)
 def test_load(benchmark: Any, dsn: str, state: AgentState, driver: str, kind: str) -> None:
-    """A load of the newest state."""
+    """Measure a load of the newest state."""
     thread_id = f"load/{driver}/{kind}/{len(state.messages)}"
     with checkpointer_calls(dsn, driver, kind) as call:
         call("save", state, thread_id)

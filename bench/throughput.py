@@ -1,8 +1,8 @@
-"""How many saves a second one process makes for 1 to 128 conversations at once, and how long each waits.
+"""Saves per second of one process with 1 to 128 concurrent conversations, and the time of each save.
 
-Every conversation has its own thread id and saves each of its messages as it comes, from the first to the hundredth;
-then a new one begins. They start at different places, so at any time they are of all sizes. The contestants run by
-turns, in short slices, so that a busy minute of the machine hits all of them; conversations go on in the next slice.
+Every conversation has its own thread id and saves after each of its messages, from the first to the hundredth; then a
+new one begins. They start at different positions, so that all sizes occur at any time. The contestants take turns in
+short slices, so that a busy minute of the machine affects all of them; conversations continue in the next slice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from locus.core.state import AgentState
 
 from locus_mysql.drivers.interface import DriverError, ServerError
-from locus_mysql.engine import asynchronous
+from locus_mysql.engine import execution
 from locus_mysql.engine.retry import Retry
 
 from . import contestants
@@ -36,9 +36,9 @@ CONCURRENCY = (1, 8, 32, 128)
 MESSAGES = 100
 SLICES = 4
 SLICE_S = 1.0
-#: Each opens its connections before it is measured.
+#: Each contestant opens its connections before the measurement.
 WARM_UP_S = 0.5
-#: Conversations whose newest state is loaded and compared after each slice.
+#: Number of conversations whose newest state is loaded and compared after each slice.
 CHECKED = 16
 DRIVERS = ("mysql-connector", "aiomysql")
 #: ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK.
@@ -47,7 +47,7 @@ LOCK_WAITS = {1205, 1213}
 
 @dataclass
 class Conversation:
-    """One of those that go on at once: it saves its states one after the other, then begins anew in a new thread."""
+    """One of the concurrent conversations: it saves its states in order, then starts again in a new thread."""
 
     name: str
     states: Sequence[AgentState]
@@ -57,16 +57,16 @@ class Conversation:
 
     @property
     def thread_id(self) -> str:
-        """The thread of the conversation that goes on now."""
+        """The thread of the current conversation."""
         return f"{self.name}/{self.number}"
 
     @property
     def state(self) -> AgentState:
-        """The state to save next."""
+        """The next state to save."""
         return self.states[self.place]
 
     def go_on(self) -> None:
-        """Have another message."""
+        """Advance by one message."""
         self.place += 1
         if self.place == len(self.states):
             self.place = 0
@@ -76,7 +76,7 @@ class Conversation:
 
 @dataclass
 class Tally:
-    """What one contestant did at one concurrency."""
+    """The results of one contestant at one concurrency."""
 
     waits_ms: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -85,7 +85,7 @@ class Tally:
     lock_waits: int = 0
 
     def summary(self) -> dict[str, Any]:
-        """Saves per second, 50th and 99th percentile of the time that a save took, failures and retries."""
+        """Return saves per second, 50th and 99th percentile of a save's time, failures and retries."""
         percentiles = statistics.quantiles(self.waits_ms, n=100)
         return {
             "saves_per_s": len(self.waits_ms) / self.seconds,
@@ -142,7 +142,7 @@ async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[st
 
 
 async def conversation_states() -> list[AgentState]:
-    """A real agent's conversation after each of its messages, from the first question on."""
+    """Return a real agent's conversation after each of its messages, from the first question."""
     whole = await agent_state(MESSAGES)
     return [
         whole.model_copy(update={"messages": whole.messages[: number + 1]}) for number in range(1, len(whole.messages))
@@ -150,7 +150,7 @@ async def conversation_states() -> list[AgentState]:
 
 
 async def begun(contestant: Contestant, states: Sequence[AgentState], name: str, number: int) -> list[Conversation]:
-    """So many conversations at evenly spread places, saved as they are there; not measured."""
+    """Return conversations at evenly spread positions, saved up to there; not measured."""
     talks = []
     for one in range(number):
         talk = Conversation(f"{name}/{one}", states, place=one * len(states) // number)
@@ -177,9 +177,9 @@ async def _converse(contestant: Contestant, talk: Conversation, tally: Tally, en
         begin = time.perf_counter()
         try:
             await contestant.save(talk.state, talk.thread_id)
-        except Exception as error:  # of any library; counted and told
+        except Exception as error:  # of any library; counted and reported
             tally.failures[type(error).__name__] += 1
-            talk.stored = None  # it may be this state or the one before
+            talk.stored = None  # it may be this state or the previous one
         else:
             tally.waits_ms.append((time.perf_counter() - begin) * 1000)
             talk.stored = talk.state
@@ -188,7 +188,7 @@ async def _converse(contestant: Contestant, talk: Conversation, tally: Tally, en
 
 @contextmanager
 def counted_retries(tally: Tally) -> Iterator[None]:
-    """Count the batches that this project's engine repeats meanwhile."""
+    """Count the batches that this project's engine repeats inside the block."""
 
     class CountedRetry(Retry):
         def wait_after(self, error: DriverError) -> float:
@@ -199,7 +199,7 @@ def counted_retries(tally: Tally) -> Iterator[None]:
                 tally.retries += 1
             return wait_s
 
-    engine: Any = asynchronous
+    engine: Any = execution
     engine.Retry = CountedRetry
     try:
         yield
@@ -208,7 +208,7 @@ def counted_retries(tally: Tally) -> Iterator[None]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """One table for each concurrency."""
+    """Return a table for each concurrency."""
     parts = [
         f"Conversations of 1 to {result['messages']} messages, each saving one message more at a time; "
         f"{result['slices']} slices of {result['slice_s']:g} s for each contestant, by turns. At most "

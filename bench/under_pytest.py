@@ -1,4 +1,4 @@
-"""Each driver alone under pytest-benchmark: the suite of ``bench/test_latency.py``, whose runs it can compare."""
+"""Each driver alone under pytest-benchmark, which can compare runs: the suite in ``bench/test_latency.py``."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     """Run the suite; ``quick``: ten messages only.
 
     Raises:
-        RuntimeError: A test failed; with what pytest said.
+        RuntimeError: A test failed; the message is pytest's output.
     """
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.json"
+        results = Path(folder) / "results.json"
         command = [sys.executable, "-m", "pytest", "bench/test_latency.py", "-q", "--benchmark-enable"]
-        command += [f"--benchmark-json={told}", *(["-k", "10-messages"] if quick else [])]
+        command += [f"--benchmark-json={results}", *(["-k", "10-messages"] if quick else [])]
         output = _run(command, {**os.environ, "LOCUS_MYSQL_TEST_DSN": dsn})
         if output is not None:
             raise RuntimeError(output)
-        measured = json.loads(told.read_text())["benchmarks"]
+        measured = json.loads(results.read_text())["benchmarks"]
     return {
         "tests": [
             {
@@ -45,7 +45,7 @@ def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str | None:
-    """Run pytest; return what it said if it failed. It is stopped with this process."""
+    """Run pytest; return its output if it failed, else None. It stops with this process."""
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -63,7 +63,7 @@ def _run(command: list[str], environment: dict[str, str]) -> str | None:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Median and spread of each test."""
+    """Return a table with median and spread of each test."""
     rows = [
         [one["test"], f"{one['median_ms']:.2f}", f"{one['iqr_ms']:.2f}", str(one["rounds"])] for one in result["tests"]
     ]

@@ -1,4 +1,4 @@
-"""Counting what goes over the wire, on the way to the server that a DSN names."""
+"""Counts the bytes and round trips on the wire to a DSN's server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.integration.proxy import WireProxy
 
 
 class CountingProxy(WireProxy):
-    """Forwards to the server of a DSN, and counts. For connections without TLS.
+    """Forwards connections without TLS to the server of a DSN, and counts their bytes and round trips.
 
     Args:
-        dsn: The server's.
+        dsn: The server's DSN.
     """
 
     def __init__(self, dsn: str) -> None:
@@ -21,7 +21,7 @@ class CountingProxy(WireProxy):
 
     @property
     def dsn(self) -> str:
-        """The same account and database, by way of this proxy."""
+        """The DSN of the same account and database through this proxy."""
         config = self._config
         account = f"{quote(config.user, safe='')}:{quote(config.password.get_secret_value(), safe='')}"
         return f"mysql://{account}@127.0.0.1:{self.port}/{config.database}"

@@ -1,11 +1,11 @@
 """Working memory: get, set, append, checkpoint and restore by storage, client library and size of the session.
 
-A value has 200 bytes of JSON. Every contestant has sessions of its own, with so many variables; a round makes each
-call once for every contestant, in an order shuffled anew. "Bare" is the least that a storage can do: one upsert or one
-select by primary key on MySQL, on the same client library, committed durably; one SET or GET by redis-py. MySQL is
-reached with TLS. Redis and Valkey flush every write (`appendfsync always`). At once, each of 32 sessions has a task, or
-a thread, and a connection, and pauses for up to 0.2 s between calls, as agents do more than call their memory; without
-a pause, a call waits for those of 31 others.
+A value has 200 bytes of JSON. Every contestant has its own sessions with the given number of variables; a round makes
+each call once for every contestant, in a shuffled order. "Bare" is the minimum that a storage can do: one upsert or one
+select by primary key on MySQL, on the same client library, committed durably; one SET or GET with redis-py. Connections
+to MySQL use TLS. Redis and Valkey flush every write (`appendfsync always`). In the concurrent measurement, each of 32
+sessions has a task or a thread, and a connection, and pauses for up to 0.2 s between calls, as agents do more than call
+their memory; without pauses, a call waits for those of 31 others.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from .floor import FLOORS, Floor
 from .markdown import markdown_table
 from .peers import Peers
 
-#: Written to a page of its own, of this name.
+#: Name of this measurement's own page.
 PAGE = "working"
 
 SIZES, QUICK_SIZES = (10, 100, 1_000), (10,)
-#: Measured rounds; a checkpoint is made, and restored, in each of so many.
+#: Number of measured rounds, and of those that make and restore a checkpoint.
 ROUNDS, QUICK_ROUNDS, CHECKPOINT_EVERY = 300, 20, 10
 WARM_UP_ROUNDS = 5
 SESSIONS, CALLS_AT_ONCE, QUICK_CALLS_AT_ONCE = 32, 25, 3
-#: Between the calls of a session lie up to so many seconds, where they are not made without a pause.
+#: Maximum pause between the calls of a session, in seconds.
 PAUSE_S = 0.2
-#: Of the variables of a session of 1,000, so many change between two checkpoints.
+#: Number of variables that change between two checkpoints of a session with 1,000.
 CHANGED = 10
 
 GET, SET, APPEND, CHECKPOINT, RESTORE = "get", "set", "append", "checkpoint", "restore"
@@ -64,12 +64,12 @@ _VALUE = random.Random(4)
 
 
 def value() -> str:
-    """Text of 198 characters, so that its JSON has 200 bytes."""
+    """Return a text of 198 characters, whose JSON has 200 bytes."""
     return f"{_VALUE.getrandbits(792):0198x}"
 
 
 class Contestant(ABC):
-    """A storage on one client library, or the least it can do.
+    """A storage on one client library, or its bare calls.
 
     Args:
         name: Its name.
@@ -82,11 +82,11 @@ class Contestant(ABC):
 
     @abstractmethod
     async def begin(self, size: int) -> None:
-        """Begin the sessions, with so many variables each."""
+        """Create the sessions, each with a number of variables."""
 
     @abstractmethod
     def calls(self, session: int) -> dict[str, Callable[[str], Any]]:
-        """What can be called of a session, with a key; awaitable if it is asynchronous."""
+        """Return the calls of a session by name; each takes a key and, on asynchronous sides, returns an awaitable."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -146,12 +146,12 @@ class Ours(Contestant):
 
 
 class BareMySQL(Contestant):
-    """One statement by primary key, on a client library by itself.
+    """One statement by primary key, on a client library without this package.
 
     Args:
         floor: The library.
-        count: How many sessions, each with a connection.
-        dsn: A database of its own.
+        count: Number of sessions, each with a connection.
+        dsn: An empty database.
     """
 
     TABLE = """CREATE TABLE IF NOT EXISTS bare (session_id VARCHAR(100), name VARCHAR(100), value LONGTEXT,
@@ -166,7 +166,7 @@ class BareMySQL(Contestant):
     async def begin(self, size: int) -> None:
         """See `Contestant.begin`."""
         for number, floor in enumerate(self.floors):
-            with warnings.catch_warnings(action="ignore"):  # that the table is there already
+            with warnings.catch_warnings(action="ignore"):  # the table already exists
                 await floor._execute(self.TABLE)
             for key in range(size):
                 await floor._execute(self.UPSERT, f"{self.name}/{number}", _key(key), value())
@@ -194,7 +194,7 @@ class BareMySQL(Contestant):
 
 
 class BareRedis(Contestant):
-    """GET and SET by redis-py."""
+    """GET and SET with redis-py."""
 
     def __init__(self, name: str, count: int, url: str) -> None:
         super().__init__(name, count)
@@ -221,7 +221,7 @@ class BareRedis(Contestant):
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Measure every size, then 32 sessions at once, and what a checkpoint writes."""
+    """Measure every size, then 32 concurrent sessions, and the bytes that a checkpoint writes."""
     return {"environment": environment(dsn, Peers()), **asyncio.run(_measure(dsn, quick))}
 
 
@@ -239,13 +239,13 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
                 await one.begin(10 if quick else 100)
                 for what, pause_s in (("at_once", PAUSE_S), ("without_pause", 0.0)):
                     result[what][one.name] = await _at_once(one, 10 if quick else 100, calls, pause_s)
-                await one.close()  # the server takes fewer connections than all of them would have
+                await one.close()  # the server accepts fewer connections than all of them would need
     result["checkpoint_bytes"] = await _checkpoint_bytes(dsn, 100 if quick else 1_000)
     return result
 
 
 class _Contestants:
-    """All of them, with databases of their own."""
+    """Return all contestants, each with its own database."""
 
     def __init__(self, dsn: str, servers: dict[str, str], count: int) -> None:
         self.dsn, self.servers, self.count = dsn, servers, count
@@ -277,7 +277,7 @@ class _Contestants:
 
 
 async def _alone(everyone: Sequence[Contestant], size: int, rounds: int) -> dict[str, Any]:
-    """One session each, in turns."""
+    """Measure one session of each contestant, in turns."""
     taken: dict[str, dict[str, list[float]]] = {one.name: {} for one in everyone}
     calls = {}
     for one in everyone:
@@ -300,7 +300,7 @@ async def _alone(everyone: Sequence[Contestant], size: int, rounds: int) -> dict
 
 
 async def _at_once(one: Contestant, size: int, count: int, pause_s: float) -> dict[str, Any]:
-    """All sessions of one contestant at the same time, with pauses of up to so many seconds between calls."""
+    """Measure all sessions of one contestant concurrently, with pauses of at most the given seconds between calls."""
     taken: dict[str, list[float]] = {GET: [], SET: []}
     calls = [one.calls(session) for session in range(one.count)]
 
@@ -326,7 +326,7 @@ async def _at_once(one: Contestant, size: int, count: int, pause_s: float) -> di
 
 
 async def _checkpoint_bytes(dsn: str, size: int) -> dict[str, int]:
-    """What a session takes, and what a checkpoint of it writes when ten of its variables have changed."""
+    """Return the bytes of a session, and those that a checkpoint writes after ten of its variables changed."""
     with fresh_database(dsn) as own, Database(own, driver="pymysql") as database, administrator(own) as cursor:
 
         def stored() -> int:
@@ -344,7 +344,7 @@ async def _checkpoint_bytes(dsn: str, size: int) -> dict[str, int]:
 
 @contextmanager
 def _servers(missing: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Redis and Valkey, as far as they can be had."""
+    """Start Redis and Valkey, as far as they are available."""
     with ExitStack() as stack:
         urls = {}
         for name, kind in ((REDIS, Redis), (VALKEY, Valkey)):
@@ -356,12 +356,12 @@ def _servers(missing: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 async def _done(outcome: Any) -> Any:
-    """The outcome of a call of either side."""
+    """Return the result of a call of either side."""
     return await outcome if hasattr(outcome, "__await__") else outcome
 
 
 def run_through(coroutine: Any) -> Any:
-    """The result of a coroutine that never waits."""
+    """Return the result of a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -381,7 +381,7 @@ def _percentiles(times: list[float]) -> dict[str, float]:
 
 
 def bare_of(contestant: str) -> str:
-    """The name of the least that a contestant's storage can do."""
+    """Return the name of the bare calls of a contestant's storage."""
     if contestant.startswith("MySQL, "):
         library = contestant.removeprefix("MySQL, ")
         return f"bare MySQL, {'pymysql, blocking' if library == 'pymysql' else library}"
@@ -389,7 +389,7 @@ def bare_of(contestant: str) -> str:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A table for each size, and one for many sessions at once."""
+    """Return a table for each size, and one for many concurrent sessions."""
     parts = [" ".join((__doc__ or "").split("\n\n", 1)[1].split())]
     for size, measured in result["sizes"].items():
         rows = [[name, *(_shown(one.get(what)) for what in OPERATIONS)] for name, one in measured.items()]

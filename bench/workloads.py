@@ -1,4 +1,4 @@
-"""What is saved and loaded: conversations of several sizes and kinds, each as the states it passes through."""
+"""The workloads: conversations of several sizes and kinds, each as a sequence of states."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Workload:
     """A conversation.
 
     Args:
-        name: The number of messages, or what is special about it.
-        begin: The state that it begins with.
-        then: The states that follow, as many as are to be measured before it begins anew.
+        name: The number of messages, or the special property.
+        begin: The first state.
+        then: The following states, which are measured before the conversation starts again.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Workload:
     then: Sequence[AgentState]
 
     def passes(self, rounds: int) -> Iterator[tuple[int, AgentState, bool]]:
-        """Number of the conversation, state, and whether to measure, until so many states were measured."""
+        """Yield conversation number, state, and whether to measure it, until enough states were measured."""
         done = number = 0
         while done < rounds:
             yield number, self.begin, False
@@ -44,13 +44,13 @@ class Workload:
 
 
 async def of_size(messages: int) -> Workload:
-    """A conversation of so many messages, which grows by a quarter of that, at most by 60, then begins anew."""
+    """Return a conversation that grows by a quarter of its messages, at most by 60, then starts again."""
     begin = await agent_state(messages)
     return Workload(str(messages), begin, _growing(begin, max(3, min(60, messages // 4)), grown))
 
 
 async def of_large_outputs() -> Workload:
-    """A conversation whose tool answers with 200 KB; each save adds such an answer."""
+    """Return a conversation whose tool answers with 200 KB; each save adds such an answer."""
     assistant = Assistant(seed=2, large_outputs=True)
 
     def with_output(state: AgentState, source: random.Random) -> AgentState:
@@ -63,7 +63,7 @@ async def of_large_outputs() -> Workload:
 
 
 async def of_compaction() -> Workload:
-    """Whole turns of a conversation that Locus' compactor cuts back twice meanwhile."""
+    """Return whole turns of a conversation that Locus' compactor shortens twice."""
     begin, *then = await compacted_states(FIRST_TURN, FIRST_TURN + TURNS)
     return Workload(COMPACTED, begin, then)
 

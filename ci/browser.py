@@ -1,10 +1,10 @@
-"""What tests look at pages with: headless Chromium, fonts of its own, and the accessibility rules of axe.
+"""The browser of tests of pages: headless Chromium with its own fonts, and the accessibility rules of axe.
 
     python -m ci.browser          fetches what is missing, before tests ask for it
 
 Chromium is Debian's, unpacked into ``.cache/chromium`` without root's rights, or the program that
 ``LOCUS_MYSQL_TEST_CHROMIUM`` names. It draws with the fonts that were unpacked beside it, so a page looks the same on
-every machine. axe-core comes from npm, into ``.cache/axe``; no page of ours loads it, only tests do.
+every machine. axe-core comes from npm, into ``.cache/axe``; only tests load it, no page does.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ CHROMIUM = Software(
     "Chromium",
     ("chromium-headless-shell", "fonts-inter", "fonts-dejavu-core", "fonts-dejavu-mono"),
     130,
-    # What draws with a graphics card, keeps sessions on a desktop, or sets packages up.
+    # Packages for graphics cards, desktop sessions, or package configuration.
     r"perl|debconf|^libllvm|^libz3|^mesa-libgallium|^xkb-data|^x11-common|^pci\.ids|^libc-gconv-modules",
 )
 PROGRAM = "usr/lib/chromium/chromium-headless-shell"
 PROCESS_S = 120.0
 
-#: Taken where Debian's packages cannot be had: these draw with the fonts of the machine.
+#: Programs of the machine, used if Debian's packages are not available. They draw with the machine's fonts.
 OF_THE_MACHINE = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
 
 #: What Chromium is started with: as root it has no sandbox, and children of its own are started by name, as what it
@@ -64,11 +64,11 @@ Say = Callable[[str], None]
 
 
 class BrowserMissing(Exception):
-    """A browser, or what tests do with it, cannot be had here; the message says why."""
+    """The browser or axe-core is not available here; the message gives the reason."""
 
 
 def chromium(say: Say) -> Path:
-    """Return the program, fetching it if that was not done yet.
+    """Return the program; fetch it if it is missing.
 
     Raises:
         BrowserMissing: With the reasons.
@@ -93,7 +93,7 @@ def chromium(say: Say) -> Path:
 
 
 def make_ready(prefix: Path) -> None:
-    """Write a wrapper that starts Chromium with what was unpacked beside it, and see that it draws a page."""
+    """Write a wrapper that starts Chromium with the unpacked libraries, and check that it draws a page."""
     if not (prefix / PROGRAM).exists():
         raise FetchFailed(f"the packages hold no {PROGRAM}")
     loader = loader_of(prefix)
@@ -129,7 +129,7 @@ exec "$programs/loader" --library-path "$prefix/{libraries}:$prefix/{libraries}/
 
 
 def axe(say: Say) -> Path:
-    """Return the script of axe-core, fetching it if that was not done yet.
+    """Return the script of axe-core; fetch it if it is missing.
 
     Raises:
         BrowserMissing: With the reasons.
@@ -159,7 +159,7 @@ def axe(say: Say) -> Path:
 
 
 class once:
-    """Of several processes, one fetches."""
+    """Let only one of several processes fetch at a time."""
 
     def __init__(self, name: str) -> None:
         self.file = make_folder(CACHE) / f"{name}.lock"
@@ -173,7 +173,7 @@ class once:
 
 
 def run(command: list[str], what: str, failure: type[Exception]) -> str:
-    """Run a command that ends by itself; return what it prints."""
+    """Run a command that ends by itself; return its output."""
     try:
         done = subprocess.run(  # noqa: S603 - our own arguments, no shell
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PROCESS_S
@@ -186,7 +186,7 @@ def run(command: list[str], what: str, failure: type[Exception]) -> str:
 
 
 def main() -> None:
-    """Fetch what is missing; say what cannot be had, which the tests that need it say again."""
+    """Fetch missing programs, and report those that are not available. Tests that need them report it again."""
 
     def say(text: str) -> None:
         print(f"ci/browser: {text}", file=sys.stderr)

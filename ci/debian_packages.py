@@ -1,7 +1,7 @@
-"""Server programs from Debian's packages: unpacked into a folder of their own, without root, disturbing nothing.
+"""Server programs from Debian's packages: unpacked into a separate folder, without root and without side effects.
 
-The packages come from the Debian mirror that this machine's apt uses, with all they need, the C library too; so they
-run on every distribution that has apt. Needs Python 3.9 or later, and nothing else installed.
+The packages come from the Debian mirror that this machine's apt uses, with all dependencies including the C library, so
+they run on every distribution that has apt. Needs Python 3.9 or later, and nothing else installed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNNEEDED_FOLDERS = (
 
 
 class FetchFailed(Exception):
-    """The packages could not be had; the message says why."""
+    """The packages are not available; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,26 @@ class Archive:
 
 @dataclass(frozen=True)
 class Software:
-    """What to fetch."""
+    """A request for packages."""
 
     name: str
     packages: tuple[str, ...]
     download_mb: int
-    unneeded_packages: str = "perl"  # a regular expression; what it is found in is not downloaded
+    unneeded_packages: str = "perl"  # a regular expression; packages whose name it matches are not downloaded
 
 
 def fetch(wanted: Software, destination: Path, make_ready: Callable[[Path], None], say: Callable[[str], None]) -> None:
-    """Unpack ``wanted`` into ``destination``. It appears there only once ``make_ready`` has proven it.
+    """Unpack ``wanted`` into ``destination``, which appears only after ``make_ready`` has checked it.
 
     Args:
         wanted: The packages.
         destination: The folder, replaced if it exists.
-        make_ready: Is called with the folder of the unpacked files, to write wrappers and to start what was
-            unpacked; raises FetchFailed if it cannot be used.
+        make_ready: Is called with the folder of the unpacked files, to write wrappers and to start the
+            programs; raises FetchFailed if they cannot be used.
         say: Shows progress.
 
     Raises:
-        FetchFailed: No mirror of this machine's apt has it, or it does not run here.
+        FetchFailed: No mirror of this machine's apt has the packages, or they do not run here.
     """
     for tool in ("apt-get", "apt-config", "dpkg"):
         if shutil.which(tool) is None:
@@ -108,7 +108,7 @@ def unpack(wanted: Software, archive: Archive, staging: Path, say: Callable[[str
 
 
 def loader_of(prefix: Path) -> str:
-    """Return the path, in ``prefix``, of the dynamic loader that was unpacked."""
+    """Return the path of the unpacked dynamic loader in ``prefix``."""
     loaders = sorted(prefix.glob("usr/lib/*-linux-*/ld-linux*.so.*"))
     if not loaders:
         raise FetchFailed("the packages hold no dynamic loader")
@@ -116,14 +116,14 @@ def loader_of(prefix: Path) -> str:
 
 
 def write_program(file: Path, text: str) -> None:
-    """Write a script that can be run."""
+    """Write an executable script."""
     make_folder(file.parent)
     file.write_text(text)
     file.chmod(0o755)
 
 
 def debian_archives() -> list[Archive]:
-    """List the Debian mirrors of this machine's apt, the likeliest first."""
+    """List the Debian mirrors of this machine's apt, the most likely one first."""
     found: list[Archive] = []
     folder = Path("/etc/apt/sources.list.d")
     for file in [
@@ -166,7 +166,7 @@ def archives_of_one_line_entries(text: str) -> list[Archive]:
 
 
 def is_debian(suites: str, components: str) -> bool:
-    """Tell whether an entry may be of Debian's main archive, which has every suite."""
+    """Return whether an entry may be of Debian's main archive, which has every suite."""
     return "main" in components.split() and any("security" not in suite for suite in suites.split())
 
 
@@ -174,7 +174,7 @@ def private_apt(archive: Archive, home: Path) -> Path:
     """Make a configuration of apt that reads one archive and writes below ``home`` only; return its file."""
     for folder in ("etc/sources", "etc/empty", "lists/partial", "archives/partial", "log"):
         make_folder(home / folder)
-    (home / "status").touch()  # nothing counts as installed, so the packages come with all they need
+    (home / "status").touch()  # nothing counts as installed, so apt lists all dependencies
     source = f"Types: deb\nURIs: {archive.uri}\nSuites: {SUITE}\nComponents: main\n"
     if archive.signed_by:
         source += f"Signed-By: {archive.signed_by}\n"
@@ -212,17 +212,17 @@ def private_apt(archive: Archive, home: Path) -> Path:
 
 
 def planned_packages(plan: str) -> list[str]:
-    """Read the packages' names in what apt-get prints: 'URI' name_version_architecture.deb size hash."""
+    """Read the packages' names in apt-get's output: 'URI' name_version_architecture.deb size hash."""
     return re.findall(r"^'[^']*' ([^_\s]+)_\S+\.deb ", plan, re.MULTILINE)
 
 
 def apt_get(arguments: Sequence[str], environment: dict[str, str], folder: Path) -> str:
-    """Run apt-get in ``folder``; return what it prints."""
+    """Run apt-get in ``folder``; return its output."""
     return checked(["apt-get", "-q", *arguments], environment, folder)
 
 
 def checked(command: list[str], environment: dict[str, str] | None = None, folder: Path | None = None) -> str:
-    """Run a command; return what it prints, or raise FetchFailed with the end of what it said."""
+    """Run a command; return its output, or raise FetchFailed with the end of its messages."""
     done = subprocess.run(  # noqa: S603 - apt and dpkg, with our own arguments
         command,
         env=environment,
@@ -233,17 +233,17 @@ def checked(command: list[str], environment: dict[str, str] | None = None, folde
         check=False,
     )
     if done.returncode != 0:
-        said = [without_credentials(line) for line in (done.stderr or done.stdout).strip().splitlines()[-6:]]
-        raise FetchFailed("\n    ".join([f"{' '.join(command[:3])} failed ({done.returncode}):", *said]))
+        messages = [without_credentials(line) for line in (done.stderr or done.stdout).strip().splitlines()[-6:]]
+        raise FetchFailed("\n    ".join([f"{' '.join(command[:3])} failed ({done.returncode}):", *messages]))
     return done.stdout
 
 
 def without_credentials(text: str) -> str:
-    """Leave out the user and password of URLs."""
+    """Remove user and password from URLs."""
     return re.sub(r"://[^/@\s]+@", "://", text)
 
 
 def make_folder(folder: Path) -> Path:
-    """Make a folder, its parents too; return it."""
+    """Make a folder and its parents; return it."""
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -7,7 +7,7 @@ It listens on 127.0.0.1 and on a Unix socket only, reads no option file, and kee
 
     lock            held (flock) by the starter and the server, for as long as either lives
     root-password   readable by its owner only
-    error.log       what the server says
+    error.log       the server's messages
     mysql/          the server's own data folder; made under another name, so it is whole or absent
     tmp/            the server's temporary files
     mysql.sock      unless the folder's path is too long for a socket
@@ -36,13 +36,14 @@ from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
+from ci.ports import release_port, reserve_port
 from locus_mysql.errors import SetupError, Unavailable, UsageError
 from locus_mysql.signals import StopRequested, stop_signals_raise
 
 DEFAULT_DATA_DIR = Path(".server/data")
 DATABASE = "locus"
 MINIMUM_VERSION = (8, 0, 19)
-# Where distributions put mysqld, though an ordinary user's PATH often lacks them.
+# Folders where distributions put mysqld; an ordinary user's PATH often lacks them.
 SYSTEM_FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), Path("/usr/local/mysql/bin"))
 LONGEST_SOCKET_PATH = 100  # bytes; the system's limit is 104 (macOS) or 108 (Linux) with the final zero
 LOCK_WAIT_S = 3.0  # a server whose starter was killed needs a moment to stop
@@ -80,9 +81,9 @@ class LocalServer:
         port: TCP port on 127.0.0.1. None picks a free one, which stays the same until :meth:`stop`.
         mysqld: The server's program; None means :func:`find_mysqld`.
         extra_args: Further options of ``mysqld``, such as ``--max-connections=500``.
-        made_before: A folder that keeps an empty data folder as this server's program makes it. A new server's files
-            are copied from there, which takes a tenth of a second instead of some; what is not there yet is made.
-            Its servers share a key and a certificate, so it is for tests. None makes every data folder anew.
+        made_before: A cache folder for empty data folders, by server version and options. A new server's files are
+            copied from there, which takes a tenth of a second instead of some seconds; a missing one is made.
+            Its servers share a key and a certificate, so it is for tests. None creates every data folder from scratch.
         start_timeout_s: Seconds until the server must answer, and until a new data folder must be ready.
         stop_timeout_s: Seconds that a clean stop may take before the server is killed.
     """
@@ -125,7 +126,7 @@ class LocalServer:
 
     @property
     def data_dir(self) -> Path:
-        """The folder that holds everything the server keeps."""
+        """The folder with all files of the server."""
         if self._home is None:
             raise UsageError("The server is not started. Call start() first.")
         return self._home
@@ -156,7 +157,7 @@ class LocalServer:
 
     @property
     def dsn(self) -> str:
-        """How to connect: the administrator's account, and an empty database made for the purpose."""
+        """The DSN of the administrator's account and of an empty database."""
         return f"mysql://root:{self._password}@127.0.0.1:{self.port}/{DATABASE}"
 
     def start(self) -> None:
@@ -202,6 +203,8 @@ class LocalServer:
             self._socket_dir = None
         if self._wanted_dir is None and self._home is not None:
             shutil.rmtree(self._home, ignore_errors=True)
+        if self._port is not None and self._wanted_port is None:
+            release_port(self._port)
         self._home = self._port = None
         atexit.unregister(self.stop)
 
@@ -383,16 +386,16 @@ class LocalServer:
                 raise
 
     def _failure(self, what: str) -> str:
-        """Say what happened, and the end of what the server wrote since it was launched."""
+        """Describe a failure, with the end of the server's log since its start."""
         lines: list[str] = []
         if self.error_log.exists():
             with self.error_log.open("rb") as log:
                 log.seek(self._log_start)
                 lines = log.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
-        told = "\n".join(f"  {line}" for line in lines) or "  (nothing)"
+        tail = "\n".join(f"  {line}" for line in lines) or "  (nothing)"
         if self._password:
-            told = told.replace(self._password, "***")
-        return f"{what} The end of {self.error_log}:\n{told}"
+            tail = tail.replace(self._password, "***")
+        return f"{what} The end of {self.error_log}:\n{tail}"
 
 
 def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path | None = None) -> int:
@@ -420,12 +423,12 @@ def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path
 def find_mysqld() -> Path:
     """Find the program of a MySQL server of version 8.0.19 or later.
 
-    Looked for, in this order: ``$LOCUS_MYSQL_SERVER_HOME/bin/mysqld``; ``mysqld`` on the PATH or in a system
+    The search order is: ``$LOCUS_MYSQL_SERVER_HOME/bin/mysqld``; ``mysqld`` on the PATH or in a system
     folder; the one that ``ci/mysql`` fetched, in ``.cache/mysql`` of the current folder, its parents or the
     checkout.
 
     Raises:
-        SetupError: There is none; with what was tried, and what helps.
+        SetupError: There is none. The message lists the attempts, and remedies.
     """
     tried: list[str] = []
     for candidate in dict.fromkeys(candidates()):
@@ -437,7 +440,7 @@ def find_mysqld() -> Path:
 
 
 def candidates() -> Iterator[Path]:
-    """List the places where :func:`find_mysqld` looks, best first."""
+    """List the paths that :func:`find_mysqld` tries, best first."""
     home = os.environ.get("LOCUS_MYSQL_SERVER_HOME")
     if home:
         yield Path(home).absolute() / "bin/mysqld"
@@ -450,14 +453,14 @@ def candidates() -> Iterator[Path]:
     here = Path.cwd()
     for folder in (here, *here.parents):
         fetched = folder / ".cache/mysql/bin/mysqld"
-        # Another user may have put one into, say, /tmp: that is not ours to run.
+        # Another user may have put a program into, say, /tmp: it must not be run.
         if folder == here or (fetched.exists() and fetched.stat().st_uid in (0, os.getuid())):
             yield fetched
     yield Path(__file__).absolute().parent.parent / ".cache/mysql/bin/mysqld"
 
 
 def refusal_of(program: Path) -> str | None:
-    """Say why ``program`` cannot serve, or None if it is a MySQL server that can."""
+    """Return the reason why ``program`` is unsuitable, or None if it is a suitable MySQL server."""
     if not program.is_file():
         return "not there"
     try:
@@ -472,7 +475,7 @@ def refusal_of(program: Path) -> str | None:
 
 
 def refusal_of_version(text: str) -> str | None:
-    """Say why a server whose ``--version`` prints ``text`` cannot serve, or None if it can.
+    """Return the reason why a server whose ``--version`` prints ``text`` is unsuitable, or None if it is suitable.
 
     >>> refusal_of_version("mysqld  Ver 8.0.36 for Linux on x86_64 (MySQL Community Server - GPL)")
     >>> refusal_of_version("mysqld  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)")
@@ -482,7 +485,7 @@ def refusal_of_version(text: str) -> str | None:
         return "is MariaDB, not MySQL"
     found = re.search(r"\bVer\s+(\d+)\.(\d+)\.(\d+)", text)
     if found is None:
-        return f"tells no version ({text.strip()[:80]!r})"
+        return f"prints no version ({text.strip()[:80]!r})"
     version = tuple(int(part) for part in found.groups())
     if version < MINIMUM_VERSION:
         return f"is MySQL {'.'.join(found.groups())}; at least 8.0.19 is needed"
@@ -503,7 +506,7 @@ def server_arguments(
     init_file: Path,
     extra_args: Sequence[str] = (),
 ) -> list[str]:
-    """Build the command that runs the server. What makes commits durable is left as MySQL ships it."""
+    """Build the command that runs the server. Durability options keep MySQL's defaults."""
     return [
         *_common_arguments(program, home, home / "mysql"),
         f"--socket={socket_path}",
@@ -517,7 +520,7 @@ def server_arguments(
 
 
 def data_folder_key(program: Path) -> str:
-    """Name what an empty data folder depends on: the server's version and the options it is made with."""
+    """Return a name for an empty data folder by the server's version and its options."""
     version = subprocess.run(  # noqa: S603 - the program that the caller wants to run
         [program, "--no-defaults", "--version"], capture_output=True, text=True, timeout=30, check=False
     ).stdout
@@ -538,7 +541,7 @@ def _common_arguments(program: Path, home: Path, data_dir: Path) -> list[str]:
 
 
 def _lock(home: Path) -> int:
-    """Take the folder's lock; return its file descriptor. The server inherits that, and so holds it too."""
+    """Take the folder's lock; return its file descriptor. The server inherits it, and so holds the lock too."""
     import fcntl  # not on Windows
 
     descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -591,20 +594,14 @@ def _short_folder_for_socket(home: Path) -> Path | None:
 
 
 def _free_port(wanted: int | None) -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted or 0))
-        except (OSError, OverflowError) as error:
-            raise SetupError(
-                f"Port {wanted} on 127.0.0.1 cannot be used ({error}). Name another one, or none."
-            ) from error
-        port: int = probe.getsockname()[1]
-        return port
+    try:
+        return reserve_port(wanted or 0)
+    except (OSError, OverflowError) as error:
+        raise SetupError(f"Port {wanted} on 127.0.0.1 cannot be used ({error}). Name another one, or none.") from error
 
 
 def _greets(socket_path: Path) -> bool:
-    """Tell whether the server sends its handshake, which it does only after it ran --init-file.
+    """Return whether the server sends its handshake, which it does only after it ran --init-file.
 
     "Protocol::HandshakeV10" in MySQL's source documentation: a header of four bytes, then the version, 10.
     """

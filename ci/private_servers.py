@@ -36,6 +36,7 @@ from ci.debian_packages import (
     make_folder,
     write_program,
 )
+from ci.ports import reserve_port
 
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
 START_TIMEOUT_S = 60.0
@@ -61,24 +62,24 @@ Say = Callable[[str], None]
 
 
 class ServerMissing(Exception):
-    """The server cannot be had here; the message says why."""
+    """The server is not available here; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whose rights a server runs with."""
+    """The account under which a server runs."""
 
     user: int
     group: int
 
     @staticmethod
     def current() -> Account:
-        """This process' own."""
+        """Return this process's account."""
         return Account(os.geteuid(), os.getegid())
 
     @staticmethod
     def unprivileged() -> Account:
-        """This process' own, or another one if that is root: PostgreSQL refuses to run as root."""
+        """Return this process's account, or another one instead of root: PostgreSQL refuses to run as root."""
         if os.geteuid() != 0:
             return Account.current()
         for name in UNPRIVILEGED:
@@ -88,7 +89,7 @@ class Account:
         raise ServerMissing(f"root may not run it, and there is no other user ({', '.join(UNPRIVILEGED)})")
 
     def reaches(self, folder: Path) -> bool:
-        """Tell whether this account may enter a folder and all that it is in."""
+        """Return whether this account may enter a folder and all its parents."""
         if self == Account.current():
             return True
         return all(one.stat().st_mode & 0o001 for one in (folder, *folder.parents))
@@ -96,7 +97,7 @@ class Account:
 
 @dataclass(frozen=True)
 class PrivateServer:
-    """A server that answers."""
+    """A running server."""
 
     name: str
     url: str
@@ -149,7 +150,7 @@ class PostgreSQL:
                 account,
                 home,
             )
-            port = free_port()
+            port = reserve_port()
             command = [
                 str(programs / "postgres"),
                 f"-D{home / 'data'}",
@@ -166,7 +167,7 @@ class PostgreSQL:
 
     @classmethod
     def _programs(cls, account: Account, home: Path, say: Say) -> Path:
-        """The folder of a server's programs that this account can run."""
+        """Return the folder of a server's programs that this account can run."""
         on_path = shutil.which("postgres")
         folders = [Path(on_path).resolve().parent] if on_path else []
         folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda one: -int(one.parent.name))
@@ -182,7 +183,7 @@ class PostgreSQL:
 
     @staticmethod
     def _serves(programs: Path) -> bool:
-        """Tell whether programs of this machine are what is wanted."""
+        """Return whether programs of this machine are suitable."""
         return True
 
     @staticmethod
@@ -243,7 +244,7 @@ class Redis:
         account = Account.current()
         with home_for(account) as home:
             program = cls.program(say)
-            password, port = secrets.token_urlsafe(24), free_port()
+            password, port = secrets.token_urlsafe(24), reserve_port()
             configuration = home / "redis.conf"
             configuration.touch(mode=0o600)
             configuration.write_text(
@@ -287,12 +288,12 @@ class Valkey(Redis):
 
 
 def fetched(folder: str, software: Software, make_ready: Callable[[Path], None], say: Say) -> Path:
-    """Return the folder that Debian's packages are unpacked in, fetching them if that was not done yet."""
+    """Return the folder of the unpacked Debian packages; fetch them if they are missing."""
     destination = CACHE / folder
     if not (destination / "bin").exists():
         try:
             with (make_folder(CACHE) / f"{folder}.lock").open("w") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX)  # of several processes, one fetches
+                fcntl.flock(lock, fcntl.LOCK_EX)  # only one of several processes fetches
                 if not (destination / "bin").exists():
                     fetch(software, destination, make_ready, say)
         except (FetchFailed, OSError) as error:
@@ -301,7 +302,7 @@ def fetched(folder: str, software: Software, make_ready: Callable[[Path], None],
 
 
 def wrapper(prefix: Path, climb: str, options: str, program: str) -> str:
-    """Write the text of a script that runs an unpacked program with the libraries that were unpacked beside it."""
+    """Return the text of a script that runs an unpacked program with the unpacked libraries."""
     loader = loader_of(prefix)
     return f"""\
 #!/bin/sh
@@ -315,7 +316,7 @@ exec "$prefix/{loader}" {options} --library-path "$prefix/{Path(loader).parent}:
 @contextlib.contextmanager
 def home_for(account: Account) -> Iterator[Path]:
     """Make a folder for a server's data, which its account can reach; remove it at the end."""
-    parent, prefix = make_folder(CACHE / "servers"), ""  # where ci/mysql clears up after runs that were killed
+    parent, prefix = make_folder(CACHE / "servers"), ""  # ci/mysql removes the data of killed runs there
     if not account.reaches(parent):
         parent, prefix = Path(tempfile.gettempdir()), "locus-mysql-"
     home = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=parent))
@@ -332,7 +333,7 @@ def give(folder: Path, account: Account) -> None:
 
 
 def launch(command: Sequence[str], account: Account, home: Path) -> subprocess.Popen[bytes]:
-    """Run a command with an account's rights and no terminal; what it says goes to ``home``'s log."""
+    """Run a command with an account's rights and no terminal; its output goes to ``home``'s log."""
     launcher = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid()), str(account.user), str(account.group)]
     with (home / "log").open("ab") as log:
         return subprocess.Popen(  # noqa: S603 - our own arguments, no shell
@@ -389,20 +390,12 @@ def running(
 
 
 def greets(port: int, greeting: Greeting) -> bool:
-    """Tell whether the server at a port takes log-ins."""
+    """Return whether the server at a port accepts log-ins."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0) as connection:
         connection.settimeout(1.0)
         connection.sendall(greeting.sent)
         return connection.recv(len(greeting.answer), socket.MSG_WAITALL) == greeting.answer
     return False
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def end_of_log(home: Path) -> str:

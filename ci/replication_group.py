@@ -12,7 +12,6 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import threading
 import time
 import uuid
@@ -24,6 +23,8 @@ from typing import Any
 import pymysql
 
 from ci.local_server import DATABASE, LocalServer
+from ci.member_links import MemberLinks, user_of
+from ci.ports import reserve_port
 from locus_mysql.errors import LocusMySQLError, Unavailable
 
 MEMBERS = 3
@@ -35,35 +36,58 @@ POLL_S = 0.2
 FIRST_STATEMENTS = """\
 SET SESSION sql_log_bin = 0;
 ALTER USER 'root'@'localhost' IDENTIFIED BY '{password}';
+{members}
 CREATE DATABASE IF NOT EXISTS {database};
 SET GLOBAL super_read_only = 1;
 """
+
+#: The account under which a member logs in to the others.
+MEMBER = """\
+CREATE USER IF NOT EXISTS {user} IDENTIFIED BY '{password}';
+GRANT ALL ON *.* TO {user};"""
 
 
 class Member:
     """One server of the group.
 
     Args:
+        number: Its number, from 1.
         home: Its folder.
         mysqld: The server's program.
-        port: Of the server.
-        password: Root's, the same in the whole group.
+        port: The server's port.
+        password: Root's password, the same in the whole group.
         arguments: Options of ``mysqld`` for the group.
+        made_before: See `LocalServer`.
     """
 
-    def __init__(self, home: Path, mysqld: Path, port: int, password: str, arguments: list[str]) -> None:
+    def __init__(
+        self,
+        number: int,
+        home: Path,
+        mysqld: Path,
+        port: int,
+        password: str,
+        arguments: list[str],
+        made_before: Path,
+    ) -> None:
+        self._number = number
         self._password = password
         home.mkdir(parents=True)
         first_statements = home.with_suffix(".sql")
         first_statements.touch(mode=0o600)
-        first_statements.write_text(FIRST_STATEMENTS.format(password=password, database=DATABASE))
+        members = "\n".join(MEMBER.format(user=user_of(other), password=password) for other in range(1, MEMBERS + 1))
+        first_statements.write_text(FIRST_STATEMENTS.format(password=password, database=DATABASE, members=members))
         self.server = LocalServer(
-            home, port=port, mysqld=mysqld, extra_args=[*arguments, f"--init-file={first_statements}"]
+            home,
+            port=port,
+            mysqld=mysqld,
+            extra_args=[*arguments, f"--init-file={first_statements}"],
+            made_before=made_before,
         )
 
     @property
     def running(self) -> bool:
-        """Whether its process exists."""
+        """Return whether the server's process exists."""
         try:
             os.kill(self.server.pid, 0)
         except (LocusMySQLError, ProcessLookupError):
@@ -71,19 +95,19 @@ class Member:
         return True
 
     def restart(self) -> None:
-        """Start it again with its data, and have it join."""
+        """Start the server again with its data, and let it join."""
         self.server.stop()
         self.server.start()
         self.join()
 
     def stop(self) -> None:
-        """Kill it, as nothing it has is kept."""
+        """Kill the server, as its data is not kept."""
         with contextlib.suppress(LocusMySQLError, ProcessLookupError):
             os.kill(self.server.pid, signal.SIGKILL)
         self.server.stop()
 
     def run(self, *statements: str) -> tuple[tuple[Any, ...], ...]:
-        """Run statements as root; the rows of the last."""
+        """Run statements as root; return the rows of the last one."""
         connection = pymysql.connect(
             host="127.0.0.1",
             port=self.server.port,
@@ -99,15 +123,15 @@ class Member:
             return cursor.fetchall()
 
     def join(self, *, bootstrap: bool = False) -> None:
-        """Become a member, or with ``bootstrap`` the first one."""
+        """Make the server a member, or with ``bootstrap`` the first one."""
         if bootstrap:
             self.run("SET GLOBAL group_replication_bootstrap_group = 1")
-        self.run(f"START GROUP_REPLICATION USER = 'root', PASSWORD = '{self._password}'")
+        self.run(f"START GROUP_REPLICATION USER = '{user_of(self._number)}', PASSWORD = '{self._password}'")
         if bootstrap:
             self.run("SET GLOBAL group_replication_bootstrap_group = 0")
 
     def view(self) -> dict[int, str]:
-        """What this member holds the states of the members to be, by port."""
+        """Return the states of the members by port, as this member sees them."""
         rows = self.run("SELECT member_port, member_state FROM performance_schema.replication_group_members")
         return {int(port): str(state) for port, state in rows if port}
 
@@ -118,46 +142,55 @@ class ReplicationGroup:
     Args:
         home: The folder of its data.
         mysqld: The servers' program.
+        made_before: See `LocalServer`. The members have the same certificate, so that one authority stands for all.
     """
 
-    def __init__(self, home: Path, mysqld: Path) -> None:
-        self._password = secrets.token_hex(16)
+    def __init__(self, home: Path, mysqld: Path, made_before: Path) -> None:
+        #: Root's password at every member.
+        self.password = secrets.token_hex(16)
         self._stopping = threading.Event()
         self._guard = threading.Thread(target=self._restart_what_ends, name="group", daemon=True)
         name = str(uuid.uuid4())
-        ports = free_ports(2 * MEMBERS)
-        ports, local_ports = ports[:MEMBERS], ports[MEMBERS:]
-        seeds = ",".join(f"127.0.0.1:{port}" for port in local_ports)
+        ports = [reserve_port() for _ in range(MEMBERS)]
+        self._links = MemberLinks(ports)
+        #: A file with the ports of the members that are cut off from the others; it need not exist.
+        self.cuts = home / "cuts"
+        seeds = ",".join(f"127.0.0.1:{port}" for port in self._links.ports)
         self.members = [
             Member(
+                number,
                 home / f"member-{number}",
                 mysqld,
                 port,
-                self._password,
+                self.password,
                 [
                     f"--server-id={number}",
                     "--gtid-mode=ON",
                     "--enforce-gtid-consistency=ON",
                     "--report-host=127.0.0.1",
                     "--innodb-buffer-pool-size=64M",
-                    "--innodb-flush-log-at-trx-commit=2",  # a test of failing over outlives no power cut
+                    "--innodb-flush-log-at-trx-commit=2",  # a test of failover need not survive a power cut
                     "--sync-binlog=0",
                     "--plugin-load-add=group_replication.so",
                     f"--loose-group-replication-group-name={name}",
-                    f"--loose-group-replication-local-address=127.0.0.1:{local_port}",
+                    "--loose-group-replication-communication-stack=MYSQL",
+                    f"--loose-group-replication-local-address=127.0.0.1:{announced}",
                     f"--loose-group-replication-group-seeds={seeds}",
                     "--loose-group-replication-start-on-boot=OFF",
                     "--loose-group-replication-recovery-get-public-key=ON",
+                    "--loose-group-replication-recovery-use-ssl=OFF",  # `MemberLinks` reads the users' names
+                    "--loose-group-replication-ssl-mode=DISABLED",
                 ],
+                made_before,
             )
-            for number, (port, local_port) in enumerate(zip(ports, local_ports, strict=True), 1)
+            for number, (port, announced) in enumerate(zip(ports, self._links.ports, strict=True), 1)
         ]
 
     @property
     def dsn(self) -> str:
-        """How to connect: the administrator's account, an empty database, all members."""
+        """The DSN of the administrator's account, an empty database, and all members."""
         hosts = ",".join(f"127.0.0.1:{member.server.port}" for member in self.members)
-        return f"mysql://root:{self._password}@/{DATABASE}?hosts={hosts}"
+        return f"mysql://root:{self.password}@/{DATABASE}?hosts={hosts}"
 
     def __enter__(self) -> ReplicationGroup:
         try:
@@ -178,12 +211,13 @@ class ReplicationGroup:
         self.stop()
 
     def stop(self) -> None:
-        """Stop every server. They are killed: nothing of theirs is kept."""
+        """Kill every server, as their data is not kept."""
         self._stopping.set()
         if self._guard.is_alive():
             self._guard.join(START_TIMEOUT_S)
         for member in self.members:
             member.stop()
+        self._links.close()
 
     def _wait_until_all_are_online(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -192,8 +226,15 @@ class ReplicationGroup:
                 raise Unavailable(f"The group was not complete within {START_TIMEOUT_S:g} s.")
             time.sleep(POLL_S)
 
+    def _cut_links(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            ports = {int(port) for port in self.cuts.read_text().split()}
+            numbers = (number for number, member in enumerate(self.members, 1) if member.server.port in ports)
+            self._links.cut(frozenset(numbers))
+
     def _restart_what_ends(self) -> None:
         while not self._stopping.wait(POLL_S):
+            self._cut_links()
             for member in self.members:
                 if not member.running and self._have_dropped(member):
                     with contextlib.suppress(LocusMySQLError, pymysql.Error):  # tried again at the next look
@@ -207,9 +248,3 @@ class ReplicationGroup:
                     if "ONLINE" in view.values() and gone.server.port not in view:
                         return True
         return False
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, all different."""
-    with contextlib.ExitStack() as probes:
-        return [probes.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""The pictures of the inspector in README and its page, made anew in docs/images.
+"""Makes the pictures of the inspector in docs/images, which README and its page show.
 
 Run it with a server:
 
@@ -30,7 +30,7 @@ IMAGES = Path(__file__).resolve().parent.parent / "docs/images"
 DSN = "LOCUS_MYSQL_TEST_DSN"
 SCHEMA = "locus_screenshots"
 
-#: Colours in a picture: enough for what is drawn here, and a third of the bytes.
+#: Number of colours in a picture: enough for these pages, with a third of the bytes.
 COLOURS = 128
 
 #: From the newest save back: how long one came after the one before it.
@@ -38,7 +38,7 @@ STEPS_S = (4, 6, 78, 540, 9, 41, 5, 7, 96, 8, 5, 11)
 
 
 def main() -> None:
-    """Make them."""
+    """Make the pictures."""
     config = MySQLConfig(dsn=os.environ[DSN])
     connection = connect(config)
     with connection, connection.cursor() as cursor:
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> None:
-    """Save the conversations, and make it look as if they had taken their time."""
+    """Save the conversations, and change their times to realistic intervals."""
     async with Database(config) as database:
         saved = [one async for one in fill(database)]
         await fill_the_rest(database)

@@ -1,4 +1,4 @@
-"""What pages are looked at with: conversations of a shop's support desk, with calls of tools and a branch."""
+"""Example data of pages: conversations of a shop's support desk, with calls of tools and a branch."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from locus_mysql import Database
-from locus_mysql.families.graphs.saver import MySQLCheckpointSaver
+from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.families.memories.store import MemoryStore
-from locus_mysql.families.working.memory import WorkingMemory
+from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.integrations.locus.dicts import AgentDictOperations, AgentDicts
 
-#: The thread that is shown most, and the one it grew a branch in.
+#: The main thread, and the thread with a branch.
 THREAD = "support-48213-anna.lindqvist"
 
 State = dict[str, Any]
 
 
 def said(role: str, content: str | None, **more: Any) -> State:
-    """A message, as Locus stores it."""
+    """Return a message, as Locus stores it."""
     return {
         "role": role,
         "content": content,
@@ -31,12 +31,12 @@ def said(role: str, content: str | None, **more: Any) -> State:
 
 
 def calling(call_id: str, name: str, **arguments: Any) -> State:
-    """A message that calls a tool."""
+    """Return a message that calls a tool."""
     return said("assistant", None, tool_calls=[{"id": call_id, "name": name, "arguments": arguments}])
 
 
 def answering(call_id: str, name: str, content: str) -> State:
-    """What the tool returned."""
+    """Return a message with a tool's result."""
     return said("tool", content, tool_call_id=call_id, name=name)
 
 
@@ -103,7 +103,7 @@ OTHERS = {
 
 
 def state_after(messages: list[State], confidence: float) -> State:
-    """The state of an agent that has come so far."""
+    """Return the state of an agent with these messages."""
     turns = sum(one["role"] == "assistant" for one in messages)
     tokens = sum(len(str(one["content"] or one["tool_calls"])) for one in messages) * turns // 4
     calls = {call["id"]: call for one in messages for call in one["tool_calls"]}
@@ -132,14 +132,14 @@ def state_after(messages: list[State], confidence: float) -> State:
 
 
 def turns_of(messages: list[State]) -> Iterator[int]:
-    """After how many messages a run saves: after each that the agent says or calls."""
+    """Return the numbers of messages at which a run saves: after each message of the agent."""
     for at, one in enumerate(messages, 1):
         if one["role"] in {"assistant", "tool"}:
             yield at
 
 
 async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tuple[str, str]]:
-    """Save it all; gives thread and id of each checkpoint of an agent, in the order in which they are saved."""
+    """Save all data; return thread and id of each checkpoint of an agent, in the order of saving."""
     agents = AgentDicts(AgentDictOperations(database.config.for_store(tenant=tenant)), database)
     metadata = {"channel": "chat", "order": 48213, "language": "en"}
     for name, (question, channel, confidence) in OTHERS.items():
@@ -149,7 +149,7 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
     kept = 0
     fork = ""
     for messages, step in ((BEGINNING + REPLACED, "a"), (BEGINNING + REFUNDED, "b")):
-        parent = fork or None  # the second line goes on from there
+        parent = fork or None  # the second branch continues from there
         for at in turns_of(messages):
             if step == "b" and at <= len(BEGINNING):
                 continue
@@ -164,7 +164,7 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
 
 
 async def fill_the_rest(database: Database, tenant: str = "default") -> None:
-    """Long-term memories, a graph's thread, and a session."""
+    """Save long-term memories, a graph's thread, and a session."""
     memories = MemoryStore(database, tenant=tenant)
     await memories.put(("customers", "anna.lindqvist"), "language", {"text": "Writes in English, lives in Lund."})
     await memories.put(("customers", "anna.lindqvist"), "tent", {"text": "Owns a tent Fjell 3, bought in November."})

@@ -20,8 +20,8 @@ from locus_mysql.cli.arguments import (
     WrongArgument,
     add_connection,
     need_langgraph,
+    notify,
     options_of,
-    tell,
 )
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import LocusMySQLError
@@ -32,8 +32,12 @@ from .chapters import CHAPTERS
 
 T = TypeVar("T")
 
-#: Raises an error that names the extra, where it is not installed.
-NEEDS: Mapping[str, Callable[[str], None]] = {"locus": need_locus, "langgraph": need_langgraph}
+#: Raises an error that names the extra if it is not installed.
+NEEDS: Mapping[str, Callable[[str], None]] = {
+    "locus": need_locus,
+    "langgraph": need_langgraph,
+    "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StopRequested as stop:
         return 128 + stop.signum
     except LocusMySQLError as error:
-        tell(f"demo: {error}")
+        notify(f"demo: {error}")
         return WRONG if isinstance(error, WrongArgument) else FAILED
 
 
@@ -81,7 +85,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _chapter(name: str) -> str:
-    """The name of a chapter, as an argument."""
+    """Check an argument that names a chapter."""
     if name not in CHAPTERS:
         raise argparse.ArgumentTypeError(f"there is no chapter {name!r}; there are {', '.join(CHAPTERS)}")
     return name
@@ -116,7 +120,7 @@ async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
 
 @contextlib.contextmanager
 def _server(arguments: argparse.Namespace) -> Iterator[MySQLConfig]:
-    """The server that is configured, or else a private one."""
+    """Yield the configured server, or a private one."""
     options = options_of(arguments)
     if arguments.dsn or os.environ.get("LOCUS_MYSQL_DSN"):
         yield MySQLConfig.from_env(**options)

@@ -1,4 +1,4 @@
-"""What the demo can show, by name."""
+"""The chapters of the demo by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TextIO, TypeAlias
 
 from locus_mysql.config import MySQLConfig
 
-#: Tells a chapter on a stream; True if every check held.
+#: Runs a chapter with its output on a stream; returns True if every check held.
 Tell: TypeAlias = Callable[[MySQLConfig, TextIO], Coroutine[Any, Any, bool]]
 
 
@@ -18,9 +18,9 @@ class Chapter:
     """A chapter of the demo.
 
     Args:
-        summary: What it shows.
+        summary: A summary for ``--list``.
         extra: The extra of this package that it needs.
-        module: Where it is told, beside this module.
+        module: The module with its scenes, relative to this package.
     """
 
     summary: str
@@ -28,12 +28,12 @@ class Chapter:
     module: str
 
     def load(self) -> Tell:
-        """What tells it; imports what it needs."""
+        """The function that runs the chapter; its module is imported now."""
         tell: Tell = import_module(f"{__package__}.{self.module}").tell
         return tell
 
 
-#: The first one is shown where none is named.
+#: The first one is the default.
 CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.story"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.story"),
@@ -41,6 +41,7 @@ CHAPTERS: Mapping[str, Chapter] = {
         "facts told in one conversation, used in another, found by likeness", "locus", "memories.story"
     ),
     "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
+    "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
     "incident": Chapter(
         "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
     ),

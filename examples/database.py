@@ -1,4 +1,4 @@
-"""The demo's own tables: what is in them, and dropping them."""
+"""The demo's own tables: reading their content, and dropping them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from locus_mysql.dialect import Schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.integrations.counting import counted
+from locus_mysql.runtime.counting import counted
 
 from .display import size
 
 T = TypeVar("T")
 
-#: The tenant of the story; a scene has others beside it.
+#: The tenant of the scenes; some scenes use other tenants as well.
 TENANT = "demo"
 
 
 def own_tables(config: MySQLConfig) -> MySQLConfig:
-    """The same server and driver, with tables that nothing else uses and nothing that expires."""
+    """Return a configuration of the same server and driver, with unused tables and without expiry."""
     return config.model_copy(
         update={
             "table_prefix": f"demo_{secrets.token_hex(4)}_",
@@ -36,10 +36,10 @@ def own_tables(config: MySQLConfig) -> MySQLConfig:
 
 
 class Database:
-    """The demo's tables, seen from beside the checkpointer.
+    """The demo's tables, read without the checkpointer.
 
     Args:
-        config: As `own_tables` made it.
+        config: The result of `own_tables`.
     """
 
     def __init__(self, config: MySQLConfig) -> None:
@@ -52,7 +52,7 @@ class Database:
         return str((await self._run(self._seen.health_check()))["server_version"])
 
     async def contents(self) -> str:
-        """What the story's tenant has in the tables."""
+        """Count the tenant's rows in the tables."""
         usage = await self._run(self._seen.get_disk_usage())
         return (
             f"{counted(usage['threads'], 'thread')}, {counted(usage['checkpoints'], 'checkpoint')}, "
@@ -60,7 +60,7 @@ class Database:
         )
 
     async def stored_bytes(self, thread_id: str) -> int:
-        """What a thread takes: states, search text and metadata."""
+        """Return the bytes of a thread: states, search text and metadata."""
         return int((await self._run(self._seen.get_disk_usage(thread_id)))["total_bytes"])
 
     async def drop(self) -> None:

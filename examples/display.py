@@ -1,4 +1,4 @@
-"""What the demo shows: short lines, in colour on a terminal, and its checks."""
+"""The output of the demo: short lines, in colour on a terminal, and the results of checks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _LABEL_WIDTH = 11
 
 
 class Screen:
-    """Writes the story and remembers whether its checks held.
+    """Writes the output and counts the checks that held.
 
     Args:
-        stream: Where to write.
-        colour: None means: if the stream is a terminal and ``NO_COLOR`` is unset (https://no-color.org).
+        stream: The output.
+        colour: None means colour if the stream is a terminal and ``NO_COLOR`` is unset (https://no-color.org).
     """
 
     def __init__(self, stream: TextIO, *, colour: bool | None = None) -> None:
@@ -25,25 +25,25 @@ class Screen:
         self.failed = 0
 
     def title(self, text: str) -> None:
-        """The first line of all."""
+        """Write the first line."""
         self._write(self._paint(_BOLD, text))
 
     def scene(self, text: str) -> None:
-        """The heading of the next scene, numbered."""
+        """Write the numbered heading of the next scene."""
         self._scenes += 1
         self._write("")
         self._write(self._paint(_BOLD, f"{self._scenes}  {text}"))
 
     def line(self, label: str, text: str) -> None:
-        """One thing said, done or seen, with who or what it is about."""
+        """Write one message or event, with its subject."""
         self._write(f"   {label:{_LABEL_WIDTH}}{text}")
 
     def database(self, text: str) -> None:
-        """What is in the database now."""
+        """Write the content of the database."""
         self._write(self._paint(_CYAN, f"   {'database':{_LABEL_WIDTH}}{text}"))
 
     def check(self, held: bool, claim: str) -> bool:
-        """Show whether a claim holds, and remember it; returns ``held``."""
+        """Write and count the result of a check; return ``held``."""
         self.held += held
         self.failed += not held
         verdict = (
@@ -53,7 +53,7 @@ class Screen:
         return held
 
     def verdict(self, seconds: float) -> None:
-        """The last line."""
+        """Write the last line."""
         self._write("")
         if self.failed:
             text = f"{self.failed} of {self.held + self.failed} checks FAILED"
@@ -69,7 +69,7 @@ class Screen:
 
 
 def size(count: float) -> str:
-    """A number of bytes for people: ``540 B``, ``1.9 KB``, ``67 MB``."""
+    """Format a number of bytes: ``540 B``, ``1.9 KB``, ``67 MB``."""
     for unit in ("B", "KB", "MB"):
         if count < 1000 or unit == "MB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"

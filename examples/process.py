@@ -1,4 +1,4 @@
-"""Starting, hearing and killing another process of the application: `OtherProcess`."""
+"""Another process of the application, which can be started, read and killed: `OtherProcess`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locus_mysql.config import MySQLConfig
 
 from .agents.worker import Assignment
 
-#: Seconds until the process must have said its next word.
+#: Seconds until the process must report its next event.
 _PATIENCE_S = 30.0
 
 
@@ -34,7 +34,7 @@ class OtherProcess:
         return self._process.pid
 
     async def next_event(self) -> dict[str, str]:
-        """What the process says next; nothing if it ended."""
+        """Return the next event of the process; an empty one if it ended."""
         assert self._process.stdout is not None  # noqa: S101 - for the type checker; it was started with a pipe
         line = await asyncio.wait_for(self._process.stdout.readline(), _PATIENCE_S)
         return cast("dict[str, str]", json.loads(line)) if line else {}
@@ -49,14 +49,14 @@ class OtherProcess:
 async def other_process(
     config: MySQLConfig, executions: Path, thread_id: str, prompt: str, *, hang_in: str | None = None
 ) -> AsyncIterator[OtherProcess]:
-    """Run a turn in another process, which is ended when the block is left.
+    """Run a turn in another process, which is killed at the end of the block.
 
     Args:
         config: How it reaches the database.
         executions: The file to which tools add their executions.
         thread_id: The conversation.
-        prompt: What the user says.
-        hang_in: The tool in which it stops for good.
+        prompt: The user's message.
+        hang_in: The tool in which it stops until it is killed.
     """
     assignment = Assignment(
         options=options_of(config), thread_id=thread_id, prompt=prompt, executions=str(executions), hang_in=hang_in
@@ -66,16 +66,16 @@ async def other_process(
 
 
 def options_of(config: MySQLConfig) -> dict[str, Any]:
-    """The options that another process needs to reach the same tables, as JSON values."""
+    """Return the options that another process needs for the same tables, as JSON values."""
     options = config.model_dump(mode="json")
     options = {name: value for name, value in options.items() if name in config.model_fields_set}
-    options["password"] = config.password.get_secret_value()
+    options["password"] = config.password_text
     return options
 
 
 @contextlib.asynccontextmanager
 async def running(module: str, assignment: object) -> AsyncIterator[OtherProcess]:
-    """Run a module in another process, which is ended when the block is left.
+    """Run a module in another process, which is killed at the end of the block.
 
     Args:
         module: Its name.

@@ -1,4 +1,10 @@
-"""The memory of AI agents in MySQL. The public names; each is imported when first used."""
+"""The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
+
+The folders are layers, drawn in docs/architecture.md: cli, server, inspection, integrations, transfer, families,
+runtime, engine, drivers, dialect. Each imports only those below it. `config`, `errors`, `extras`, `keywords` and
+`signals` are for all; `memory` and `working` only give public names. Begin with docs/architecture.md, then `config`
+and `errors`.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,13 +13,13 @@ if TYPE_CHECKING:
     from .config import MySQLConfig
     from .drivers.registry import register_driver
     from .errors import LocusMySQLError
-    from .families.checkpoints.branching import ThreadBranched
-    from .families.checkpoints.conditions import NO_CHECKPOINT
+    from .families.checkpoints.branch_warning import ThreadBranched
+    from .families.checkpoints.preconditions import NO_CHECKPOINT
     from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
-    from .families.graphs.saver import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
+    from .families.graphs.store import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .families.memories.store import MemoryStore, SyncMemoryStore
-    from .families.working.memory import SyncWorkingMemory, WorkingMemory
     from .families.working.records import TaskState
+    from .families.working.store import SyncWorkingMemory, WorkingMemory
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
     from .integrations.locus.checkpointer import (
         MySQLCheckpointer,
@@ -21,36 +27,36 @@ if TYPE_CHECKING:
         mysql_checkpointer,
         register,
     )
-    from .integrations.locus.copying import copy_threads
     from .integrations.locus.memory import MySQLMemory, SyncMySQLMemory
+    from .integrations.locus.transfer import copy_threads
     from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .runtime.database import Database
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "NO_CHECKPOINT": ".families.checkpoints.conditions",
+    "NO_CHECKPOINT": ".families.checkpoints.preconditions",
     "CheckpointStore": ".families.checkpoints.store",
     "Database": ".runtime.database",
     "LocusMySQLError": ".errors",
     "MemoryStore": ".families.memories.store",
     "MySQLBackend": ".integrations.locus.backend",
-    "MySQLCheckpointSaver": ".families.graphs.saver",
+    "MySQLCheckpointSaver": ".families.graphs.store",
     "MySQLCheckpointer": ".integrations.locus.checkpointer",
     "MySQLConfig": ".config",
     "MySQLMemory": ".integrations.locus.memory",
     "SyncCheckpointStore": ".families.checkpoints.store",
     "SyncMemoryStore": ".families.memories.store",
     "SyncMySQLBackend": ".integrations.locus.backend",
-    "SyncMySQLCheckpointSaver": ".families.graphs.saver",
+    "SyncMySQLCheckpointSaver": ".families.graphs.store",
     "SyncMySQLCheckpointer": ".integrations.locus.checkpointer",
     "SyncMySQLMemory": ".integrations.locus.memory",
-    "SyncWorkingMemory": ".families.working.memory",
+    "SyncWorkingMemory": ".families.working.store",
     "TaskState": ".families.working.records",
-    "ThreadBranched": ".families.checkpoints.branching",
-    "WorkingMemory": ".families.working.memory",
+    "ThreadBranched": ".families.checkpoints.branch_warning",
+    "WorkingMemory": ".families.working.store",
     "WorkingMemoryHook": ".integrations.locus.working",
-    "copy_threads": ".integrations.locus.copying",
+    "copy_threads": ".integrations.locus.transfer",
     "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Set
+import textwrap
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypedDict, Unpack
+from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from pydantic import (
@@ -19,8 +20,20 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema, core_schema
 
 from .errors import ConfigError
+from .keywords import ConnectionKeywords, Keywords, StoreKeywords
+
+__all__ = [
+    "ConnectionKeywords",
+    "ConnectionOptions",
+    "Endpoint",
+    "Keywords",
+    "MySQLConfig",
+    "StoreKeywords",
+    "StoreOptions",
+]
 
 Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
@@ -30,7 +43,7 @@ _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
 
-#: Options that say where the server is; one of them given by keyword replaces all that the environment says of it.
+#: Options that locate the server; one of them given by keyword replaces all of them in the environment.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
 
 #: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
@@ -41,7 +54,7 @@ _SQLALCHEMY_DRIVERS = {
     "asyncmy": "asyncmy",
 }
 
-#: Options that DSNs of SQLAlchemy often have, and what they may say here.
+#: Options that DSNs of SQLAlchemy often have, and the values accepted here.
 _SQLALCHEMY_OPTIONS = {"charset": "utf8mb4", "collation": "utf8mb4_[a-z0-9_]+"}
 
 _NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
@@ -51,7 +64,7 @@ Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one server listens: a host and port, or the path of a Unix socket."""
+    """Address of one server: a host and port, or the path of a Unix socket."""
 
     host: str
     port: int
@@ -62,36 +75,148 @@ class Endpoint:
         return self.unix_socket or f"{host}:{self.port}"
 
 
+class PasswordFunction:
+    """A function that returns the password of each new connection.
+
+    Args:
+        call: The function. It is not shown, as its ``repr`` may have secrets.
+    """
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __repr__(self) -> str:
+        return "PasswordFunction(…)"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        return core_schema.is_instance_schema(cls, serialization=core_schema.to_string_ser_schema())
+
+
+def is_sendable(password: str) -> bool:
+    """Check whether a password can be sent to a server."""
+    return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
+
+
+def _option(default: Any, description: str, *, advanced: bool = False) -> Any:
+    """A field of the configuration, described in Markdown. ``python -m ci.options`` writes documents and types from it.
+
+    Args:
+        default: Its default.
+        description: What it means.
+        advanced: Whether few users set it.
+    """
+    return Field(default, description=description, json_schema_extra={"advanced": advanced})
+
+
 class ConnectionOptions(BaseModel):
-    """How to reach MySQL: what all stores of a `Database` share. `MySQLConfig` says what each option means."""
+    """Options of the connection to MySQL, shared by all stores of a `Database`. Each field has a description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
 
-    driver: Annotated[str, Field(min_length=1)] = "mysql-connector"
-    host: Annotated[str, Field(min_length=1, max_length=255)] = "localhost"
-    port: Annotated[int, Field(ge=1, le=65535)] = 3306
-    unix_socket: Annotated[str, Field(min_length=1)] | None = None
-    hosts: tuple[str, ...] = ()
-    reads: Reads = "primary"
-    user: Annotated[str, Field(min_length=1)] = "root"
-    password: SecretStr = SecretStr("")
-    database: str = "locus"
-    ssl_mode: SSLMode = "PREFERRED"
-    ssl_ca: Path | None = None
-    ssl_cert: Path | None = None
-    ssl_key: Path | None = None
-    cleartext_password: bool = False
-    connect_timeout_s: Seconds = 10.0
-    read_timeout_s: Seconds = 60.0
-    write_timeout_s: Seconds = 60.0
-    pool_size: Annotated[int, Field(ge=1, le=10_000)] = 10
-    pool_timeout_s: Seconds = 30.0
-    pool_idle_s: Seconds = 300.0
-    pool_max_age_s: Seconds = 3600.0
-    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30.0
-    select_timeout_s: Seconds | None = None
-    slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    pipeline: bool = True
+    driver: Annotated[str, Field(min_length=1)] = _option(
+        "mysql-connector",
+        "`mysql-connector`, `aiomysql`, `pymysql`, `asyncmy`, or a name given to `register_driver`.",
+    )
+    host: Annotated[str, Field(min_length=1, max_length=255)] = _option(
+        "localhost", "Host name or address of the server."
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] = _option(3306, "TCP port.")
+    unix_socket: Annotated[str, Field(min_length=1)] | None = _option(
+        None, "Path of the server's socket, instead of host and port."
+    )
+    hosts: tuple[str, ...] = _option(
+        (),
+        "Several servers, `host` or `host:port`, instead of `host` ([failover](failover.md)). Calls go to the primary, "
+        "which is found by asking them in this order: a server that is read-only, that is not a working member of its "
+        "group, or that lacks the database is passed over. In a DSN: joined by commas.",
+    )
+    reads: Reads = _option(
+        "primary",
+        "Where calls that only read go, if there are several `hosts` "
+        "([reading from secondaries](failover.md#reading-from-secondaries)). `primary`: all of them to the primary. "
+        "`secondary`: searches, lists and counts of many threads to a secondary that has all that this process has "
+        "seen; whatever a save may continue from, to the primary. `inspect`: all reads to such a secondary, and writes "
+        "are refused. The primary answers where no secondary can.",
+        advanced=True,
+    )
+    user: Annotated[str, Field(min_length=1)] = _option("root", "Account name.")
+    password: SecretStr | PasswordFunction = _option(
+        SecretStr(""),
+        "Its password. It is never shown. Or a function without arguments, also an `async` one, that returns it: it is "
+        "called for each new connection ([short-lived passwords](security.md#short-lived-passwords)).",
+    )
+    database: str = _option(
+        "locus",
+        "The database (schema) that holds the tables. It must exist. There is no default with a DSN: name it in the "
+        "DSN or here.",
+    )
+    ssl_mode: SSLMode = _option(
+        "PREFERRED",
+        "As MySQL's own client: `DISABLED`; `PREFERRED`, TLS if the server offers it; `REQUIRED`; `VERIFY_CA`, where "
+        "`ssl_ca` must have signed the server's certificate; `VERIFY_IDENTITY`, where the certificate must also name "
+        "the host.",
+    )
+    ssl_ca: Path | None = _option(None, "File of trusted certificates (PEM). Default: those of the system.")
+    ssl_cert: Path | None = _option(None, "File of the client's certificate (PEM).", advanced=True)
+    ssl_key: Path | None = _option(None, "File of the client's key (PEM).", advanced=True)
+    cleartext_password: bool = _option(
+        False,
+        "Whether to send the password in clear text (`mysql_clear_password`, as LDAP and PAM need it) over TLS that "
+        "does not verify the server (`PREFERRED`, `REQUIRED`). It is sent anyway where the certificate is verified, "
+        "and on a Unix socket; never without TLS.",
+        advanced=True,
+    )
+    connect_timeout_s: Seconds = _option(
+        10.0,
+        "Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.",
+        advanced=True,
+    )
+    read_timeout_s: Seconds = _option(
+        60.0, "Limit for the whole answer to one packet, in seconds, however slowly it arrives.", advanced=True
+    )
+    write_timeout_s: Seconds = _option(
+        60.0,
+        "Limit for sending one packet, in seconds. A call that sends several packets takes at most the sum of both "
+        "limits. So does a packet over 64 KB with asyncio and TLS, which do not report when it was sent.",
+        advanced=True,
+    )
+    pool_size: Annotated[int, Field(ge=1, le=10_000)] = _option(
+        10,
+        "Most connections open at once, for each process and each event loop; the same number again to secondaries, "
+        "if `reads` asks for them.",
+    )
+    pool_timeout_s: Seconds = _option(
+        30.0, "Longest wait for a free connection, in seconds; then `PoolTimeout`.", advanced=True
+    )
+    pool_idle_s: Seconds = _option(300.0, "A connection unused for longer is closed, in seconds.", advanced=True)
+    pool_max_age_s: Seconds = _option(
+        3600.0, "A connection older than this is replaced before its next use, in seconds.", advanced=True
+    )
+    retry_deadline_s: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = _option(
+        30.0,
+        "How long an operation is repeated after a lost connection, a deadlock or a lock wait, in seconds from its "
+        "start. At most 600, because the tables remember for a quarter of an hour which writes were carried out. `0` "
+        "never repeats.",
+        advanced=True,
+    )
+    select_timeout_s: Seconds | None = _option(
+        None,
+        "The server ends a SELECT that runs longer, in seconds (`max_execution_time`), also for a killed process. It "
+        "does not apply to writes and locking reads. `None`: the server's own setting. `serve` takes 30.",
+        advanced=True,
+    )
+    slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = _option(
+        None,
+        "A call that takes longer, in milliseconds, is logged as a warning by logger `locus_mysql.calls` "
+        "([observability](observability.md)). `None` logs none.",
+    )
+    pipeline: bool = _option(
+        True,
+        "Send a transaction as one packet. Switch it off for proxies that refuse multi-statement packets: then "
+        "statements are sent one by one.",
+        advanced=True,
+    )
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -99,6 +224,17 @@ class ConnectionOptions(BaseModel):
         if self.unix_socket:
             return (Endpoint(self.host, self.port, self.unix_socket),)
         return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
+
+    @property
+    def password_text(self) -> str:
+        """The password as text. The engine replaces a function by what it returns before it calls a driver.
+
+        Raises:
+            ConfigError: It is a function.
+        """
+        if isinstance(self.password, PasswordFunction):
+            raise ConfigError("The password must be text here, not a function.")
+        return self.password.get_secret_value()
 
     @field_validator("database")
     @classmethod
@@ -112,13 +248,20 @@ class ConnectionOptions(BaseModel):
     def _check_user(cls, value: str) -> str:
         return _printable(value)
 
-    @field_validator("password")
+    @field_validator("password", mode="wrap")
     @classmethod
-    def _check_password(cls, value: SecretStr) -> SecretStr:
-        text = value.get_secret_value()
-        if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    def _check_password(cls, value: Any, check: Callable[[Any], SecretStr]) -> SecretStr | PasswordFunction:
+        if isinstance(value, PasswordFunction):
+            return value
+        if callable(value):
+            return PasswordFunction(value)
+        try:
+            password = check(value)
+        except ValidationError:
+            raise ValueError("must be text, or a function that returns it") from None
+        if not is_sendable(password.get_secret_value()):
             raise ValueError("must hold neither NUL nor lone surrogates")
-        return value
+        return password
 
     @field_validator("host")
     @classmethod
@@ -154,19 +297,43 @@ class ConnectionOptions(BaseModel):
 
 
 class StoreOptions(BaseModel):
-    """What one store keeps, for whom and for how long. `MySQLConfig` says what each option means."""
+    """Options of one store: its tenant, tables, limits and retention. Each field has a description."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
 
-    tenant: Annotated[str, Field(min_length=1, max_length=128)] = "default"
-    table_prefix: str = "locus_"
-    ttl_s: Seconds | None = None
-    keep_checkpoints: Annotated[int, Field(ge=1)] | None = None
-    search: bool = True
-    search_parser: Literal["default", "ngram"] = "default"
-    compression: Literal["zlib", "none"] = "zlib"
-    cache_bytes: Annotated[int, Field(ge=0)] = 33_554_432
-    ddl_mode: Literal["create", "validate", "off"] = "create"
+    tenant: Annotated[str, Field(min_length=1, max_length=128)] = _option(
+        "default",
+        "Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.",
+    )
+    table_prefix: str = _option(
+        "locus_", "Put before the names of the tables; at most 40 letters, digits and underscores."
+    )
+    ttl_s: Seconds | None = _option(None, "A thread expires this many seconds after its last save; `None` keeps it.")
+    keep_checkpoints: Annotated[int, Field(ge=1)] | None = _option(
+        None, "Newest checkpoints kept for each thread; `None` keeps all."
+    )
+    search: bool = _option(True, "Keep a full-text index.")
+    search_parser: Literal["default", "ngram"] = _option(
+        "default",
+        "`default` splits words at spaces; `ngram` is for Chinese, Japanese and Korean. Fixed when the tables are "
+        "created.",
+        advanced=True,
+    )
+    compression: Literal["zlib", "none"] = _option(
+        "zlib",
+        "`zlib` compresses stored rows where that saves space; `none` never does. Either setting reads both.",
+        advanced=True,
+    )
+    cache_bytes: Annotated[int, Field(ge=0)] = _option(
+        33_554_432,
+        "Memory for recently used states, in bytes. The next save of such a thread encodes and hashes only what is "
+        "new, and the next load transfers only what is new. `0` keeps none.",
+        advanced=True,
+    )
+    ddl_mode: Literal["create", "validate", "off"] = _option(
+        "create",
+        "`create` makes missing tables on first use; `validate` only checks them; `off` does neither.",
+    )
 
     @property
     def ttl_seconds(self) -> float | None:
@@ -186,117 +353,15 @@ class StoreOptions(BaseModel):
         return _printable(value)
 
 
-class ConnectionKeywords(TypedDict, total=False):
-    """The options of a connection as keywords, for type checkers; the DSN too, which may hold others as well."""
-
-    dsn: str | SecretStr | None
-    driver: str
-    host: str
-    port: int
-    unix_socket: str | None
-    hosts: tuple[str, ...] | list[str]
-    reads: Reads
-    user: str
-    password: str | SecretStr
-    database: str
-    ssl_mode: SSLMode
-    ssl_ca: str | Path | None
-    ssl_cert: str | Path | None
-    ssl_key: str | Path | None
-    cleartext_password: bool
-    connect_timeout_s: float
-    read_timeout_s: float
-    write_timeout_s: float
-    pool_size: int
-    pool_timeout_s: float
-    pool_idle_s: float
-    pool_max_age_s: float
-    retry_deadline_s: float
-    select_timeout_s: float | None
-    slow_ms: float | None
-    pipeline: bool
-
-
-class StoreKeywords(TypedDict, total=False):
-    """The options of a store as keywords, for type checkers."""
-
-    tenant: str
-    table_prefix: str
-    ttl_s: float | None
-    keep_checkpoints: int | None
-    search: bool
-    search_parser: Literal["default", "ngram"]
-    compression: Literal["zlib", "none"]
-    cache_bytes: int
-    ddl_mode: Literal["create", "validate", "off"]
-
-
-class Keywords(ConnectionKeywords, StoreKeywords, total=False):
-    """All options as keywords, for type checkers."""
-
-
 class MySQLConfig(StoreOptions, ConnectionOptions):
-    """How to reach MySQL, and how to keep checkpoints there. Frozen; unknown options are refused.
+    """The configuration of a connection and a store. Frozen; unknown options are refused.
 
     Args:
-        dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out
-            the database, ``database`` must be given. Its options are the fields below, but for the password. An
-            option given both in the DSN and by keyword must have the same value in both. SQLAlchemy's form,
-            ``mysql+pymysql://``, names the driver too; its ``charset=utf8mb4`` and ``collation=`` need nothing.
-        driver: ``mysql-connector``, ``aiomysql``, ``pymysql``, ``asyncmy``, or a name given to `register_driver`.
-        host: Host name or address of the server.
-        port: TCP port.
-        unix_socket: Path of the server's socket; used instead of host and port.
-        hosts: Several servers, ``host`` or ``host:port``, used instead of ``host``. Calls go to the primary, which
-            is found by asking them in this order: a server that is read-only, that is not a working member of its
-            group, or that lacks the database is passed over.
-        reads: Which of ``hosts`` calls go to that only read. ``primary``: all of them to the primary. ``secondary``:
-            searches, lists and counts of many threads to a secondary, never behind what this process has seen; what a
-            save may go on from, to the primary. ``inspect``: all to a secondary, as that, and writes are refused. Where
-            no secondary can answer, the primary does.
-        user: Account name.
-        password: Its password. Shown nowhere.
-        database: The database (schema) that holds the tables; it must exist.
-        tenant: Whose checkpoints these are, 1 to 128 characters. No operation sees another tenant's.
-        table_prefix: Put before the names of the tables, at most 40 letters, digits and underscores.
-        ssl_mode: As MySQL's own client: ``DISABLED``; ``PREFERRED``, TLS if the server offers it; ``REQUIRED``;
-            ``VERIFY_CA``, where its certificate must be signed by ``ssl_ca``; ``VERIFY_IDENTITY``, where the
-            certificate must also name the host.
-            https://dev.mysql.com/doc/refman/9.0/en/connection-options.html#option_general_ssl-mode
-        ssl_ca: File of trusted certificates (PEM). The system's are used if absent.
-        ssl_cert: File of the client's certificate (PEM).
-        ssl_key: File of the client's key (PEM).
-        cleartext_password: Whether a server that asks for the password in clear text (``mysql_clear_password``, as LDAP
-            and PAM need it) gets it over TLS that does not verify who it is (``PREFERRED``, ``REQUIRED``). Where the
-            certificate is verified, and on a Unix socket, it gets it anyway; without TLS never.
-        connect_timeout_s: Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.
-        read_timeout_s: Limit for the whole answer to one packet, in seconds, however slowly it arrives.
-        write_timeout_s: Limit for sending one packet, in seconds. A call that sends several takes no longer than both
-            limits together; nor does a packet over 64 KB with asyncio and TLS, which do not tell when it was sent.
-        pool_size: Most connections open at once, for each process (and each event loop, as loops share none). To
-            secondaries, if ``reads`` asks for them, as many again.
-        pool_timeout_s: Longest wait for a free connection, in seconds; then `PoolTimeout`.
-        pool_idle_s: A connection unused for longer is closed, in seconds.
-        pool_max_age_s: A connection older than this is replaced before its next use, in seconds.
-        retry_deadline_s: How long an operation is repeated after a lost connection, a deadlock or a lock wait, in
-            seconds from its start; at most 600, as a write that was carried out is recognised as such for a quarter
-            of an hour.
-        select_timeout_s: The server ends a SELECT that runs longer, in seconds (``max_execution_time``): a bound for
-            what a process left behind that was killed. Writes and locking reads are not concerned. ``None`` ends none,
-            beyond what the server's own setting does.
-        slow_ms: A call that takes longer, in milliseconds, is logged as a warning, by logger ``locus_mysql.calls``;
-            ``None`` logs none.
-        ttl_s: A thread expires this many seconds after its last save; ``None`` keeps it.
-        keep_checkpoints: Newest checkpoints kept for each thread; ``None`` keeps all.
-        search: Keep a full-text index.
-        search_parser: ``default`` splits words at spaces; ``ngram`` is for Chinese, Japanese and Korean. Fixed when
-            the tables are created.
-        compression: ``zlib`` compresses stored rows where it pays; ``none`` never does. Both read both.
-        cache_bytes: Memory for recently used states, in bytes. The next save of such a thread encodes and hashes only
-            what is new, and the next load transfers only what is new. ``0`` keeps none.
-        pipeline: Send a transaction as one packet. Off, statements go one by one, for proxies that refuse
-            multi-statement packets.
-        ddl_mode: ``create`` makes missing tables on first use; ``validate`` only checks them; ``off`` does neither.
+        dsn: ``mysql://user:password@host:port/database?option=value``, percent-encoded. Where it leaves out the
+            database, ``database`` must be given. Its options are those below, except for the password. An option given
+            both in the DSN and by keyword must have the same value in both. SQLAlchemy's form, ``mysql+pymysql://``,
+            names the driver too; its ``charset=utf8mb4`` and ``collation=`` are accepted, and have no effect.
+        options: Those of `ConnectionOptions` and `StoreOptions`, listed at the end.
 
     Raises:
         ConfigError: An option is unknown, wrong, or contradicts another.
@@ -321,7 +386,7 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
                     )
 
     def for_store(self, **options: Unpack[StoreKeywords]) -> MySQLConfig:
-        """The same with other options of a store.
+        """Return a copy with other options of a store.
 
         Raises:
             ConfigError: An option is wrong, or belongs to the connection.
@@ -336,7 +401,7 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
-        """The configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
+        """Return the configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
 
         Other variables are left alone, as some with this prefix are not options.
 
@@ -363,6 +428,18 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         return cls(**merged)
 
 
+def _described(model: type[BaseModel]) -> str:
+    """Return the options of a model as a list for a docstring."""
+    lines = []
+    for name, field in model.model_fields.items():
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", field.description or "").replace("`", "``")
+        lines.append(textwrap.fill(f"{name}: {text}", 112, initial_indent="        ", subsequent_indent=" " * 12))
+    return "\n".join(lines)
+
+
+MySQLConfig.__doc__ = f"{MySQLConfig.__doc__}\n    Options:\n{_described(MySQLConfig)}\n"
+
+
 class _Part(MySQLConfig):
     """The options from one of several places: the database may be named by another."""
 
@@ -376,7 +453,7 @@ def _printable(value: str) -> str:
 
 
 def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
-    """The options a DSN holds. No message repeats the DSN: it may hold a password."""
+    """Return the options of a DSN. No message repeats the DSN: it may hold a password."""
     text = dsn.get_secret_value() if isinstance(dsn, SecretStr) else dsn
     if not isinstance(text, str):
         raise ConfigError(f"The DSN must be text, not {type(text).__name__}.")
@@ -403,7 +480,7 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
 
 
 def _dsn_driver(scheme: str) -> dict[str, Any]:
-    """The driver that a scheme names, as SQLAlchemy writes it: ``mysql+pymysql``. No message repeats the scheme."""
+    """Return the driver that a scheme names, as in SQLAlchemy: ``mysql+pymysql``. No message repeats the scheme."""
     if scheme in {"mysql", "mysql+connector"}:
         return {}
     dialect, plus, name = scheme.partition("+")
@@ -477,7 +554,7 @@ def _endpoint(host: str, default_port: int) -> Endpoint:
 
 
 def _explain(error: ValidationError) -> str:
-    """What is wrong with which option, without any value."""
+    """Return which options are wrong and why, without their values."""
     lines = []
     for problem in error.errors(include_input=False, include_url=False, include_context=False):
         option = ".".join(str(part) for part in problem["loc"])

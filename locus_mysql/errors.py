@@ -4,13 +4,13 @@
     ├── UsageError          correct the call: nothing was written
     │   ├── InvalidInput        an id, metadata, state or pattern that cannot be stored or understood
     │   ├── VersionConflict     an item has another version than the write relied on
-    │   ├── NotFound            a memory or checkpoint that was to be changed, linked or restored is not there
-    │   ├── CapacityExceeded    a working session has no place for more
+    │   ├── NotFound            a memory or checkpoint to be changed, linked or restored does not exist
+    │   ├── CapacityExceeded    a working session is full
     │   ├── ThreadExists        copying onto a thread that has checkpoints
     │   ├── CheckpointExists    saving other content under the id of a checkpoint whose history is kept
     │   ├── StateTooLarge       larger than a packet the server accepts
-    │   ├── AnswerTooLarge      the answer is larger than what may be read at once
-    │   └── TenantUnknown       no tenant could be told for the thread
+    │   ├── AnswerTooLarge      the answer is larger than the limit of one request
+    │   └── TenantUnknown       no tenant could be determined for the thread
     ├── SetupError          correct the configuration or the server
     │   ├── ConfigError         options that are wrong or contradict each other
     │   ├── DriverMissing       the client library is not installed
@@ -47,15 +47,15 @@ class VersionConflict(UsageError):
     """An item has another version than a write relied on; nothing was changed.
 
     Args:
-        message: Says which item, and which version it has.
+        message: Names the item and its version.
     """
 
 
 class NotFound(UsageError, KeyError):
-    """What was to be changed, linked or referred to is not there; nothing was written.
+    """An item to be changed, linked or referred to does not exist; nothing was written.
 
     Args:
-        message: Says what.
+        message: Names the item.
     """
 
     def __str__(self) -> str:
@@ -63,12 +63,12 @@ class NotFound(UsageError, KeyError):
 
 
 class CapacityExceeded(UsageError):
-    """A working session has no place for what was to be written; nothing was changed.
+    """A write would exceed a limit of a working session; nothing was changed.
 
     Args:
-        limit: The name of the limit, as the option is called.
-        used: How much there would have been.
-        allowed: How much there may be.
+        limit: The name of the option that sets the limit.
+        used: The amount after the write.
+        allowed: The limit.
         session_id: The session.
     """
 
@@ -96,7 +96,7 @@ class CheckpointExists(UsageError):
 
 
 class ParentMissing(UsageError):
-    """The thread has no checkpoint of the id that a save named as the one it goes on from; nothing was saved."""
+    """The thread has no checkpoint with the id that a save named as its parent; nothing was saved."""
 
 
 class StateTooLarge(UsageError):
@@ -104,15 +104,15 @@ class StateTooLarge(UsageError):
 
 
 class AnswerTooLarge(UsageError):
-    """The answer is larger than what the process that asked takes; nothing was written."""
+    """The answer exceeds the limit of the process that asked; nothing was written."""
 
 
 class TenantUnknown(UsageError, ValueError):
-    """No tenant could be told for a thread id; the call was not carried out."""
+    """No tenant could be determined for a thread id; the call was not carried out."""
 
 
 class SetupError(LocusMySQLError):
-    """The configuration or the server has to be changed before any call can succeed."""
+    """The configuration or the server must be changed before any call can succeed."""
 
 
 class ConfigError(SetupError, ValueError):
@@ -144,7 +144,7 @@ class ReadOnlyServer(SetupError):
 
 
 class UnsupportedServer(SetupError):
-    """The server is MariaDB, or a MySQL before 8.0.19."""
+    """The server is MariaDB, a MySQL before 8.0.19, or an engine that does not support the tables of a call."""
 
 
 class SchemaMismatch(SetupError):
@@ -185,11 +185,11 @@ class Conflict(LocusMySQLError):
 
 
 class ThreadBusy(LocusMySQLError, TimeoutError):
-    """Somebody else had the turn on the thread for as long as was waited.
+    """Somebody else had the turn on the thread for the whole wait.
 
     Args:
         thread_id: The thread.
-        wait_s: How long was waited.
+        wait_s: The length of the wait, in seconds.
     """
 
     def __init__(self, thread_id: str, wait_s: float) -> None:

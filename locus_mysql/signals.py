@@ -1,4 +1,4 @@
-"""Being asked to stop, by Ctrl-C or a signal. Needs nothing but the standard library."""
+"""Stopping a process in order, at Ctrl-C or a signal. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 class StopRequested(KeyboardInterrupt):
     """A signal asks the process to stop.
 
-    A ``KeyboardInterrupt``, as asyncio lets only that and ``SystemExit`` out of a callback; others it logs and goes on.
+    A ``KeyboardInterrupt``, because asyncio logs all other exceptions of callbacks, except ``SystemExit``.
     """
 
     def __init__(self, signum: int) -> None:
@@ -23,8 +23,8 @@ class StopRequested(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def stop_signals_raise() -> Iterator[None]:
-    """Make SIGINT, SIGTERM or SIGHUP raise :class:`StopRequested`, once: nothing disturbs the stop."""
-    # One that is ignored stays so: nohup ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
+    """Make SIGINT, SIGTERM or SIGHUP raise :class:`StopRequested`, once: later signals are ignored."""
+    # Ignored signals stay ignored: nohup ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
     candidates = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     signals = [one for one in candidates if signal.getsignal(one) is not signal.SIG_IGN]
 
@@ -42,12 +42,12 @@ def stop_signals_raise() -> Iterator[None]:
 
 
 async def until_stopped(work: Coroutine[Any, Any, object]) -> int | None:
-    """Do some work of several tasks until a signal asks the process to stop: it is cancelled then, in order.
+    """Run a coroutine; cancel it in order when a signal asks the process to stop.
 
-    An exception raised by a handler would come up in whatever task runs just then, and be logged by the others.
+    An exception raised by a signal handler would be raised in whatever task runs at that moment, and logged by others.
 
     Returns:
-        The signal that asked; None if the work was done before.
+        The number of the signal; None if the coroutine ended by itself.
     """
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     stopped: list[int] = []

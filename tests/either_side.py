@@ -1,4 +1,4 @@
-"""Stores of either side, called alike: `AnyStore`."""
+"""`AnyStore`: calls stores of either side in the same way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class AnyStore:
-    """A store whose methods are awaited, whichever side it is of.
+    """A store of either side with awaitable methods.
 
     Args:
         store: The store.

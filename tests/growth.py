@@ -1,4 +1,4 @@
-"""How the work of a function grows with its input, counted in steps, so that no other load matters."""
+"""Measures how a function's work grows with its input, in executed steps, independently of the machine's load."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FACTOR, MOST = 4, 6.0
 
 
 def steps_of(work: Callable[..., Any], *arguments: Any, **options: Any) -> int:
-    """How many instructions of Python a function runs through; what a built-in function does counts as one."""
+    """Count the Python instructions that a function executes; a call of a built-in function counts as one."""
     # From Python 3.12 on, not all instructions are counted while a function is traced for the first time.
-    for _ in range(2):
+    for _ in range(1 if sys.version_info < (3, 12) else 2):
         count = _traced(work, arguments, options)
     return count
 
@@ -41,9 +41,9 @@ def assert_linear(cost: Callable[[int], float], size: int, most: float = MOST) -
     """Check that the cost at four times a size is at most about four times as much.
 
     Args:
-        cost: What an input of a size costs.
+        cost: Returns the cost of an input of a size.
         size: The smaller size.
-        most: The ratio that is allowed.
+        most: The largest allowed ratio.
     """
     small, large = cost(size), cost(FACTOR * size)
     assert large <= most * small, (

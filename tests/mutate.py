@@ -1,4 +1,4 @@
-"""Make mutants of the package, one at a time, and say which ones the tests do not notice. For a look now and then.
+"""Mutation testing: make mutants of the package, one at a time, and report those that no test detects.
 
     python -m tests.mutate --record tests/unit/engine                  # once, and after tests have changed
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --record tests/integration/families/checkpoints …
@@ -6,13 +6,12 @@
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --budget 200 locus_mysql/engine/*.py
 
 A mutant differs in one place: a comparison turned round, a condition always or never true, a filter or a statement
-left out, a number one higher, a line of SQL's conditions always true. It is asked the tests that execute the lines
-it differs in, the quickest first, as they were recorded: an order of magnitude fewer than all. A test that runs for
-too long has noticed it as well. Survivors are printed as they are found; not each is a gap: some differ in speed
-only, or in nothing.
+left out, a number one higher, a line of SQL's conditions always true. The recorded tests that execute the changed
+lines run, the quickest first: an order of magnitude fewer than all. A test that runs for too long detects the mutant
+as well. Survivors are printed at once. Not every one is a gap: some differ in speed only, or not at all.
 
 Mutants are made in memory: each runs in a fork of a process that has collected all tests, and in which functions are
-given the mutant's code. One that differs outside of functions has its module imported anew.
+given the mutant's code. One that differs outside of functions has its module imported again.
 """
 
 from __future__ import annotations
@@ -48,24 +47,24 @@ Place: TypeAlias = tuple[str, str, int]
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: What is known of tests: how long each takes, and which lines it executes.
+#: The record of the tests: how long each takes, and which lines it executes.
 RECORD = ROOT / ".cache/mutate.json"
 
-#: Where lines are noted.
+#: The file of that record.
 WATCHED = ("locus_mysql/families/checkpoints/", "locus_mysql/engine/")
 
 OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "--no-header", "--tb=no")
 
-#: Said by a fork in which functions could not be given other code.
+#: Reported by a fork that could not replace the code of functions.
 ELSEWHERE = "elsewhere"
 
-#: A test that takes so many times as long as it does of the package as it is, and some seconds, has noticed a mutant.
+#: A test detects a mutant by its duration too: this many times the usual one, plus some seconds.
 PATIENCE, PATIENCE_S = 4, 8
 
 #: A condition of SQL that has a line to itself.
 _CONDITION = re.compile(r"^ *(?:WHERE|AND) (.+)$", re.MULTILINE)
 
-#: A condition without which a statement would be of all threads.
+#: A condition that limits a statement to a thread.
 _PLACE = re.compile(r"(\w+\.)?(tenant|thread_id) = (%s|\w+\.(tenant|thread_id))")
 
 _TURNED = {
@@ -90,8 +89,8 @@ class Mutant:
         path: The file.
         start: Where the text begins that is changed, in characters.
         end: Where it ends.
-        text: What stands there instead.
-        what: What is changed.
+        text: The replacement.
+        what: A description of the change.
     """
 
     path: Path
@@ -176,7 +175,7 @@ def _without_conditions(path: Path, start: int, text: str) -> Iterator[Mutant]:
 
 
 def _parts(conditions: str) -> list[str]:
-    """Conditions that AND joins; none if a bracket is closed on another line."""
+    """Return the conditions that AND joins; none if a bracket closes on another line."""
     parts = [""]
     for part in conditions.split(" AND "):
         parts[-1] += part
@@ -207,7 +206,7 @@ class MutatedModule(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @functools.cache
 def changed_code(mutant: Mutant) -> dict[Place, CodeType] | None:
-    """The functions of a mutant's file that are not as they were; None if it differs outside of functions too."""
+    """Return the functions of a mutant's file that differ; None if it differs outside of functions too."""
     path = str(mutant.path)
     changed: dict[Place, CodeType] = {}
 
@@ -239,7 +238,7 @@ def _plain(code: CodeType) -> list[Any]:
 
 
 def functions_of_package() -> dict[Place, list[FunctionType]]:
-    """Every function that was made of the package's source, by where it is."""
+    """Return every function of the package by its location."""
     found: dict[Place, list[FunctionType]] = {}
     for one in gc.get_objects():
         if isinstance(one, FunctionType) and one.__code__.co_filename.startswith(f"{ROOT}/locus_mysql/"):
@@ -249,7 +248,7 @@ def functions_of_package() -> dict[Place, list[FunctionType]]:
 
 
 class Chosen:
-    """Has pytest collect only tests that a mutant is asked of."""
+    """A pytest plugin that collects only tests used for mutants."""
 
     def __init__(self, only: Sequence[str] | None = None) -> None:
         self._only = None if only is None else {name: number for number, name in enumerate(only)}
@@ -270,7 +269,7 @@ class Chosen:
 
 
 def suits(item: pytest.Item) -> bool:
-    """Whether a test takes seconds only, and is of a side of which there is no simpler one."""
+    """Return whether a test is quick enough and no simpler variant of it exists."""
     name = item.nodeid.partition("[")[2]
     other_side = any(other in name for other in ("aiomysql", "asyncmy", "pymysql-async", "mysql-connector-sync"))
     own = "own_server" in getattr(item, "fixturenames", ()) or item.get_closest_marker("slow") is not None
@@ -278,7 +277,7 @@ def suits(item: pytest.Item) -> bool:
 
 
 class Recorder(Chosen):
-    """Runs tests and notes how long each takes, and which lines of the package it executes."""
+    """A pytest plugin that records how long each test takes and which lines of the package it executes."""
 
     def __init__(self, known: dict[str, Any]) -> None:
         super().__init__()
@@ -320,7 +319,7 @@ class Recorder(Chosen):
 
 
 class Asker(Chosen):
-    """Instead of running the tests that were collected, has mutants run those that execute what they change."""
+    """A pytest plugin that runs, for each mutant, the collected tests that execute its change."""
 
     def __init__(self, names: Sequence[str], ask_all: Callable[[Asker], None]) -> None:
         super().__init__(names)
@@ -341,7 +340,7 @@ class Asker(Chosen):
             self.failed = report.nodeid
 
     def replace(self, changed: dict[Place, CodeType]) -> bool:
-        """Give the package's functions the code of a mutant; say whether that was possible."""
+        """Give the package's functions the code of a mutant; return whether that was possible."""
         done = 0
         for place, code in changed.items():
             for function in self.functions.get(place, ()):
@@ -352,7 +351,7 @@ class Asker(Chosen):
         return done > 0
 
     def run(self, names: Sequence[str], known: dict[str, Any]) -> str | None:
-        """Run tests until one fails, and return its name. One that takes far too long ends the process."""
+        """Run tests until one fails, and return its name. A test that exceeds its limit ends the process."""
         items = [self.items[name] for name in names]
         for item, following in zip(items, [*items[1:], None], strict=True):
             signal.setitimer(signal.ITIMER_REAL, PATIENCE * known[item.nodeid]["seconds"] + PATIENCE_S)
@@ -363,19 +362,19 @@ class Asker(Chosen):
 
 
 def in_fork(work: Callable[[], str | None]) -> str | None:
-    """What ``work`` returns in a fork of this process, a word if the fork was killed, None if it returned None."""
+    """Return the result of ``work`` in a fork of this process, or a word if the fork was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        said: str | None = "crashed"
+        outcome: str | None = "crashed"
         with contextlib.suppress(BaseException):
             os.setsid()  # what it starts ends with it
             silence = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(silence, descriptor)
             random.seed()
-            said = work()
-        os.write(writing, (said or "").encode())
+            outcome = work()
+        os.write(writing, (outcome or "").encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
@@ -387,9 +386,9 @@ def in_fork(work: Callable[[], str | None]) -> str | None:
 
 
 def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> tuple[list[str], int]:
-    """The tests that execute what a mutant changes, and how many there would be without a limit.
+    """Return the tests that execute a mutant's change, and their number without a limit.
 
-    Those that noticed others of the file come first, then the quickest.
+    Tests that detected other mutants of the file come first, then the quickest.
     """
     before = mutant.path.read_text(encoding="utf-8")
     first = before.count("\n", 0, mutant.start) + 1
@@ -412,7 +411,7 @@ def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float, noticed: Co
 
 
 def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> str:
-    """What the tests say of a mutant."""
+    """Return whether the tests detect a mutant, as a text."""
     names, of = tests_of(mutant, known, budget_s, noticed)
     if not names:
         return f"SURVIVED 0 of {of} tests"
@@ -438,23 +437,25 @@ def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float, no
         pytest.main([*OPTIONS, *files], plugins=[Asker(names, run)])
         return found[0]
 
-    said = in_fork(in_place)
-    if said == ELSEWHERE:
-        said = in_fork(imported)
-    if said in known:
-        noticed[said] += 1
-    return f"SURVIVED {len(names)} of {of} tests" if said is None else f"noticed by {said.rpartition('/')[2][:80]}"
+    outcome = in_fork(in_place)
+    if outcome == ELSEWHERE:
+        outcome = in_fork(imported)
+    if outcome in known:
+        noticed[outcome] += 1
+    return (
+        f"SURVIVED {len(names)} of {of} tests" if outcome is None else f"noticed by {outcome.rpartition('/')[2][:80]}"
+    )
 
 
 def main() -> int:
-    """Carry out the command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description="Say which mutants the tests do not notice.")
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--record", nargs="+", help="run these tests and note what they execute, and do no more")
     parser.add_argument("--tests", default="", help="ask only tests whose name begins so")
     parser.add_argument("--without", help="ask no tests whose name holds this, such as a driver that adds nothing")
-    parser.add_argument("--budget", type=float, default=20, help="ask a mutant tests of so many seconds")
-    parser.add_argument("--sample", type=int, help="so many of all mutants, chosen by chance but the same each time")
+    parser.add_argument("--budget", type=float, default=20, help="seconds of tests to run for each mutant")
+    parser.add_argument("--sample", type=int, help="number of mutants to sample, the same each time")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--survivors", type=Path, help="only those that survived, in the output of a run before")
     parser.add_argument("--list", action="store_true", help="only list the mutants")
@@ -496,11 +497,11 @@ def main() -> int:
             outcomes = processes.map(
                 lambda mutant: ask(mutant, asker, known_here, arguments.budget, noticed[mutant.path]), mutants
             )
-            for number, (mutant, said) in enumerate(zip(mutants, outcomes, strict=True), start=1):
-                found[said.split()[0]] += 1
-                print(f"{number}/{len(mutants)} {said}: {mutant}", file=report, flush=True)
-            said = ", ".join(f"{number} {said}" for said, number in sorted(found.items()))
-            print(f"{len(mutants)} mutants: {said}", file=report)
+            for number, (mutant, outcome) in enumerate(zip(mutants, outcomes, strict=True), start=1):
+                found[outcome.split()[0]] += 1
+                print(f"{number}/{len(mutants)} {outcome}: {mutant}", file=report, flush=True)
+            outcome = ", ".join(f"{number} {outcome}" for outcome, number in sorted(found.items()))
+            print(f"{len(mutants)} mutants: {outcome}", file=report)
 
     files = sorted({name.partition("::")[0] for name in names})
     pytest.main([*OPTIONS, *files], plugins=[Asker(names, ask_all)])

@@ -1,4 +1,4 @@
-"""How much a run of the tests does, as its environment says."""
+"""`FULL`: whether this run of the tests is a full one, set by the environment."""
 
 from __future__ import annotations
 

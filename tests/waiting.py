@@ -1,4 +1,4 @@
-"""Waiting for what tells nobody when it has come about: `until`."""
+"""`until`: polls a condition that nothing signals."""
 
 from __future__ import annotations
 

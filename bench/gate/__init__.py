@@ -1,4 +1,5 @@
-"""The gate: figures that do not depend on the machine, measured anew and compared with the accepted ones.
+"""The gate: figures that do not depend on the machine, measured and compared with the accepted ones.
 
-Each module has `figures(dsn)`: figures by name, of which less is better.
+Each module has `figures(dsn)`, which returns figures by name; smaller is better. Imports the other modules of
+`bench`. Begin with `bench.check`, which runs them, and `accepted`, which compares.
 """

@@ -1,4 +1,4 @@
-"""The accepted figures, and whether what was measured is as good."""
+"""The accepted figures, and their comparison with the measured ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ACCEPTED = Path(__file__).parent.parent / "accepted.json"
 
 @dataclass(frozen=True)
 class Group:
-    """Figures of one kind, as ``accepted.json`` has them. Of all figures less is better.
+    """Figures of one kind in ``accepted.json``. Smaller figures are better.
 
     Args:
-        why: Why they may be what they are, and no better.
-        tolerance: The part of an accepted figure by which one may be over it.
-        passes: How often a figure may be measured: it fails only if it is over each time.
-        figures: What was accepted.
+        why: The reason why the figures are acceptable.
+        tolerance: The fraction of an accepted figure by which a measured one may exceed it.
+        passes: How often a figure may be measured. It fails only if it is too high each time.
+        figures: The accepted figures.
     """
 
     why: str
@@ -27,17 +27,17 @@ class Group:
     figures: Mapping[str, float]
 
     def limit(self, name: str) -> float:
-        """The most that a figure may be; a figure that nobody accepted may be nothing."""
+        """Return the upper limit of a figure. A figure that was not accepted always fails."""
         return self.figures[name] * (1 + self.tolerance) if name in self.figures else float("-inf")
 
     def over(self, measured: Mapping[str, float]) -> list[str]:
-        """The names of measured figures that are over their limits."""
+        """Return the names of the measured figures above their limits."""
         return [name for name, figure in measured.items() if figure > self.limit(name)]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One figure and what became of it."""
+    """The verdict on one figure."""
 
     group: str
     name: str
@@ -48,12 +48,12 @@ class Verdict:
 
 
 def read_accepted(file: Path = ACCEPTED) -> dict[str, Group]:
-    """The groups of the file by name."""
+    """Read the groups of the file, by name."""
     return {name: Group(**group) for name, group in json.loads(file.read_text()).items()}
 
 
 def write_accepted(measured: Mapping[str, Mapping[str, float]], file: Path = ACCEPTED) -> None:
-    """Put measured figures in place of the accepted ones, for somebody to review."""
+    """Replace accepted figures by measured ones, for review."""
     groups = json.loads(file.read_text())
     for name, figures in measured.items():
         groups[name]["figures"] = {figure: round(value, 4) for figure, value in figures.items()}
@@ -61,7 +61,7 @@ def write_accepted(measured: Mapping[str, Mapping[str, float]], file: Path = ACC
 
 
 def judge(name: str, group: Group, measured: Mapping[str, float]) -> list[Verdict]:
-    """A verdict on each figure that was measured or accepted."""
+    """Return a verdict on each figure that was measured or accepted."""
     verdicts = []
     for figure, value in measured.items():
         accepted = group.figures.get(figure)

@@ -1,6 +1,6 @@
-"""Copying: round trips and bytes of a thread that is copied in, found to be there, and copied to another tenant.
+"""Copying: round trips and bytes of a thread that is copied in, already exists, or is copied to another tenant.
 
-Averages of ten threads of ten checkpoints each, with what a copy asks once and with the indexing of their words.
+Averages of ten threads of ten checkpoints each, including the queries that a copy sends once and the indexing of words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ THREADS, CHECKPOINTS = 10, 10
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Round trips and bytes of a thread, by what is done with it."""
+    """Return round trips and bytes per thread, by case."""
     with fresh_database(dsn) as own, CountingProxy(own) as proxy, tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_figures(proxy, Path(folder)))
 
@@ -51,7 +51,7 @@ async def _figures(proxy: CountingProxy, folder: Path) -> dict[str, float]:
 
 
 async def _filled(folder: Path) -> FileCheckpointer:
-    """Files with some threads."""
+    """Write files with some threads."""
     files = FileCheckpointer(folder)
     for number in range(THREADS):
         state = AgentState(run_id="run")

@@ -1,4 +1,4 @@
-"""Figures that are counted leave out what one write in many, by chance, does for others as well."""
+"""Excludes housekeeping, which a random sample of writes does, from counted figures."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 @contextmanager
 def no_luck(operations: ModuleType) -> Iterator[None]:
-    """Have no write do housekeeping, unless every one does.
+    """Disable housekeeping in writes, unless every write does it.
 
     Args:
-        operations: The module whose writes ask `one_in`.
+        operations: The module whose writes call `one_in`.
     """
     with patch.object(operations, "one_in", lambda one_in: one_in == 1):
         yield

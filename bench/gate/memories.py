@@ -1,6 +1,6 @@
-"""Long-term memory: round trips, rows that the server reads and bytes on the wire, of the same calls at two sizes.
+"""Long-term memory: round trips, rows read by the server, and bytes on the wire, of the same calls at two sizes.
 
-What grows with the number of items here has no index, or fetches what it need not.
+A figure that grows with the number of items shows a missing index or unneeded data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ QUERY, *OTHERS = clustered(21, DIMS, seed=9)
 ITEM = {"fact": "What is known."}
 
 
-#: What is called, of a store that has the codes of all items in memory and of one that has none.
+#: The calls, of a store with the codes of all items in memory and of one without any.
 CALLS: dict[str, Callable[[SyncMemoryStore, SyncMemoryStore], Any]] = {
     "put": lambda s, _: s.put(HERE, "00103", ITEM, embedding=QUERY, if_version=1),
     "put_batch of 20": lambda s, _: s.put_batch([Put(HERE, f"new {n}", ITEM, embedding=OTHERS[n]) for n in range(20)]),
@@ -51,7 +51,7 @@ CALLS: dict[str, Callable[[SyncMemoryStore, SyncMemoryStore], Any]] = {
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Round trips, rows read and bytes by call and number of items."""
+    """Return round trips, rows read and bytes, by call and number of items."""
     found: dict[str, float] = {}
     for size in SIZES:
         with (
@@ -73,14 +73,14 @@ def figures(dsn: str) -> dict[str, float]:
 
 @contextmanager
 def _store(proxy: CountingProxy) -> Iterator[SyncMemoryStore]:
-    """A store whose connection is open."""
+    """Yield a store with an open connection."""
     with SyncMemoryStore(dsn=proxy.dsn, dims=DIMS, driver="pymysql", ssl_mode="DISABLED", pool_size=1) as store:
         store.exists(HERE, "nothing")
         yield store
 
 
 def _fill(store: SyncMemoryStore, size: int) -> None:
-    """Items with embeddings, all of whose text is indexed; the store then has their codes, and keeps them."""
+    """Save items with embeddings, index their text, and load their codes into the store's cache."""
     vectors = clustered(size, DIMS)
     for start in range(0, size, BATCH):
         store.put_batch(
@@ -97,7 +97,7 @@ def _fact(number: int) -> str:
 
 
 def _counted(proxy: CountingProxy, cursor: pymysql.cursors.Cursor, call: Callable[[], Any]) -> dict[str, float]:
-    """What one call took."""
+    """Return the figures of one call."""
     before = rows_read(cursor)
     with proxy.counting() as count:
         call()

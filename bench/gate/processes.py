@@ -1,7 +1,7 @@
-"""Time of a load, and of a turn, in a process that did not write what it loads, against the floor in the same run.
+"""Time of a load, and of a turn, in a process that did not write the loaded state, against the floor of the same run.
 
-The processes are those of `bench.processes`: served in turn, and never having seen the thread; on Connector/Python and
-on PyMySQL, each against a floor on the same library, served by the same processes.
+The processes are those of `bench.processes`: they serve the thread in turn, or have never seen it. They use
+Connector/Python and PyMySQL, each against a floor on the same library, served by the same processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROUNDS = 40
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Ratios by contestant and number of messages."""
+    """Return the ratios, by contestant and number of messages."""
     return asyncio.run(_figures(dsn))
 
 
@@ -42,5 +42,5 @@ async def _figures(dsn: str) -> dict[str, float]:
 
 
 def _typical(times: list[float]) -> float:
-    """The lower quartile: what a call takes when other processes leave it alone."""
+    """Return the lower quartile: the time of a call without interference from other processes."""
     return statistics.quantiles(times, n=4)[0]

@@ -1,6 +1,6 @@
-"""Rows that the server reads for an operation, in a small table and in one ten times as large.
+"""Rows that the server reads for an operation, in a small table and in a table ten times as large.
 
-Counted by the server itself, so a missing index and a query that grows with the table show without any clock.
+The server counts them, so that a missing index, or a query that grows with the table, shows without a clock.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..disk import administrator
 
 SIZES = (500, 5_000)
 
-#: Checkpoints of the thread that is loaded and saved to.
+#: Number of checkpoints of the thread that is loaded and saved.
 LONG = 200
 
 _KEY, _VALUE = fill.RARE_PAIR
 
-#: What is called, of a store that has saved the thread "long" and of one that has never seen it.
+#: The calls, of a store that saved the thread "long" and of one that has never seen it.
 CALLS: dict[str, Callable[[CheckpointStore, CheckpointStore], Awaitable[Any]]] = {
     "load": lambda s, _: s.load("long"),
     "load, thread new to the process": lambda _, s: s.load("long"),
@@ -43,7 +43,7 @@ CALLS: dict[str, Callable[[CheckpointStore, CheckpointStore], Awaitable[Any]]] =
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Rows read by operation and size of the table."""
+    """Return the rows read, by operation and size of the table."""
     found: dict[str, float] = {}
     for size in SIZES:
         with fresh_database(dsn) as own:
@@ -71,7 +71,7 @@ async def _reads(config: MySQLConfig, cursor: pymysql.cursors.Cursor) -> dict[st
 
 
 def rows_read(cursor: pymysql.cursors.Cursor) -> int:
-    """Rows read so far by the package's connections to this database."""
+    """Return the rows read so far by the package's connections to this database."""
     cursor.execute(
         "SELECT SUM(s.VARIABLE_VALUE) FROM performance_schema.status_by_thread s"
         " JOIN performance_schema.threads t USING (THREAD_ID)"

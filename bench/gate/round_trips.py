@@ -1,4 +1,4 @@
-"""Round trips of each operation: exact; and of a save on the average, with its housekeeping."""
+"""Round trips: the exact number of each operation, and the average of a save with its housekeeping."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..wire import CountingProxy
 
 
 def figures(dsn: str, calls: Mapping[str, Call] = CALLS) -> dict[str, float]:
-    """Round trips of each call on a thread the process knows, on one it has never seen, and of many saves."""
+    """Return the round trips of each call on a known thread and on one never seen, and the average of many saves."""
     with fresh_database(dsn) as own, CountingProxy(own) as proxy:
         return asyncio.run(_figures(proxy, calls))
 

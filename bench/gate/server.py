@@ -1,7 +1,7 @@
-"""The HTTP service: what a save and a load through it cost, beside the same calls made directly.
+"""The HTTP service: the cost of a save and a load through it, compared with direct calls.
 
-Processor time is that of the service's process, and of this one for the direct calls: how busy the machine is has no
-part in it. Time is what the caller waits, the lower quartile of calls made in turn. Both on the default client library.
+Processor time is that of the service's process, or of this process for direct calls, so it does not depend on the
+load of the machine. Time is the caller's wait: the lower quartile of calls in turn. Both use the default library.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROUNDS, WARM_UP_ROUNDS = 150, 20
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Ratios of time and of processor time."""
+    """Return the ratios of time and of processor time."""
     return asyncio.run(_figures(dsn))
 
 
@@ -64,7 +64,7 @@ async def _figures(dsn: str) -> dict[str, float]:
 
 
 def _processor_s(pid: int | None) -> float:
-    """Processor time of a process of this machine, or of this one, in seconds."""
+    """Return the processor time of a process on this machine, by default of this process, in seconds."""
     if pid is None:
         return time.process_time()
     return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9

@@ -1,4 +1,4 @@
-"""Bytes stored for a conversation, against its states stored whole, its final state, and what was said."""
+"""Bytes stored for a conversation, against all its states stored whole, its final state, and its text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..conversations import ITERATIONS, PLAIN, conversation
 from ..database import fresh_database
 from ..disk import bytes_in_rows, bytes_in_text_columns
 
-#: The longer a conversation, the smaller the part of whole states; after this many turns a mistake shows as well.
+#: Number of turns. The longer a conversation, the smaller the share of whole states; this is enough to show a mistake.
 TURNS = {PLAIN: 150, ITERATIONS: 40}
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Ratios for each kind of conversation."""
+    """Return the ratios, by kind of conversation."""
     found: dict[str, float] = {}
     for kind, turns in TURNS.items():
         with fresh_database(dsn) as own:

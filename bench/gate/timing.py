@@ -1,6 +1,6 @@
 """Time of a save and of a load, against the floor in the same run, both on Connector/Python.
 
-The floor is the least that a durable save and a load can cost: see `bench.floor`.
+The floor is the minimum cost of a durable save and a load: see `bench.floor`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROUNDS = 100
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Ratios by number of messages."""
+    """Return the ratios, by number of messages."""
     return asyncio.run(_figures(dsn))
 
 
@@ -49,7 +49,7 @@ async def _figures(dsn: str) -> dict[str, float]:
 async def _times(
     cached: MySQLCheckpointer, uncached: MySQLCheckpointer, floor: Floor, begun: AgentState
 ) -> dict[str, list[float]]:
-    """Seconds of each call, all in turn, one message more in each round; now and then in a new thread."""
+    """Return the seconds of each call. All take turns; each round adds a message, and some begin a new thread."""
     source = random.Random(8)
     times: dict[str, list[float]] = {}
     saves_per_thread = max(10, len(begun.messages) // 10)
@@ -78,5 +78,5 @@ async def _times(
 
 
 def _typical(times: list[float]) -> float:
-    """The lower quartile: what a call takes when other processes leave it alone."""
+    """Return the lower quartile: the time of a call without interference from other processes."""
     return statistics.quantiles(times, n=4)[0]

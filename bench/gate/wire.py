@@ -1,4 +1,4 @@
-"""Bytes on the wire: of a save against the one new message, of a load against the state."""
+"""Bytes on the wire: of a save against its one new message, of a load against the state."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..wire import CountingProxy
 
 SIZES = (10, 100, 1_000)
 
-#: Saves in a row whose bytes are summed up: how far back a state's base lies comes round after so many.
+#: Number of consecutive saves whose bytes are summed: the period of the distances between a state and its base.
 SAVES = 16
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Ratios by number of messages."""
+    """Return the ratios, by number of messages."""
     with fresh_database(dsn) as own, CountingProxy(own) as proxy:
         return asyncio.run(_figures(proxy))
 

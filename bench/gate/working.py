@@ -1,7 +1,7 @@
-"""Working memory: round trips, rows that the server reads and bytes on the wire at two sizes; time beside bare calls.
+"""Working memory: round trips, rows read and bytes on the wire at two sizes; time compared with bare calls.
 
-What grows with the number of variables here counts, or reads, what it need not. The times are of the blocking side on
-PyMySQL, which takes the most processor time of what a call takes; a bare call is one statement by primary key.
+A figure that grows with the number of variables shows unneeded reads. Times are those of the blocking side on PyMySQL,
+where processor time is the largest part of a call; a bare call is one statement by primary key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from locus_mysql import Database
-from locus_mysql.families.working import operations
+from locus_mysql.families.working.storages import mysql_calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.working import SyncWorkingMemory
 
@@ -28,7 +28,7 @@ from .reads import rows_read
 SIZES = (50, 400)
 ROUNDS, WARM_UP_ROUNDS = 150, 10
 
-#: What is called of a session, in this order.
+#: The calls of a session, in this order.
 CALLS: dict[str, Callable[[SyncWorkingMemory], Any]] = {
     "get": lambda m: m.get("variable 00007"),
     "set": lambda m: m.set("variable 00007", "x" * 200),
@@ -44,10 +44,15 @@ CALLS: dict[str, Callable[[SyncWorkingMemory], Any]] = {
 
 
 def figures(dsn: str) -> dict[str, float]:
-    """Round trips, rows read and bytes by call and number of variables."""
+    """Return round trips, rows read and bytes, by call and number of variables."""
     found: dict[str, float] = {}
     for size in SIZES:
-        with fresh_database(dsn) as own, CountingProxy(own) as proxy, administrator(own) as cursor, no_luck(operations):
+        with (
+            fresh_database(dsn) as own,
+            CountingProxy(own) as proxy,
+            administrator(own) as cursor,
+            no_luck(mysql_calls),
+        ):
             storage = MySQLStorage(dsn=proxy.dsn, driver="pymysql", ssl_mode="DISABLED", pool_size=1)
             memory = SyncWorkingMemory("session", storage)
             memory.set_many({f"variable {n:05}": "x" * 200 for n in range(size)})
@@ -65,7 +70,7 @@ def figures(dsn: str) -> dict[str, float]:
 
 
 def times(dsn: str) -> dict[str, float]:
-    """The time of get and set as a multiple of that of the bare call."""
+    """Return the times of get and set as multiples of the bare call's time."""
     with fresh_database(dsn) as own, Database(own, driver="pymysql") as database:
         memory = SyncWorkingMemory("session", database)
         memory.set_many({f"variable {n:05}": value() for n in range(100)})

@@ -1,1 +1,5 @@
-"""Locus agents that remember, across processes and crashes."""
+"""Chapter `agents`: Locus agents that remember, across processes and crashes.
+
+Begin with `story`. `agents` has the agent and its tools, `worker` the process that is killed, `long_conversation` the
+conversation whose stored size is measured.
+"""

@@ -21,19 +21,19 @@ ASK_NAME = "What is my name?"
 ASK_ORDER = "What did I order?"
 TEA = "Make it Ceylon tea instead."
 
-#: Called in the story's order; the second is where the other process is killed.
+#: The tools in the order of their calls. The other process is killed in the second.
 CHARGE, COURIER = "charge_card", "book_courier"
 
 
 def make_agent(
     checkpointer: MySQLCheckpointer, executions: Path, on_call: Callable[[str], None] = lambda _: None
 ) -> Agent:
-    """An agent of the shop.
+    """Return an agent of the shop.
 
     Args:
         checkpointer: Its memory.
         executions: Each execution of a tool adds a line to this file.
-        on_call: Told the name of each tool when it is executed.
+        on_call: Called with the name of each tool when it is executed.
     """
 
     def note(name: str) -> None:
@@ -65,13 +65,13 @@ def make_agent(
 
 
 def executed(executions: Path) -> dict[str, int]:
-    """How often each tool was executed, in any process."""
+    """Return how often each tool was executed, in any process."""
     names = executions.read_text().split() if executions.exists() else []
     return {name: names.count(name) for name in (CHARGE, COURIER)}
 
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
-    """The scripted model: its next step follows from the conversation alone, so it plays on in any process."""
+    """The scripted model: its next step depends on the conversation only, so any process can continue."""
     asked = max(place for place, message in enumerate(messages) if message.role == Role.USER)
     prompt = messages[asked].content or ""
     steps_done = sum(message.role == Role.ASSISTANT for message in messages[asked:])

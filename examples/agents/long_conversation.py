@@ -1,4 +1,4 @@
-"""A long conversation, saved turn by turn, with what its states would take if each were stored whole."""
+"""A long conversation, saved turn by turn, and the size of its states if each were stored whole."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Measure:
 
 
 async def converse(checkpointer: MySQLCheckpointer, database: Database) -> list[Measure]:
-    """Save a conversation after each of its turns, and measure it now and then.
+    """Save a conversation after each of its turns, and measure it after some of them.
 
     Every turn has a question and an answer of 25 random words each, so that nothing repeats.
     """

@@ -1,4 +1,4 @@
-"""The story the demo tells, scene by scene, and what each scene checks."""
+"""The scenes of the chapter on agents, and their checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ACME, GLOBEX = "acme", "globex"
 
 @dataclass(frozen=True)
 class Stage:
-    """What every scene uses."""
+    """The objects that every scene uses."""
 
     screen: Screen
     config: MySQLConfig
@@ -50,11 +50,11 @@ class Stage:
     database: Database
     agent: Agent
     executions: Path
-    #: The state each turn's agent held in memory when it ended, by thread.
+    #: The agent's state in memory at the end of each turn, by thread.
     held: dict[str, AgentState]
 
     async def turn(self, thread_id: str, prompt: str, *, who: str = "Ada") -> AgentResult:
-        """One turn of the agent in this process, shown."""
+        """Run and show a turn of the agent in this process."""
         result = await self.agent.arun(prompt, thread_id=thread_id)
         self.screen.line(who, prompt)
         self.screen.line("agent", result.text)
@@ -62,16 +62,16 @@ class Stage:
         return result
 
     async def show_database(self) -> None:
-        """What is in the database now."""
+        """Show the content of the database."""
         self.screen.database(await self.database.contents())
 
 
 async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Tell the whole story, in tables of its own that are dropped at the end; True if every check held.
+    """Run all scenes in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
         config: The server, the database, the driver.
-        stream: Where to show it.
+        stream: The output.
 
     Raises:
         LocusMySQLError: The database cannot be used.
@@ -99,7 +99,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def conversation(stage: Stage) -> None:
-    """Two turns: the second knows what the first was told."""
+    """Two turns: the second one knows the name from the first one."""
     stage.screen.scene("A conversation of two turns, each saved")
     await stage.turn(ADA, "Hello, I am Ada.")
     await stage.show_database()
@@ -110,7 +110,7 @@ async def conversation(stage: Stage) -> None:
 
 
 async def killed_turn(stage: Stage) -> None:
-    """A turn saved at each step, killed between two tools in another process, and finished in this one."""
+    """A turn is saved at each step, killed between two tools in another process, and finished in this one."""
     screen, checkpointer = stage.screen, stage.checkpointer
     screen.scene("A turn killed half-way in another process, finished in this one")
     screen.line("Ada", ORDER)
@@ -139,7 +139,7 @@ async def killed_turn(stage: Stage) -> None:
 
 
 async def another_process(stage: Stage) -> None:
-    """A process that has never seen the thread goes on with it, and this one sees it at once."""
+    """A process that has never seen the thread continues it, and this process sees the result at once."""
     stage.screen.scene("Another process goes on with the thread")
     async with other_process(stage.config, stage.executions, ADA, ASK_ORDER) as other:
         answered = (await other.next_event()).get("answer", "")
@@ -152,7 +152,7 @@ async def another_process(stage: Stage) -> None:
 
 
 async def side_by_side(stage: Stage) -> None:
-    """Two users whose ids look alike, at the same time; then two tenants with the same thread id."""
+    """Two users with similar ids at the same time; then two tenants with the same thread id."""
     screen, checkpointer = stage.screen, stage.checkpointer
     screen.scene(f"Two users side by side, {BOB} and {OTHER_BOB}; two tenants")
     await asyncio.gather(
@@ -178,7 +178,7 @@ async def side_by_side(stage: Stage) -> None:
 
 
 async def inspection(stage: Stage) -> None:
-    """A saved state, field by field, beside the one the agent held in memory."""
+    """Compare a saved state with the agent's state in memory, field by field."""
     screen = stage.screen
     screen.scene(f"What was saved of {BOB}'s last turn, field by field")
     state = await stage.checkpointer.load(BOB)
@@ -207,7 +207,7 @@ async def inspection(stage: Stage) -> None:
 
 
 async def time_travel(stage: Stage) -> None:
-    """Back to before the order, a branch from there, and a copy of the whole thread."""
+    """Rewind to before the order, branch from there, and copy the whole thread."""
     screen, checkpointer = stage.screen, stage.checkpointer
     screen.scene("Back in time: the state before the order, and a branch from it")
     history = await checkpointer.history(ADA)
@@ -242,7 +242,7 @@ async def time_travel(stage: Stage) -> None:
 
 
 async def search(stage: Stage) -> None:
-    """Finding conversations by what was said in them."""
+    """Find conversations by words in their messages."""
     screen, checkpointer = stage.screen, stage.checkpointer
     screen.scene("A search in what was said")
     hits = await checkpointer.search("Ceylon tea")
@@ -259,7 +259,7 @@ async def search(stage: Stage) -> None:
 
 
 async def storage(stage: Stage) -> None:
-    """A long conversation: what it takes here, and what whole states would take."""
+    """Compare the stored size of a long conversation with that of whole states."""
     screen = stage.screen
     screen.scene(f"A conversation of {TURNS} turns, beside what whole states would take")
     measures = await converse(stage.checkpointer, stage.database)

@@ -22,7 +22,7 @@ from .agents import make_agent
 
 
 class Assignment(TypedDict):
-    """What the process shall do. It comes through a pipe: an argument would show the password to other users."""
+    """The work of the process. It comes through a pipe: an argument would show the password to other users."""
 
     options: dict[str, Any]
     thread_id: str
@@ -32,7 +32,7 @@ class Assignment(TypedDict):
 
 
 async def work(assignment: Assignment) -> str:
-    """Carry out one turn; returns the answer."""
+    """Run one turn; return the answer."""
 
     def on_call(name: str) -> None:
         _tell({"calling": name})

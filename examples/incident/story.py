@@ -1,4 +1,4 @@
-"""The chapter on looking inside: something odd happened last night, and the commands tell what the agent knew when."""
+"""The scenes of the chapter on an incident: the commands show what the agent knew at which time."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from ..process import options_of
 
 NIGHT = "night/7"
 
-#: Would rename the terminal's window, and colour what follows.
+#: Escape sequences that would rename the terminal's window, and colour the following text.
 TRICK = "I am \x1b]0;owned\x07\x1b[31mEve."
 
-#: What is not shown of the commands' output, as it differs from run to run, or only repeats.
+#: Lines of the commands' output that are not shown, as they differ from run to run, or repeat others.
 _SHOWN_LINES = 14
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a command showed.
+    """The result of a command.
 
     Args:
         code: Its exit code.
         out: Its output.
-        err: What it complained of.
+        err: Its error messages.
     """
 
     code: int
@@ -48,11 +48,11 @@ class Shown:
 
 
 class Shell:
-    """Runs the commands, each in a process of its own.
+    """Runs commands, each in its own process.
 
     Args:
-        screen: Shows what was typed, and what came of it.
-        config: Where to look.
+        screen: Shows each command and its output.
+        config: The database.
     """
 
     def __init__(self, screen: Screen, config: MySQLConfig) -> None:
@@ -115,7 +115,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def the_night(screen: Screen, agent: Agent, checkpointer: MySQLCheckpointer) -> str:
-    """A customer orders one thing, and then says something else; when it was, between the two."""
+    """A customer orders one thing, and later another; return a time between the two."""
     screen.scene("At night, a customer and an agent")
     await _turn(screen, agent, ORDER)
     saved = await checkpointer.get_metadata(NIGHT)
@@ -127,7 +127,7 @@ async def the_night(screen: Screen, agent: Agent, checkpointer: MySQLCheckpointe
 
 
 async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
-    """What did it know then, and what changed?"""
+    """Show what the agent knew at that time, and what changed since."""
     screen.scene("In the morning: what did it know then, and what changed?")
     then = await shell.run("show", NIGHT, "--at", between)
     knew = "comes on Friday" in then.out and "Ceylon" not in then.out
@@ -139,7 +139,7 @@ async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
 
 
 async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
-    """Somebody says what a terminal would obey."""
+    """Show a message with terminal control sequences."""
     screen.scene("Somebody tries to take over the terminal of whoever looks")
     await _say(agent, TRICK)
     shown = await shell.run("show", NIGHT, "--last", "2")
@@ -147,7 +147,7 @@ async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
 
 
 async def the_end(screen: Screen, shell: Shell) -> None:
-    """Nothing is deleted unasked."""
+    """Show that a deletion needs a confirmation."""
     screen.scene("Deleted, but not by accident")
     refused = await shell.run("rm", NIGHT)
     screen.check(refused.code == 2 and "--yes" in refused.err, "where nobody can be asked, nothing is deleted")
@@ -169,7 +169,7 @@ async def _say(agent: Agent, prompt: str) -> str:
 
 
 def _variables(options: dict[str, Any]) -> dict[str, str]:
-    """Options as variables of the environment."""
+    """Return options as environment variables."""
     found = {}
     for name, value in options.items():
         if isinstance(value, list):

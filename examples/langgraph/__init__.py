@@ -1,1 +1,4 @@
-"""A LangGraph graph that is interrupted, resumed in another process, and rewound."""
+"""Chapter `langgraph`: a LangGraph graph that is interrupted, resumed in another process, and rewound.
+
+Begin with `story`. `graph` has the graph, `worker` the process that resumes it.
+"""

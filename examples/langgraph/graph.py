@@ -14,7 +14,7 @@ PRICES = {"a chair": 80, "a table": 250}
 
 
 class Order(TypedDict, total=False):
-    """What the graph knows. The log grows."""
+    """The state of the graph. The log grows."""
 
     item: str
     price: int
@@ -29,18 +29,18 @@ def quote(state: Order) -> Order:
 
 
 def approve(state: Order) -> Order:
-    """Ask a human: the graph stops here, and goes on with the answer, in whichever process."""
+    """Ask a human: the graph stops here, and continues with the answer in any process."""
     approved = interrupt(f"{state['item']} for {state['price']}?") == "yes"
     return {"approved": approved, "log": ["approved" if approved else "declined"]}
 
 
 def order(state: Order) -> Order:
-    """Order, or leave it."""
+    """Order, or cancel."""
     return {"log": [f"ordered {state['item']}" if state["approved"] else "nothing ordered"]}
 
 
 def compiled(saver: BaseCheckpointSaver[Any]) -> Any:
-    """The graph, with this checkpointer."""
+    """Return the graph with a checkpointer."""
     builder = StateGraph(Order)
     previous = START
     for node in (quote, approve, order):
@@ -51,5 +51,5 @@ def compiled(saver: BaseCheckpointSaver[Any]) -> Any:
 
 
 def thread(thread_id: str) -> RunnableConfig:
-    """What LangGraph calls a thread's config."""
+    """Return a thread's LangGraph config."""
     return {"configurable": {"thread_id": thread_id}}

@@ -1,4 +1,4 @@
-"""The chapter on LangGraph: a graph that asks a human, is resumed in another process, and rewound."""
+"""The scenes of the chapter on LangGraph: a graph asks a human, is resumed in another process, and rewound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.families.graphs.operations import VersionOperations
+from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 
 from ..database import own_tables
@@ -22,11 +22,11 @@ CHAIR = "order/7"
 
 
 async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+    """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
         config: The server, the database, the driver.
-        stream: Where to show it.
+        stream: The output.
 
     Raises:
         LocusMySQLError: The database cannot be used.
@@ -46,7 +46,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
             await removed(screen, saver)
     finally:
         try:
-            await engine.run(_drop(VersionOperations(config).sql.schema))
+            await engine.run(_drop(GraphOperations(config).sql.schema))
         finally:
             await engine.close()
     screen.verdict(time.monotonic() - began)
@@ -54,7 +54,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def asked(screen: Screen, graph: Any) -> None:
-    """The graph stops to ask, and everything so far is saved."""
+    """The graph stops to ask; its state is saved."""
     screen.scene("A graph stops to ask a human")
     stopped = await graph.ainvoke({"item": "a chair"}, thread(CHAIR))
     question = stopped["__interrupt__"][0].value
@@ -64,7 +64,7 @@ async def asked(screen: Screen, graph: Any) -> None:
 
 
 async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
-    """A process that has never seen the thread answers, and runs it to its end."""
+    """A process that has never seen the thread answers, and runs the graph to its end."""
     screen.scene("Another process has the answer, and goes on")
     given = Answer(options=options_of(config), thread_id=CHAIR, answer="yes")
     async with running("examples.langgraph.worker", given) as other:
@@ -76,7 +76,7 @@ async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
 
 
 async def rewound(screen: Screen, graph: Any) -> None:
-    """Back to the question, with another item: a branch of the same thread."""
+    """Rewind to the question with another item: a branch of the same thread."""
     screen.scene("Back in time: the question again, about a table")
     history = [state async for state in graph.aget_state_history(thread(CHAIR))]
     for state in history:
@@ -95,7 +95,7 @@ async def rewound(screen: Screen, graph: Any) -> None:
 
 
 async def removed(screen: Screen, saver: AsyncMySQLSaver) -> None:
-    """All but the newest is pruned; what is left loads."""
+    """Prune all checkpoints but the newest, which still loads."""
     screen.scene("Pruned to the newest checkpoint")
     newest = await saver.aget_tuple(thread(CHAIR))
     await saver.aprune([CHAIR])

@@ -1,4 +1,4 @@
-"""Another process that answers what a graph asked, and runs it to its end.
+"""Another process that answers a graph's question, and runs the graph to its end.
 
 Started as ``python -m examples.langgraph.worker``. It reads one line of JSON, an `Answer`, and writes
 one, ``{"log": …}``.
@@ -20,7 +20,7 @@ from .graph import compiled, thread
 
 
 class Answer(TypedDict):
-    """What the process shall do. It comes through a pipe: an argument would show the password to other users."""
+    """The work of the process. It comes through a pipe: an argument would show the password to other users."""
 
     options: dict[str, Any]
     thread_id: str
@@ -28,7 +28,7 @@ class Answer(TypedDict):
 
 
 async def resume(given: Answer) -> list[str]:
-    """Go on with the answer; returns the graph's log."""
+    """Resume the graph with the answer; return its log."""
     async with AsyncMySQLSaver(MySQLConfig(**given["options"])) as saver:
         ended = await compiled(saver).ainvoke(Command(resume=given["answer"]), thread(given["thread_id"]))
     return list(ended["log"])

@@ -1,1 +1,4 @@
-"""Facts told in one conversation and used in another."""
+"""Chapter `memories`: facts from one conversation, used in another one.
+
+Begin with `story`. `agents` has the agent with its memory manager, `worker` the process of the other conversation.
+"""

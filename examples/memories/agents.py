@@ -21,11 +21,11 @@ _RECALLED = re.compile(r"USER \[\w+\]: ([^\n]+)")
 
 
 def make_agent(checkpointer: MySQLCheckpointer, memory: MySQLMemory) -> Agent:
-    """An agent that keeps facts about its users, and is given the one that fits what it is asked.
+    """Return an agent that keeps facts about its users, and receives the fact that fits each question.
 
     Args:
         checkpointer: Keeps each conversation.
-        memory: Keeps what is known about a user, in a namespace of the user's.
+        memory: Keeps the facts about each user in the user's namespace.
     """
     manager = LLMMemoryManager(
         store=memory, extract_fn=facts_in, retrieve_limit=1, namespace_resolver=lambda run: namespace_of(run)
@@ -41,19 +41,19 @@ def make_agent(checkpointer: MySQLCheckpointer, memory: MySQLMemory) -> Agent:
 
 
 def namespace_of(run: RunInfo) -> tuple[str, ...]:
-    """Where the facts of a run's user are."""
+    """Return the namespace of a run's user."""
     return ("users", str(run.metadata["user"]))
 
 
 async def facts_in(messages: list[Message]) -> list[Memory]:
-    """What a user said about themselves; in place of a model that is asked for it."""
+    """Extract the facts that users state about themselves; replaces a call of a model."""
     said = [message.content or "" for message in messages if message.role == Role.USER]
     found = {verb: f"The user {verb}s {rest}." for one in said for verb, rest in _FACT.findall(one)}
     return [Memory(MemoryType.USER, verb, fact) for verb, fact in found.items()]
 
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
-    """The scripted model: it knows nothing but what it is given, and says so."""
+    """The scripted model: it answers with the facts that it receives only."""
     prompt = [message.content or "" for message in messages if message.role == Role.USER][-1]
     if _FACT.search(prompt):
         return text("I will remember that.")

@@ -1,4 +1,4 @@
-"""The chapter on memories: facts told in one conversation, used in another one, found by likeness."""
+"""The scenes of the chapter on memories: facts from one conversation, used in another one, found by similarity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.memories.hashing import HashingEmbedder
-from locus_mysql.families.memories.store import MemoryProcedures
+from locus_mysql.families.memories.operations import MemoryOperations
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.memory import MySQLMemory
 from locus_mysql.runtime.database import Database
@@ -35,7 +35,7 @@ COFFEE = "I drink black coffee now."
 
 @dataclass(frozen=True)
 class Stage:
-    """What every scene uses."""
+    """The objects that every scene uses."""
 
     screen: Screen
     config: MySQLConfig
@@ -43,7 +43,7 @@ class Stage:
     agent: Agent
 
     async def turn(self, thread_id: str, prompt: str, *, user: str = "ada") -> str:
-        """One turn of the agent in this process, shown."""
+        """Run and show a turn of the agent in this process."""
         result = await self.agent.arun(prompt, thread_id=thread_id, metadata={"user": user})
         self.screen.line(user.capitalize(), prompt)
         self.screen.line("agent", result.text)
@@ -51,11 +51,11 @@ class Stage:
 
 
 async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+    """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
         config: The server, the database, the driver.
-        stream: Where to show it.
+        stream: The output.
 
     Raises:
         LocusMySQLError: The database cannot be used.
@@ -65,7 +65,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     screen = Screen(stream)
     config = own_tables(config)
     where = ", ".join(map(str, config.endpoints))
-    schemas = (StoreOperations(config, "agents").schema, MemoryProcedures(config).schema)
+    schemas = (StoreOperations(config, "agents").schema, MemoryOperations(config).schema)
     engine = AsyncEngine(config)
     try:
         async with Database(config) as database:
@@ -87,7 +87,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def told(stage: Stage) -> None:
-    """One conversation: the user says things about herself, and they are kept beside the conversation."""
+    """A user states facts about herself in one conversation; they are stored separately from it."""
     screen = stage.screen
     screen.scene("A conversation in which an agent is told things")
     for prompt in (DRINK, HOME, TRADE):
@@ -100,7 +100,7 @@ async def told(stage: Stage) -> None:
 
 
 async def used(stage: Stage) -> None:
-    """Another conversation, one turn of it in another process: each question is given the fact that fits it."""
+    """In another conversation, partly in another process, each question receives the fact that fits it."""
     screen = stage.screen
     screen.scene("Another conversation, begun by another process")
     question = Question(options=options_of(stage.config), user="ada", thread_id="friday", prompt=ASK_DRINK)
@@ -118,7 +118,7 @@ async def used(stage: Stage) -> None:
 
 
 async def apart(stage: Stage) -> None:
-    """Another user, and a user of a name that begins alike, are given nothing of hers."""
+    """Another user, and a user whose name has the same beginning, receive none of her facts."""
     screen = stage.screen
     screen.scene("Other users ask the same")
     answers = [await stage.turn(f"of-{user}", ASK_DRINK, user=user) for user in ("bob", "ada2")]
@@ -130,7 +130,7 @@ async def apart(stage: Stage) -> None:
 
 
 async def changed(stage: Stage) -> None:
-    """A fact is replaced by a newer one, and one is forgotten."""
+    """A newer fact replaces one, and another is deleted."""
     screen = stage.screen
     screen.scene("A fact changes, and one is forgotten")
     await stage.turn("saturday", COFFEE)

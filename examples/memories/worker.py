@@ -22,7 +22,7 @@ from .agents import make_agent
 
 
 class Question(TypedDict):
-    """What the process is asked. It comes through a pipe: an argument would show the password to other users."""
+    """The question for the process. It comes through a pipe: an argument would show the password to other users."""
 
     options: dict[str, Any]
     user: str
@@ -31,7 +31,7 @@ class Question(TypedDict):
 
 
 async def ask(question: Question) -> str:
-    """Carry out one turn; returns the answer."""
+    """Run one turn; return the answer."""
     async with Database(MySQLConfig(**question["options"])) as database:
         agent = make_agent(MySQLCheckpointer(database), MySQLMemory(database, embedder=HashingEmbedder()))
         result = await agent.arun(

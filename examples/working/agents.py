@@ -1,4 +1,4 @@
-"""The agent of the chapter on working memory: a real Locus agent, whose scripted model knows what its session holds."""
+"""The agent of the chapter on working memory: a real Locus agent, whose scripted model knows its session only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from locus.core.messages import Message, Role
 from locus.models.base import ModelResponse
 from locus.testing import FunctionModel, text, tool_call
 
-from locus_mysql.families.working.memory import WorkingMemory
+from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.integrations.locus.working import WorkingMemoryHook, working_memory_tools
 
 BEGIN, TRAIN, HOTEL, TICKETS = "Book a trip to Bonn.", "Find a train.", "And a hotel.", "Buy all of it."
@@ -41,7 +41,7 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
 
 
 def make_agent(memory: WorkingMemory) -> Agent:
-    """An agent without any conversation: what it knows of its task is in its working memory.
+    """Return an agent without a conversation: its knowledge of the task is in its working memory.
 
     Args:
         memory: The session.
@@ -56,7 +56,7 @@ def make_agent(memory: WorkingMemory) -> Agent:
 
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
-    """The scripted model: calls the tools of the prompt, then says what its working memory tells."""
+    """The scripted model: it calls the tools of the prompt, then reports the content of its working memory."""
     place = next(place for place, message in enumerate(messages) if message.content in CALLS)
     calls = CALLS[messages[place].content or ""]
     done = sum(message.role == Role.TOOL for message in messages[place:])
@@ -67,7 +67,7 @@ def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelRespon
 
 
 def _told(block: str) -> str:
-    """What stands in the block of working memory, in a sentence."""
+    """Return the content of the working memory's block as a sentence."""
     lines = [json.loads(line) for line in block.splitlines() if line.startswith("{")]
     notes = [line["note"] for line in lines if "note" in line]
     for task in (line["task"] for line in lines if "task" in line):

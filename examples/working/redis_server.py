@@ -1,4 +1,4 @@
-"""A private Redis that the demo may kill and start again: `PrivateRedis`."""
+"""A private Redis that the demo can kill and restart: `PrivateRedis`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PATIENCE_S = 60.0
 
 
 class PrivateRedis:
-    """A server on loopback, with a password. What it acknowledged is on disk, so it survives being killed.
+    """A server on loopback, with a password. Acknowledged writes are on disk, so they survive a kill.
 
     Args:
         home: A folder for its data.
         program: The server.
-        port: One that nobody listens on.
+        port: A free port.
     """
 
     def __init__(self, home: Path, program: Path, port: int) -> None:
@@ -36,7 +36,7 @@ class PrivateRedis:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The server's URL."""
         return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
 
     def start(self) -> None:
@@ -88,14 +88,15 @@ def private_redis() -> Iterator[PrivateRedis]:
     Raises:
         SetupError: It cannot be had here; the message says why.
     """
-    from ci.private_servers import Account, Redis, ServerMissing, free_port, home_for
+    from ci.ports import reserve_port
+    from ci.private_servers import Account, Redis, ServerMissing, home_for
 
     try:
         program = Redis.program(lambda text: print(text, file=sys.stderr, flush=True))
     except ServerMissing as missing:
         raise SetupError(f"This chapter of the demo needs redis-server: {missing}.") from None
     with home_for(Account.current()) as home:
-        server = PrivateRedis(home, program, free_port())
+        server = PrivateRedis(home, program, reserve_port())
         try:
             server.start()
             yield server

@@ -1,4 +1,4 @@
-"""The chapter on working memory: a session that survives the death of its process, and that of its Redis."""
+"""The scenes of the chapter on working memory: a session survives the death of its process and of its Redis."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from locus_mysql.dialect import Schema
 from locus_mysql.dialect.working.tables import working_schema
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.families.working.memory import WorkingMemory
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
+from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.runtime.database import Database
 
 from ..database import own_tables
@@ -40,7 +40,7 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Stage:
-    """What every scene uses."""
+    """The objects that every scene uses."""
 
     screen: Screen
     mysql: MySQLStorage
@@ -48,7 +48,7 @@ class Stage:
     session: WorkingMemory
 
     async def turn(self, prompt: str) -> str:
-        """One turn of an agent that remembers nothing itself, shown."""
+        """Run and show a turn of an agent without its own memory."""
         began = time.monotonic()
         result = await make_agent(self.session).arun(prompt)
         self.screen.line("Ada", prompt)
@@ -66,17 +66,17 @@ class Stage:
 
 
 async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Tell the chapter, in tables and a Redis of its own that are gone at the end; True if every check held.
+    """Run the chapter in separate tables and a private Redis; return True if every check held.
 
     Args:
         config: The MySQL server, the database, the driver.
-        stream: Where to show it.
+        stream: The output.
 
     Raises:
         LocusMySQLError: The database cannot be used, or Redis cannot be had.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
-    logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the story tells of outages itself
+    logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the scenes report outages themselves
     began = time.monotonic()
     screen = Screen(stream)
     config = own_tables(config)
@@ -107,7 +107,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def killed(screen: Screen, config: MySQLConfig, database: Database) -> None:
-    """A process is killed between two steps of its task; another one goes on."""
+    """A process is killed between two steps of its task; another one continues."""
     screen.scene("A process that is killed between two steps, and another one that goes on")
     async with WorkingMemory("night-train", database) as session:
         await make_agent(session).arun(BEGIN)
@@ -137,7 +137,7 @@ async def worked(stage: Stage) -> None:
 
 
 async def bereft(stage: Stage) -> None:
-    """Redis is killed; the agent goes on."""
+    """Redis is killed; the agent continues."""
     screen = stage.screen
     screen.scene("Redis is killed while the agent works")
     screen.line("Redis", f"killed with SIGKILL, exit code {stage.redis.kill()}")
@@ -151,7 +151,7 @@ async def bereft(stage: Stage) -> None:
 
 
 async def back(stage: Stage) -> None:
-    """Redis is started again; it gets what was written meanwhile."""
+    """Redis is restarted, and receives the writes of the outage."""
     screen = stage.screen
     screen.scene("Redis is started again")
     stage.redis.start()
@@ -173,7 +173,7 @@ async def back(stage: Stage) -> None:
 
 
 async def overtaken(stage: Stage) -> None:
-    """Somebody else is faster when Redis is back: that is not overwritten, and what lost is named."""
+    """Another process writes first when Redis is back: its value is kept, and the discarded write is reported."""
     screen = stage.screen
     screen.scene("Another process is faster when Redis is back once more")
     stage.redis.kill()

@@ -13,13 +13,13 @@ import sys
 from typing import Any, TypedDict
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.working.memory import WorkingMemory
+from locus_mysql.families.working.store import WorkingMemory
 
 from .agents import make_agent
 
 
 class Step(TypedDict):
-    """What the process is asked. It comes through a pipe: an argument would show the password to other users."""
+    """The work of the process. It comes through a pipe: an argument would show the password to other users."""
 
     options: dict[str, Any]
     session_id: str
@@ -27,7 +27,7 @@ class Step(TypedDict):
 
 
 async def take(step: Step) -> None:
-    """Carry out a turn, and tell of it; then do nothing, for good."""
+    """Run a turn and report it; then wait to be killed."""
     memory = WorkingMemory(step["session_id"], MySQLConfig(**step["options"]))
     result = await make_agent(memory).arun(step["prompt"])
     print(json.dumps({"answer": str(result.text)}), flush=True)

@@ -1,4 +1,4 @@
-"""``copy``, and ``import-locus``, which is a case of it: threads from one Locus checkpointer to another."""
+"""``copy`` copies threads from one Locus checkpointer to another; ``import-locus`` is a special case of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import MySQLConfig
 from ..errors import LocusMySQLError, SetupError, UsageError
 from ..integrations.sdk import need_locus
+from ..runtime.transfer import TransferReport
 from ..signals import StopRequested, until_stopped
 from .arguments import (
     FAILED,
@@ -21,15 +22,17 @@ from .arguments import (
     add_tenant,
     add_which_threads,
     at_least_one,
+    notify,
     options_of,
-    tell,
 )
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from ..integrations.locus.copying.places import Place
+    from ..integrations.locus.transfer.locations import Location
 
-#: Where the names of the sides are, if they are not given.
+_AGAIN = "Run the copy again: it continues where it stopped."
+
+#: Environment variables with the source and the target, for arguments that are not given.
 FROM_VARIABLE, TO_VARIABLE = "LOCUS_MYSQL_COPY_FROM", "LOCUS_MYSQL_COPY_TO"
 
 _PLACE_HELP = (
@@ -39,11 +42,13 @@ _PLACE_HELP = (
 
 
 def add_copy(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``copy``."""
+    """Add the arguments of ``copy``."""
     parser.add_argument(
         "--from", dest="source", metavar="SOURCE", help=f"where to copy from ({FROM_VARIABLE}): {_PLACE_HELP}"
     )
-    parser.add_argument("--to", dest="target", metavar="TARGET", help=f"where to copy to ({TO_VARIABLE}): the same")
+    parser.add_argument(
+        "--to", dest="target", metavar="TARGET", help=f"where to copy to ({TO_VARIABLE}), in the same forms"
+    )
     for side, name in (("from", "source"), ("to", "target")):
         parser.add_argument(
             f"--{side}-option",
@@ -51,18 +56,20 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help=f"an option of what is opened to copy {side}; JSON, text, or env:NAME; may stand several times",
+            help=f"an option of the checkpointer to copy {side}; JSON, text, or env:NAME; may be given more than once",
         )
     add_which_threads(parser)
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
     _add_ways(parser)
     parser.add_argument(
-        "--verify", action="store_true", help="load each checkpoint on both sides, and compare, what was there too"
+        "--verify",
+        action="store_true",
+        help="load each checkpoint on both sides and compare, also those that were present",
     )
 
 
 def add_import_locus(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``import-locus``."""
+    """Add the arguments of ``import-locus``."""
     add_connection(parser, "; where to copy to")
     parser.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
     parser.add_argument("--table", default="checkpoints", help="the built-in backend's table (checkpoints)")
@@ -73,51 +80,52 @@ def add_import_locus(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be copied")
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
     parser.add_argument(
-        "--at-once", type=at_least_one, default=4, metavar="N", help="how many threads are copied side by side (4)"
+        "--at-once",
+        type=at_least_one,
+        default=4,
+        metavar="N",
+        help="number of threads that are copied concurrently (4)",
     )
 
 
 def copy(arguments: argparse.Namespace) -> int:
-    """Copy threads. Stopped and started again, it goes on where it stopped."""
+    """Copy threads. A stopped copy continues when it is started again."""
     need_locus("Copying")
-    from ..integrations.locus.copying.places import Place
+    from ..integrations.locus.transfer.locations import Location
 
-    source = Place(
+    source = Location(
         _named(arguments.source, FROM_VARIABLE, "--from"), _options(arguments.source_options), arguments.tenant
     )
-    target = Place(_named(arguments.target, TO_VARIABLE, "--to"), _options(arguments.target_options), arguments.tenant)
+    target = Location(
+        _named(arguments.target, TO_VARIABLE, "--to"), _options(arguments.target_options), arguments.tenant
+    )
     return _copy(arguments, source, target)
 
 
 def import_locus(arguments: argparse.Namespace) -> int:
     """Copy the threads of Locus' built-in MySQL backend: ``copy --from builtin-mysql:… --to mysql:…``."""
     need_locus("The import")
-    from ..integrations.locus.copying.places import Place
+    from ..integrations.locus.transfer.locations import Location
 
     given = options_of(arguments)
     dsn = given.pop("dsn", None)
     config = MySQLConfig.from_env(**options_of(arguments))
-    source = Place(
+    source = Location(
         f"builtin-mysql:{arguments.source_dsn or dsn or ''}", {"table": arguments.table, "driver": config.driver}
     )
-    target = Place(f"mysql:{dsn or ''}", given)
+    target = Location(f"mysql:{dsn or ''}", given)
     return _copy(arguments, source, target)
 
 
-def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
-    from ..integrations.locus.copying import copy_threads
-    from ..integrations.locus.copying.places import hide, what_to_install
-    from ..integrations.locus.copying.report import CopyReport
+def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> int:
+    from ..integrations.locus.transfer import copy_threads
+    from ..integrations.locus.transfer.locations import hide, what_to_install
 
-    report = CopyReport()
+    report = TransferReport()
     secrets = source.secrets | target.secrets
     with Progress() as progress:
-
-        def advance(done: CopyReport, total: int | None) -> None:
-            progress.advance(done.threads, total, f"{done.copied + done.present:,} checkpoints")
-
         copying = copy_threads(
             source,
             target,
@@ -126,8 +134,8 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
             at_once=arguments.at_once,
             verify=arguments.verify,
             dry_run=arguments.dry_run,
-            tell=lambda line: progress.tell(hide(line, secrets)),
-            advance=advance,
+            notify=lambda line: progress.notify(hide(line, secrets)),
+            advance=progress.advance,
             report=report,
         )
         try:
@@ -135,7 +143,7 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
         except LocusMySQLError as error:
             progress.close()
             if report.threads:
-                tell(f"Broken off: {report}\nStart it again, and it goes on where it stopped.")
+                notify(f"Broken off: {report}\n{_AGAIN}")
             words = hide(str(error), secrets)
             if words != str(error):
                 raise UsageError(words) from None
@@ -143,12 +151,12 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
         except ImportError as error:  # Locus imports a client library when it is first used
             progress.close()
             raise SetupError(what_to_install(error)) from None
-        except Exception as error:  # whatever a client library raises of a server that is away
+        except Exception as error:  # client libraries raise any error if their server is down
             progress.close()
             words = hide(str(error), secrets)
             raise LocusMySQLError(f"{type(error).__name__}: {words}{_advice(error)}") from None
     if stopped is not None:
-        tell(f"Stopped: {report}\nStart it again, and it goes on where it stopped.")
+        notify(f"Stopped: {report}\n{_AGAIN}")
         raise StopRequested(stopped)
     print(report)
     return OK if report.complete else FAILED
@@ -157,22 +165,22 @@ def _copy(arguments: argparse.Namespace, source: Place, target: Place) -> int:
 def _named(given: str | None, variable: str, option: str) -> str:
     name = given or os.environ.get(variable)
     if not name:
-        raise UsageError(f"Say with {option}, or in {variable}, where to copy {option.strip('-')}: {_PLACE_HELP}.")
+        raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {_PLACE_HELP}.")
     return name
 
 
 def _advice(error: Exception) -> str:
-    """What to do when an HTTP service lets nobody in; clients raise errors of their own."""
+    """Return advice for an HTTP service that refuses a request. Each client library raises its own errors."""
     if getattr(getattr(error, "response", None), "status_code", None) not in (401, 403):
         return ""
     return (
-        "\nThe service wants a token, or one that may do more: http://user:token@host, or, for a token alone, "
+        "\nThe service requires a token, or one with more rights: http://user:token@host, or, for a token alone, "
         """--from-option (or --to-option) 'headers={"Authorization": "Bearer …"}'."""
     )
 
 
 def _options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Options by their names; what is no JSON is text."""
+    """Return options by name. A value that is not JSON is text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")

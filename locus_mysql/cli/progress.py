@@ -1,4 +1,4 @@
-"""How far something is: a bar where somebody watches and rich is installed, else a line now and then: `Progress`."""
+"""`Progress` of a transfer: a bar on a terminal if rich is installed, else a line every few seconds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from .arguments import tell
+from ..runtime.counting import counted
+from ..runtime.transfer import TransferReport
+from .arguments import notify
 from .sanitize import sanitize
 
 if TYPE_CHECKING:
@@ -19,16 +21,21 @@ EVERY_S = 5.0
 
 
 class Progress:
-    """Shows how many threads of how many are done, and how long the rest may take; on the standard error output."""
+    """Shows the number of transferred threads or records, and the remaining time, on the standard error output.
 
-    def __init__(self) -> None:
-        self._begun_at = self._told_at = time.monotonic()
+    Args:
+        noun: The noun for the counted things: ``threads``, or the noun for records.
+    """
+
+    def __init__(self, noun: str = "threads") -> None:
+        self._noun = noun
+        self._begun_at = self._shown_at = time.monotonic()
         self._bar: Bar | None = _bar() if sys.stderr.isatty() else None
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
         if self._bar is not None:
-            self._task = self._bar.add_task("threads", total=None, what="")
+            self._task = self._bar.add_task(self._noun, total=None, what="")
             self._bar.start()
         return self
 
@@ -37,47 +44,51 @@ class Progress:
     ) -> None:
         self.close()
 
-    def advance(self, done: int, total: int | None, what: str) -> None:
-        """So many are done.
+    def advance(self, report: TransferReport, total: int | None) -> None:
+        """Show the current progress.
 
         Args:
-            done: How many.
-            total: Of about how many; None if nobody knows.
-            what: What else to show.
+            report: The report of the transfer.
+            total: Expected number of threads or records, if known.
         """
+        done, what = report.records, ""
+        if self._noun == "threads":
+            done, what = report.threads, counted(report.copied + report.present, report.noun)
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=None if total is None else max(done, total), what=what)
             return
         now = time.monotonic()
-        if now - self._told_at >= EVERY_S and done != total:  # what comes after the last one tells that it was
-            self._told_at = now
-            tell(line(done, total, what, now - self._begun_at))
+        if now - self._shown_at >= EVERY_S and done != total:  # the report after the last unit shows the end
+            self._shown_at = now
+            notify(line(self._noun, done, total, what, now - self._begun_at))
 
-    def tell(self, text: str) -> None:
-        """Say something, above the bar. It may hold what is stored."""
+    def notify(self, text: str) -> None:
+        """Show a message above the bar. It may contain stored text."""
         if self._bar is not None:
             self._bar.console.print(sanitize(text), markup=False, highlight=False, soft_wrap=True)
         else:
-            tell(text)
+            notify(text)
 
     def close(self) -> None:
-        """Show nothing any more."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
-def line(done: int, total: int | None, what: str, elapsed_s: float) -> str:
-    """How far it is, in words."""
-    if total is None or total < done:
-        return f"{done:,} threads, {what} …"
-    left_s = elapsed_s * (total - done) / done if done else None
-    rest = "" if left_s is None else f", about {duration(left_s)} left"
-    return f"{done:,} of about {total:,} threads, {what}{rest} …"
+def line(noun: str, done: int, total: int | None, what: str, elapsed_s: float) -> str:
+    """Return the progress in words: ``50 of about 1,200 threads, 3,400 checkpoints, about 4 min left …``."""
+    known = total is not None and total >= done
+    parts = [f"{done:,} of about {total:,} {noun}" if known else f"{done:,} {noun}"]
+    if what:
+        parts.append(what)
+    if total is not None and known and done:
+        parts.append(f"about {duration(elapsed_s * (total - done) / done)} left")
+    return f"{', '.join(parts)} …"
 
 
 def duration(seconds: float) -> str:
-    """A time in words."""
+    """Return a duration in words."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5_400:
@@ -86,7 +97,7 @@ def duration(seconds: float) -> str:
 
 
 def _bar() -> Bar | None:
-    """A bar; None if rich is not installed."""
+    """Return a bar; None if rich is not installed."""
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

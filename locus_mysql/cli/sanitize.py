@@ -1,8 +1,8 @@
-"""Stored texts as a terminal may be given them: whatever they hold, they are only read. Pure.
+"""Sanitizes stored text for a terminal, so that printing it has no side effects. Pure functions.
 
-A conversation holds what users, web pages and tools said. Control characters would move the cursor, rename the window,
-write to the clipboard or make links of other addresses; characters that change the direction of writing would show one
-text in the place of another; and some cannot be seen at all. All of these are shown by their names.
+A conversation contains text of users, web pages and tools. Control characters could move the cursor, rename the window,
+write to the clipboard or create misleading links; characters that change the direction of writing could disguise text;
+others are invisible. All of these are shown by their names or code points.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import re
 #: The C0 controls and DEL have pictures of their own in Unicode.
 _PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421"}
 
-# C1 controls, soft hyphen, marks and overrides of direction, what has no width, separators of lines, fillers, halves of
-# surrogate pairs, variation selectors beyond the common ones, tags, private noncharacters. Joiners (U+200C, U+200D)
-# stay, as languages and emoji need them.
+# C1 controls, soft hyphen, direction marks and overrides, zero-width characters, line separators, fillers, lone
+# surrogates, variation selectors beyond the common ones, tags, private noncharacters. Joiners (U+200C, U+200D) stay, as
+# languages and emoji need them.
 _UNSEEN = (
     r"\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
     r"\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -23,7 +23,7 @@ _HARMFUL = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f{_UNSEEN}]")
 _HARMFUL_IN_A_LINE = re.compile(rf"[\x00-\x1f\x7f{_UNSEEN}]")
 _HARMFUL_IN_JSON = re.compile(rf"[\x7f{_UNSEEN}]")
 
-#: More marks above and below one character would cover the lines around it.
+#: More than four combining marks on one character could cover the lines around it.
 _MARKS = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f"
     r"\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
@@ -33,23 +33,23 @@ _TAB = "    "
 
 
 def sanitize(text: str) -> str:
-    """A text of several lines in which nothing is left that a terminal would obey, or that hides."""
+    """Return a text of several lines without control characters and hidden characters."""
     text = text.replace("\r\n", "\n").replace("\t", _TAB)
     return _MARKS.sub(r"\1", _HARMFUL.sub(_named, text))
 
 
-def harmless_line(text: str) -> str:
-    """The same of a text that must stay one line, such as an id: line breaks are shown too."""
+def sanitize_line(text: str) -> str:
+    """Return a text for one line, such as an id, without control characters; line breaks are escaped, too."""
     return _MARKS.sub(r"\1", _HARMFUL_IN_A_LINE.sub(_named, text))
 
 
-def harmless_json(text: str) -> str:
-    """JSON text with what is harmful in it as escapes, which mean the same."""
+def sanitize_json(text: str) -> str:
+    """Return JSON text with harmful characters as JSON escapes."""
     return _HARMFUL_IN_JSON.sub(_escaped, text)
 
 
 def cut(text: str, limit: int | None) -> str:
-    """The beginning of a text, and how much more there is; all of it if there is no limit."""
+    """Return the beginning of a text and the number of characters that follow; the whole text without a limit."""
     if limit is None or len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit:,} more characters)"

@@ -1,4 +1,4 @@
-"""``serve`` and ``token``: the HTTP service with the inspector in the browser, and who may use it."""
+"""``serve`` runs the HTTP service with the inspector; ``token`` generates a token for it."""
 
 from __future__ import annotations
 
@@ -15,49 +15,50 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
 from ..errors import ConfigError, SetupError
+from ..extras import install_command
 from ..runtime.regular_files import read_regular
 from .arguments import (
     OK,
     add_connection,
     add_prefix,
     add_tenant,
+    notify,
     options_of,
-    tell,
 )
 
 if TYPE_CHECKING:
     from ..server.tokens import Tokens
 
-#: What may stand in the environment instead of a file.
+#: The environment variable that may contain the tokens instead of a file.
 TOKENS_VARIABLE = "LOCUS_MYSQL_TOKENS"
 
-#: The key of cookies, which may stand in the environment likewise.
+#: The environment variable that may contain the cookie key instead of a file.
 COOKIE_KEY_VARIABLE = "LOCUS_MYSQL_COOKIE_KEY"
 
 DEFAULT_PORT = 8765
 
 MOST_WORKERS = 64
 
-#: Paths that are the same percent-encoded and decoded.
+#: Paths that percent-encoding does not change.
 _SEGMENT = r"[A-Za-z0-9._~!$&'()*+,;=:@-]+"
 _ROOT_PATH = re.compile(rf"(?:{_SEGMENT}(?:/{_SEGMENT})*)?")
 
-#: The largest file of a key of cookies.
+#: Largest size of a file with a cookie key.
 MAX_KEY_BYTES = 65_536
 
-#: How long a call of the service goes on trying while the database is away, in seconds, if nothing else was said:
-#: shorter than clients wait (Locus' 30 s), so that they are told.
+#: Default number of seconds during which a call is retried while the database is unavailable: less than the timeout of
+#: clients (Locus' is 30 s), so that they receive the error.
 RETRY_DEADLINE_S = 10.0
 
-#: How much longer than a request the server lets its SELECTs run, in seconds, if nothing else was said. The service
-#: ends them itself, unless its process was killed.
+#: Default number of seconds beyond a request's deadline after which the server ends its SELECTs. The service ends them
+#: itself, unless its process was killed.
 ENDED_BY_SERVER_S = 5.0
 
 
 def add_serve(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``serve``."""
+    """Add the arguments of ``serve``."""
     add_connection(parser)
-    add_tenant(parser, "threads, memories and sessions they are, where no tokens are needed")
+    add_tenant(parser, "threads, memories and sessions to serve, where no tokens are needed")
     add_prefix(parser)
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1); elsewhere, tokens are needed")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"TCP port ({DEFAULT_PORT}); 0 for a free one")
@@ -65,7 +66,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         "--tokens",
         type=Path,
         metavar="FILE",
-        help=f"who may do what, made by `token`; or its text in the environment as {TOKENS_VARIABLE}",
+        help=f"the file of tokens, with entries made by `token`; or its text in the environment as {TOKENS_VARIABLE}",
     )
     parser.add_argument(
         "--allowed-host",
@@ -74,60 +75,73 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name that requests may be sent to; may be given more than once (any, where tokens are needed)",
     )
-    parser.add_argument("--allow-writes", action="store_true", help="let the inspector branch, copy and delete threads")
     parser.add_argument(
-        "--vacuum", action="store_true", help="let tokens that may write remove old threads and checkpoints"
+        "--allow-writes", action="store_true", help="allow branching, copying and deleting threads in the inspector"
     )
-    parser.add_argument("--no-inspector", action="store_true", help="leave the pages for the browser out")
+    parser.add_argument(
+        "--vacuum", action="store_true", help="allow tokens with write access to remove old threads and checkpoints"
+    )
+    parser.add_argument("--no-inspector", action="store_true", help="serve only the JSON API, without the inspector")
     parser.add_argument(
         "--cookie-key",
         type=Path,
         metavar="FILE",
-        help="what sign-ins to the inspector are signed with, 32 random bytes or more, for several processes behind "
-        f"one balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (drawn at the start)",
+        help="the key that signs sign-ins to the inspector, at least 32 random bytes, shared by several processes "
+        "behind one load balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (default: a random key)",
     )
-    parser.add_argument("--max-body-bytes", type=int, metavar="BYTES", help="the largest request (16777216)")
+    parser.add_argument(
+        "--max-body-bytes", type=int, metavar="BYTES", help="the largest request body, in bytes (16777216)"
+    )
     parser.add_argument(
         "--max-requests",
         type=int,
         metavar="COUNT",
-        help="how many are carried out at once, half of them by one token (128)",
+        help="requests carried out at once; one tenant may have half of them (128)",
     )
     parser.add_argument(
         "--workers",
         type=int,
         default=1,
         metavar="COUNT",
-        help="processes that serve, each with connections and limits of its own (1)",
+        help="number of serving processes, each with its own connections and limits (1)",
     )
     parser.add_argument(
         "--processes",
         type=int,
         metavar="COUNT",
-        help="processes of each worker for requests that may take long, begun when they are needed (4); 0 for none",
+        help="most processes of each worker for requests that may take long, started on demand (4); 0 for none",
     )
-    parser.add_argument("--root-path", default="", metavar="PATH", help="the path that a proxy takes off")
+    parser.add_argument(
+        "--root-path",
+        default="",
+        metavar="PATH",
+        help="the path under which a proxy publishes the service, and which it strips",
+    )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
-    parser.add_argument("--quiet", action="store_true", help="log only what somebody should look into")
+    parser.add_argument("--quiet", action="store_true", help="log only warnings and errors")
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``token``."""
-    parser.add_argument("name", help="who will have it, for the log")
-    parser.add_argument("--tenant", default="default", help="whose threads, memories and sessions it is for (default)")
-    parser.add_argument("--write", action="store_true", help="let it write; else it may only read")
+    """Add the arguments of ``token``."""
+    parser.add_argument("name", help="the name of its owner, for the log")
+    parser.add_argument(
+        "--tenant",
+        default="default",
+        help="the tenant whose threads, memories and sessions it gives access to (default)",
+    )
+    parser.add_argument("--write", action="store_true", help="allow writes; without this it may only read")
 
 
 def token(arguments: argparse.Namespace) -> int:
-    """Draw a token: its entry for the file goes to the output, the token itself beside it."""
+    """Generate a token. Its entry for the file goes to the standard output, the token itself to the standard error."""
     from ..server.tokens import new_token
 
     made = new_token(arguments.name, arguments.tenant, "write" if arguments.write else "read")
     print(f"\n{made.entry}", end="", flush=True)
-    tell(f"The token, which is shown this once: {made.secret}")
+    notify(f"The token, which is shown only once: {made.secret}")
     if sys.stdout.isatty():
-        tell("What stands above it belongs into a file: append it with >> tokens.toml.")
+        notify("Append the entry above it to a file, with >> tokens.toml.")
     return OK
 
 
@@ -146,7 +160,7 @@ def serve(arguments: argparse.Namespace) -> int:
         config = config.model_copy(update={"select_timeout_s": Limits().request_s + ENDED_BY_SERVER_S})
     tokens = _tokens(arguments.tokens)
     if tokens is not None and arguments.tenant is not None:
-        raise ConfigError("Each token names its tenant, so --tenant would mean nothing; leave it out.")
+        raise ConfigError("Each token names its own tenant, so --tenant has no effect. Leave it out.")
     if (arguments.tls_cert is None) != (arguments.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key belong together; give both.")
     if arguments.tls_cert is not None:
@@ -168,7 +182,7 @@ def serve(arguments: argparse.Namespace) -> int:
     try:
         if tokens is None and not is_local(sockets):
             raise ConfigError(
-                f"At {arguments.host!r} others can reach the service, so it needs tokens. Make one with "
+                f"At {arguments.host!r} is reachable from other machines, so the service needs tokens. Create one with "
                 "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
             )
         logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO"))
@@ -187,9 +201,9 @@ def serve(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-            tell(f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
+            notify(f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
             if tokens is None:
-                tell("Without tokens: every program on this machine may read and write.")
+                notify("Without tokens: every program on this machine may read and write.")
 
         stopping = None
         if arguments.workers > 1:
@@ -214,23 +228,23 @@ def serve(arguments: argparse.Namespace) -> int:
 
 
 def _root_path(given: str) -> str:
-    """The path that a proxy takes off, with a slash before it and none behind; empty if there is none.
+    """Return the path that a proxy removes, with a leading slash and without a trailing one; empty without a path.
 
     Raises:
-        ConfigError: It holds what would have to be percent-encoded, so that the paths of requests would never match.
+        ConfigError: It has characters that need percent-encoding, so that the paths of requests would never match.
     """
     path = given.strip("/")
     if _ROOT_PATH.fullmatch(path) is None or {".", ".."} & {*path.split("/")}:
         raise ConfigError(
             f"--root-path {given!r:.100} cannot be a path of this service: it may hold ASCII letters, digits, "
-            "- . _ ~ ! $ & ' ( ) * + , ; = : @ and single slashes, and no segment '.' or '..'. Let the proxy show the "
-            "service under such a path."
+            "- . _ ~ ! $ & ' ( ) * + , ; = : @ and single slashes, and no segment '.' or '..'. Have the proxy publish "
+            "the service under such a path."
         )
     return f"/{path}" if path else ""
 
 
 def _tokens(file: Path | None) -> Tokens | None:
-    """The tokens of a file, or of the environment, if there are any."""
+    """Return the tokens of a file or of the environment; None without any."""
     from ..server.tokens import Tokens
 
     if file is not None:
@@ -240,25 +254,27 @@ def _tokens(file: Path | None) -> Tokens | None:
         except (ConfigError, OSError) as error:
             raise ConfigError(f"--tokens {file}: {error}") from None
         if may_be_written:
-            tell(f"Other users of this machine may write {file}, and so give themselves tokens: chmod go-w {file}")
+            notify(
+                f"Other users of this machine may write to {file}, and could add their own tokens: chmod go-w {file}"
+            )
         return found
     text = os.environ.get(TOKENS_VARIABLE)
     try:
         return Tokens(text) if text else None
     except ConfigError as error:
-        raise ConfigError(f"{TOKENS_VARIABLE}, which holds what a file would, not its name: {error}") from None
+        raise ConfigError(f"{TOKENS_VARIABLE}, which must hold the file's text, not its name: {error}") from None
 
 
 def _check_certificate(certificate: Path, key: Path) -> None:
-    """Refuse files that are no certificate and its key."""
+    """Check that two files are a certificate and its key."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
-    except OSError as error:  # also that of TLS
+    except OSError as error:  # including ssl.SSLError
         raise ConfigError(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {error.strerror}.") from None
 
 
 def _cookie_key(file: Path | None) -> bytes | None:
-    """The key of cookies in a file, or in the environment, without space around it, if there is one."""
+    """Return the cookie key of a file or of the environment, stripped; None without one."""
     if file is None:
         text = os.environ.get(COOKIE_KEY_VARIABLE)
         return os.fsencode(text.strip()) if text else None
@@ -268,17 +284,20 @@ def _cookie_key(file: Path | None) -> bytes | None:
     except OSError as error:
         raise ConfigError(f"--cookie-key {file}: {error.strerror or 'it cannot be read'}.") from None
     if may_be_read:
-        tell(f"Other users of this machine may read {file}, and with a token's digest sign in: chmod go-r {file}")
+        notify(
+            f"Other users of this machine may read {file}, and could sign in with it and a token's digest: chmod go-r "
+            f"{file}"
+        )
     return key
 
 
 def _others_may(file: Path, bits: int) -> bool:
-    """Whether other users of the machine may do with a file what these bits of its mode are for."""
+    """Return whether the mode of a file gives these permissions to other users."""
     return os.name == "posix" and bool(file.stat().st_mode & bits)
 
 
 def _logs(level: str) -> dict[str, Any]:
-    """What is logged to the standard error; of Uvicorn only errors, as it tells of each malformed request."""
+    """Configure logging to the standard error. Uvicorn logs only errors: it warns about each malformed request."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -290,9 +309,9 @@ def _logs(level: str) -> dict[str, Any]:
 
 
 def _need_server() -> None:
-    """Refuse to serve where the extra is not installed."""
+    """Check that the extra ``server`` is installed."""
     from ..server import LIBRARIES
 
     for library in LIBRARIES:
         if find_spec(library) is None:
-            raise SetupError(f"`serve` needs {library}, which is not installed. Run pip install 'locus-mysql[server]'.")
+            raise SetupError(f"`serve` needs {library}, which is not installed. Run {install_command('server')}.")

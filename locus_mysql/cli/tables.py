@@ -1,59 +1,45 @@
-"""``schema`` and ``grants``: what a database administrator runs beforehand. They connect to nothing."""
+"""``schema`` and ``grants``: print statements for a database administrator, without connecting to a server."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..dialect.checkpoints.tables import INFIXES, checkpoint_schema
-from ..dialect.graphs.tables import versions_schema
-from ..dialect.memories.tables import memory_schema
-from ..dialect.working.tables import working_schema
 from ..errors import UsageError
-from ..integrations.memu.database import own_prefix
-from ..integrations.memu.operations import MemuStore
-from ..integrations.memu.scope_names import kinds_of, model_of
+from ..families.family import Family, HasUserModel
+from ..families.registry import families, find_family
 from .arguments import OK, SCOPE_HELP, add_prefix, fields_of, options_of
-
-#: The families of tables, and whose they are.
-FAMILIES = {
-    "agents": "MySQLCheckpointer",
-    "dicts": "CheckpointStore",
-    "current": "MySQLBackend",
-    "versions": "MySQLCheckpointSaver, and LangGraph's savers",
-    "memories": "MemoryStore, MySQLMemory, and LangGraph's stores",
-    "memu": "MemuDatabase",
-    "working": "WorkingMemory",
-}
-
-#: Of these, those that hold threads.
-THREADED = ("agents", "dicts", "current", "versions")
 
 _ACCOUNT = re.compile(r"'[^'\\\x00-\x1f]{1,32}'@'[^'\\\x00-\x1f]{1,255}'")
 
 
-def add_family(
-    parser: argparse.ArgumentParser, families: Sequence[str] = tuple(FAMILIES), *, scoped: bool = True
-) -> None:
-    """Which family of tables, and the scope of memU's if that matters."""
-    known = ", ".join(f"{name} ({FAMILIES[name]})" for name in families)
-    parser.add_argument("--family", choices=families, help=f"only these tables: {known}")
+def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scoped: bool = False) -> None:
+    """Add ``--family``, and ``--scope`` for memU's user model.
+
+    Args:
+        parser: The parser of the command.
+        known: The families to choose from.
+        scoped: Whether the command needs the scope.
+    """
+    by_name = {family.name: family for family in known}
+    listed = ", ".join(f"{name} ({family.users})" for name, family in by_name.items())
+    parser.add_argument("--family", choices=tuple(by_name), help=f"only these tables: {listed}")
     if scoped:
         parser.add_argument(
             "--scope",
             metavar="FIELDS",
             default="user_id",
-            help=f"{SCOPE_HELP}; by default memU's own, user_id. memU's tables are printed only if asked for",
+            help=f"{SCOPE_HELP}; by default memU's own, user_id. memU's tables are printed only with --family memu",
         )
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``schema``."""
+    """Add the arguments of ``schema``."""
     add_prefix(parser, "locus_; none for memu")
-    add_family(parser)
+    add_family(parser, families(), scoped=True)
     parser.add_argument("--no-search", dest="search", action="store_false", default=None, help="no full-text index")
     parser.add_argument(
         "--parser", dest="search_parser", choices=("default", "ngram"), help="ngram for Chinese, Japanese and Korean"
@@ -61,56 +47,55 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 
 
 def add_grants(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``grants``."""
+    """Add the arguments of ``grants``."""
     add_prefix(parser, "locus_; none for memu")
-    add_family(parser)
+    add_family(parser, families(), scoped=True)
     parser.add_argument("--database", required=True, help="the database that holds the tables")
-    parser.add_argument("--account", default="'agent'@'%'", help="whom to grant, such as \"'agent'@'%%'\"")
-    parser.add_argument("--create", action="store_true", help="the account makes the tables itself")
+    parser.add_argument("--account", default="'agent'@'%'", help="the account, such as \"'agent'@'%%'\"")
+    parser.add_argument(
+        "--create", action="store_true", help="also grant what the account needs to create the tables itself"
+    )
 
 
 def schema(arguments: argparse.Namespace) -> int:
-    """Print the statements that make the tables; connects to nothing."""
-    for family in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope):
-        for statement in family.create():
+    """Print the statements that create the tables."""
+    for schema in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope):
+        for statement in schema.create():
             print(f"{statement.sql};")
     return OK
 
 
 def grants(arguments: argparse.Namespace) -> int:
-    """Print the GRANT statements of an account; connects to nothing."""
+    """Print the GRANT statements of an account."""
     account = arguments.account
     if not _ACCOUNT.fullmatch(account):
         raise UsageError(f"An account is written as 'name'@'host', each in single quotes, not {account[:80]!r}.")
     config = MySQLConfig.from_env(**options_of(arguments), database=arguments.database)
+    wanted = schemas(config, arguments.family, arguments.scope)
     if arguments.create:
-        more = ", REFERENCES" if arguments.family == "memu" else ""  # its tables have foreign keys
+        more = ", REFERENCES" if any(schema.has_foreign_keys for schema in wanted) else ""
         print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE{more} ON `{config.database}`.* TO {account};")
         return OK
-    for family in schemas(config, arguments.family, arguments.scope):
-        for grant in family.grants(config.database, account):
+    for schema in wanted:
+        for grant in schema.grants(config.database, account):
             print(f"{grant};")
     return OK
 
 
 def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_id") -> list[Schema]:
-    """The tables of one family; or of all but memU's, whose columns depend on its user model.
+    """Return the tables of one family, or of all families except those that must be named.
 
     Args:
-        config: Has the prefix.
+        config: The options; the prefix and the full-text index matter.
         family: Its name.
         scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope_names`.
+
+    Raises:
+        UsageError: A field of the scope cannot be a column.
     """
-    if family == "memu":
-        try:
-            return [MemuStore(own_prefix(config), model_of(kinds_of(fields_of(scope))), 0).schema]
-        except TypeError as error:
-            raise UsageError(str(error)) from None
-    schemas = [
-        checkpoint_schema(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
-        for kind in INFIXES
-    ]
-    schemas.append(versions_schema(config.table_prefix))
-    schemas.append(memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser))
-    schemas.append(working_schema(config.table_prefix))
-    return [schema for schema in schemas if family in {None, schema.family}]
+    if family is None:
+        return [one.schema(config) for one in families() if not one.on_request]
+    found = find_family(family)
+    if isinstance(found, HasUserModel):
+        found = found.with_fields(fields_of(scope))
+    return [found.schema(config)]

@@ -1,7 +1,12 @@
-"""SQL as values. Imports no client library and does no I/O."""
+"""SQL as values. The innermost layer: it does no I/O, and imports no other layer and no client library.
+
+`statement` has the values, `template` puts the text of a statement together, `schema` has the tables of a family with
+their checks, `ledger` the idempotency ledger, `server_roles` the statements about servers and replication. `dialect` is
+the base of each family's SQL; each family has a folder. Begin with `statement`, then `checkpoints/queries`.
+"""
 
 from .dialect import Dialect
 from .schema import Schema
-from .statement import Param, Statement
+from .statement import Param, Query, Statement
 
-__all__ = ["Dialect", "Param", "Schema", "Statement"]
+__all__ = ["Dialect", "Param", "Query", "Schema", "Statement"]

@@ -1,4 +1,4 @@
-"""Checksums of rows of which each column can be read: `checksum`, and `checksum_sql` for the server.
+"""Checksums of rows with readable columns: `checksum`, and `checksum_sql` for the server.
 
 The checksum of a row covers its place, such as tenant, namespace and key, and its content. It is the CRC32 of the names
 of the place and of a summary of each content, with NUL bytes between them; the summary of text or bytes is their CRC32,
@@ -15,10 +15,10 @@ Content: TypeAlias = str | bytes | int | None
 
 
 def checksum(place: Sequence[str | bytes], *contents: Content) -> int:
-    """The checksum of a row.
+    """Return the checksum of a row.
 
     Args:
-        place: The names by which it is found.
+        place: The names that identify the row.
         contents: Its other columns.
     """
     parts = [name.encode() if isinstance(name, str) else name for name in place]
@@ -35,22 +35,22 @@ def _summary(content: Content) -> bytes:
 
 
 def checksum_sql(place: Sequence[str], texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> str:
-    """The same as an SQL expression.
+    """Return the SQL expression that computes the same as `checksum`.
 
     Args:
         place: Expressions of names; none may be NULL.
         texts: Expressions of text or bytes.
-        numbers: Expressions of whole numbers, which stand behind the texts.
+        numbers: Expressions of whole numbers, which follow the texts.
     """
     summaries = [*(f"COALESCE(CRC32({text}), '')" for text in texts), *(f"COALESCE({one}, '')" for one in numbers)]
     return f"CRC32(CONCAT_WS(0x00, {', '.join([*place, *summaries])}))"
 
 
 def with_version(checksum: int, version: int) -> int:
-    """A checksum that covers a version as well: the server can replace the version that it covers."""
+    """Return a checksum that also covers a version, such that the server can replace the version."""
     return checksum ^ (version ^ version >> 32) & 0xFFFFFFFF
 
 
 def version_sql(version: str) -> str:
-    """What `with_version` combines a checksum with, by XOR, as an SQL expression."""
+    """Return the SQL expression of the value that `with_version` combines with a checksum by XOR."""
     return f"(({version} ^ ({version} >> 32)) & 0xFFFFFFFF)"

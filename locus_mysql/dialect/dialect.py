@@ -1,9 +1,10 @@
-"""What the dialects of all families share: `Dialect`."""
+"""Base of the dialects of all families: `Dialect`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .ledger import RETENTION_S
 from .schema import Schema
 
 
@@ -13,9 +14,11 @@ class Dialect:
     Args:
         schema: The tables.
         names: Their unquoted names by their roles.
+        pieces: Texts that the family's statements share; see `Statements`.
     """
 
-    def __init__(self, schema: Schema, names: Mapping[str, str]) -> None:
+    def __init__(self, schema: Schema, names: Mapping[str, str], pieces: Mapping[str, str] | None = None) -> None:
         self.schema = schema
         self.names = names
-        self._tables = {role: f"`{name}`" for role, name in names.items()}
+        tables = {role: f"`{name}`" for role, name in names.items()}
+        self._pieces = {"FAMILY": schema.family, "RETENTION_S": str(RETENTION_S), **(pieces or {}), **tables}

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 
 def like(glob: str) -> str:
-    """The LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
+    """Return the LIKE pattern of a glob in which only ``*`` and ``?`` have a meaning."""
     escaped = glob.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return escaped.replace("*", "%").replace("?", "_")

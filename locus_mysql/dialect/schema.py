@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from .statement import Statement
+from .statement import Query, Statement
+from .template import Text, fill, places
 
-#: What the comment of each of our tables begins with.
+#: The beginning of the comment of each of our tables.
 LAYOUT_COMMENT = "locus-mysql layout "
 
-# The name and the comment of each of the tables that is there, and the names of its indexes.
+# A view that cannot be used may have no comment.
 DESCRIBE = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT,
        (SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
@@ -19,7 +21,7 @@ SELECT t.TABLE_NAME, t.TABLE_COMMENT,
  WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
 """
 
-# The same of several families at once, without the indexes.
+# The same for several families at once, without the indexes.
 DESCRIBE_ALL = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT
   FROM information_schema.TABLES t
@@ -33,13 +35,36 @@ SELECT c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE
 """
 
 
+class ExistingTable(NamedTuple):
+    """An existing table; the names of its indexes are separated by commas."""
+
+    name: str
+    comment: str | None
+    indexes: str | None
+
+
+class ExistingColumn(NamedTuple):
+    """A column of an existing table."""
+
+    table: str
+    name: str
+    type: str
+
+
+class TableComment(NamedTuple):
+    """An existing table and its comment."""
+
+    name: str
+    comment: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table of a family.
 
     Args:
         name: Its unquoted name.
-        definition: What stands in its CREATE TABLE statement behind the name, without the comment.
+        definition: The rest of its CREATE TABLE statement after the name, without the comment.
     """
 
     name: str
@@ -53,7 +78,7 @@ class NeededIndex:
     Args:
         table: The table's name.
         index: The index's name.
-        advice: What to do if it is not there.
+        advice: What to do if it is missing.
     """
 
     table: str
@@ -68,7 +93,7 @@ class NeededColumn:
     Args:
         table: The table's name.
         column: The column's name.
-        advice: What to do if it is not there.
+        advice: What to do if it is missing.
     """
 
     table: str
@@ -81,13 +106,13 @@ class Schema:
     """Tables that belong together. A `Database` makes, or checks, each schema once.
 
     Args:
-        family: What they hold, in one word, such as ``agents``: stands in the comment of each, so that no family reads
+        family: The family's name, such as ``agents``. The comment of each table has it, so that no family reads
             another's tables.
-        layout_version: Stands in the comment too; raised when a change of layout needs a migration.
-        tables: The tables, in the order in which they are made.
-        needed: Indexes that must be there.
-        columns: Columns that are looked for, where not all tables of a layout have the same.
-        options: What the command that prints the tables needs besides the family's name.
+        layout_version: Also in the comment; raised when a change of layout needs a migration.
+        tables: The tables, in the order in which they are created.
+        needed: Indexes that must exist.
+        columns: Columns that must exist, where tables of the same layout may differ.
+        options: Arguments of the command that prints the tables, besides the family's name.
     """
 
     family: str
@@ -99,7 +124,7 @@ class Schema:
 
     @property
     def command(self) -> str:
-        """What prints the tables, behind ``python -m locus_mysql``."""
+        """The command that prints the tables, after ``python -m locus_mysql``."""
         return f"schema --family {self.family}{self.options}"
 
     @property
@@ -108,29 +133,35 @@ class Schema:
         return tuple(table.name for table in self.tables)
 
     @property
+    def has_foreign_keys(self) -> bool:
+        """Return whether a table has a foreign key, for which who creates it needs the privilege REFERENCES."""
+        return any("REFERENCES" in table.definition for table in self.tables)
+
+    @property
     def comment(self) -> str:
         """The comment of each table."""
         return f"{LAYOUT_COMMENT}{self.layout_version}, {self.family}"
 
-    def describe(self) -> Statement:
-        """The name, the comment and the names of the indexes of each table that is there."""
-        names = ", ".join(["%s"] * len(self.tables))
-        return Statement(DESCRIBE.replace("{names}", names).strip(), self.names)
+    def describe(self) -> Query[ExistingTable]:
+        """Return the query for those of the tables that exist."""
+        names = places(len(self.tables))
+        return Query(fill(DESCRIBE, {"names": names}).strip(), self.names, row=ExistingTable)
 
-    def describe_columns(self) -> Statement:
-        """Table, name and type of each column that is there."""
-        names = ", ".join(["%s"] * len(self.tables))
-        return Statement(DESCRIBE_COLUMNS.replace("{names}", names).strip(), self.names)
+    def describe_columns(self) -> Query[ExistingColumn]:
+        """Return the query for the columns of those of the tables that exist."""
+        names = places(len(self.tables))
+        return Query(fill(DESCRIBE_COLUMNS, {"names": names}).strip(), self.names, row=ExistingColumn)
 
     def create(self) -> tuple[Statement, ...]:
-        """Make the tables that are missing. Many processes may run this at once."""
+        """Return the statements that create missing tables. Many processes may run them at once."""
         return tuple(
-            Statement(f"CREATE TABLE IF NOT EXISTS `{table.name}` {table.definition}\n  COMMENT='{self.comment}'")
+            Statement(Text(text, text, {"FAMILY": self.family}, {}))
             for table in self.tables
+            for text in (f"CREATE TABLE IF NOT EXISTS `{table.name}` {table.definition}\n  COMMENT='{self.comment}'",)
         )
 
     def grants(self, database: str, account: str) -> tuple[str, ...]:
-        """The GRANT statements for an account that uses these tables and does not make them.
+        """Return the GRANT statements for an account that uses these tables and does not create them.
 
         Args:
             database: The database they are in.
@@ -141,12 +172,12 @@ class Schema:
         )
 
     def drop(self) -> Statement:
-        """Drop the tables with all that is in them."""
+        """Return the statement that drops the tables with all their rows."""
         return Statement("DROP TABLE IF EXISTS " + ", ".join(f"`{name}`" for name in reversed(self.names)))
 
 
-def describe_all(schemas: Sequence[Schema]) -> Statement:
-    """The name and the comment of each table of these families that is there."""
+def describe_all(schemas: Sequence[Schema]) -> Query[TableComment]:
+    """Return the query for the existing tables of these families."""
     wanted = tuple(name for schema in schemas for name in schema.names)
-    names = ", ".join(["%s"] * len(wanted))
-    return Statement(DESCRIBE_ALL.replace("{names}", names).strip(), wanted)
+    names = places(len(wanted))
+    return Query(fill(DESCRIBE_ALL, {"names": names}).strip(), wanted, row=TableComment)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from types import UnionType
+from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-#: Whether a statement that begins with this word is answered with a set of rows, which may be empty. One that begins
-#: with WITH must read; one that writes can have its WITH further in.
+#: Whether the answer to a statement that begins with this word is a set of rows, which may be empty. A statement that
+#: begins with WITH must read; one that writes can have its WITH further inside.
 _BRINGS_ROWS = {
     **dict.fromkeys(("SELECT", "WITH", "SHOW"), True),
     **dict.fromkeys(("INSERT", "REPLACE", "UPDATE", "DELETE", "START", "COMMIT", "ROLLBACK", "SET", "DO"), False),
@@ -16,6 +17,9 @@ _BRINGS_ROWS = {
 
 #: What a statement's parameter may be. Times and JSON are passed as text.
 Param: TypeAlias = str | bytes | int | None
+
+#: The named tuple that a query declares for its rows.
+R = TypeVar("R", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,38 @@ class Statement:
 
     @property
     def brings_rows(self) -> bool | None:
-        """Whether its answer is a set of rows, which may be empty; None if its first word does not tell.
+        """Return whether its answer is a set of rows, which may be empty; None if its first word is unknown.
 
-        By this a driver notices an answer that cannot be this statement's.
+        A driver uses this to notice an answer that cannot belong to this statement.
         """
-        return _brings_rows(self.sql)
+        return _brings_rows(self.sql[:64])
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Statement, Generic[R]):
+    """A statement that declares the rows it returns.
+
+    Args:
+        row: A `NamedTuple` with one field per column. Its annotations are the types that a column's values may have;
+            the engine checks each row against them.
+    """
+
+    row: type[R] = field(kw_only=True)
+
+
+def column_types(row: type[Any]) -> tuple[tuple[type, ...], ...]:
+    """Return for each column that a query declares the types that its values may have."""
+    hints = get_type_hints(row)
+    return tuple(_alternatives(hints[name]) for name in row._fields)
+
+
+def _alternatives(hint: Any) -> tuple[type, ...]:
+    if hint is Any:
+        return (object,)
+    return get_args(hint) if get_origin(hint) in {UnionType, Union} else (hint,)
 
 
 @lru_cache(maxsize=1024)
-def _brings_rows(sql: str) -> bool | None:
-    words = sql.split(None, 1)
+def _brings_rows(beginning: str) -> bool | None:
+    words = beginning.split(None, 1)
     return _BRINGS_ROWS.get(words[0].upper()) if words else None

@@ -1,69 +1,84 @@
-"""Filling a statement's text with the names of the tables, once."""
+"""Templates of statements: `fill` inserts pieces into one, `Text` is the result, and `Statements` caches it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-#: A thread that has not expired, and a row of it that an expiry did not leave behind. For aliases ``t`` and ``c``.
-LIVE = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND c.seq >= t.first_seq"
+#: A place in a template.
+_PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
-#: For how long an operation that was carried out can be recognised, in seconds. No operation is repeated for as long:
-#: see ``retry_deadline_s``.
-KEPT_S = 900
+#: A class of statements remembers at most this many texts, none of them longer than this, and then forgets them all, as
+#: lists of values of many lengths make many different texts.
+TEXTS_LIMIT, TEXT_LIMIT_CHARACTERS = 1_024, 16_384
 
-#: A row so young that a repeated save might make it again: whoever removes it leaves its token. For the alias ``c``.
-YOUNG = f"c.created_at > UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND"
 
-#: When a thread expired that has a row for a lease only.
-LEASE_ONLY = "'1970-01-01'"
+def fill(template: str, pieces: Mapping[str, str]) -> str:
+    """Return a template with each place ``{name}`` replaced by the piece of that name.
 
-#: A thread on which nobody has a turn.
-IDLE = "(turn_until IS NULL OR turn_until <= UTC_TIMESTAMP(6))"
+    A piece may have places too. Its trailing whitespace is dropped.
 
-#: An unnamed row that no state needs: neither its payload nor its text.
-HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
+    Args:
+        template: A constant.
+        pieces: Texts by name. None may come from a user: a place in it would be filled as well.
+    """
+    return _PLACE.sub(lambda place: fill(pieces[place[1]].rstrip(), pieces), template)
 
-#: Taking the name from a row. Of its text, only what the states that follow share is kept: what is before the
-#: separator.
-UNNAMED = """{0}.checkpoint_id = NULL, {0}.metadata = NULL, {0}.metadata_keys = NULL, {0}.oldest_at = NULL,
-       {0}.search_text = NULLIF(SUBSTRING_INDEX({0}.search_text, CHAR(30 USING utf8mb4), 1), ''),
-       {0}.pending_text = NULLIF(SUBSTRING_INDEX({0}.pending_text, CHAR(30 USING utf8mb4), 1), '')"""
 
-#: The aliases with which templates may use `HOLLOW` and `UNNAMED`, as in ``{HOLLOW[x]}``.
-ALIASES = "ckx"
+class Text(str):
+    """The text of a statement, with its template and pieces, from which `variants` makes another engine's text.
+
+    Args:
+        text: The text.
+        template: The template.
+        shared: The pieces that a family's statements share.
+        pieces: The other pieces.
+    """
+
+    __slots__ = ("pieces", "shared", "template")
+
+    template: str
+    shared: Mapping[str, str]
+    pieces: Mapping[str, str]
+
+    def __new__(cls, text: str, template: str, shared: Mapping[str, str], pieces: Mapping[str, str]) -> Text:  # noqa: D102
+        made = super().__new__(cls, text)
+        made.template, made.shared, made.pieces = template, shared, pieces
+        return made
 
 
 class Statements:
-    """Base of the classes that hold statements: fills in table names.
+    """Base of the classes that hold statements.
 
     Args:
-        tables: The quoted names, by their role.
+        pieces: What stands in every template: the quoted names of the tables by their roles, and pieces that the
+            statements of a family share.
     """
 
-    def __init__(self, tables: Mapping[str, str]) -> None:
-        self._names = {
-            **tables,
-            "LIVE": LIVE,
-            "YOUNG": YOUNG,
-            "IDLE": IDLE,
-            "LEASE_ONLY": LEASE_ONLY,
-            "KEPT_S": str(KEPT_S),
-            "HOLLOW": {alias: HOLLOW.format(alias) for alias in ALIASES},
-            "UNNAMED": {alias: UNNAMED.format(alias) for alias in ALIASES},
-        }
-        self._texts: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
+    def __init__(self, pieces: Mapping[str, str]) -> None:
+        self._pieces = pieces
+        self._texts: dict[tuple[object, ...], Text] = {}
 
-    def _text(self, template: str, *pieces: tuple[str, str]) -> str:
-        """The template with table names filled in; remembered.
+    def _text(self, template: str, **pieces: str) -> Text:
+        """Return a template that is filled in with the shared pieces and these.
 
         Args:
             template: A constant.
-            pieces: What stands in it for others, and these, which may have names of tables; filled in one by one.
+            pieces: Constants and lists of ``%s``; see `fill`.
         """
-        key = (template, pieces)
+        key = (template, *pieces.items())
         text = self._texts.get(key)
         if text is None:
-            for mark, piece in pieces:
-                template = template.replace(mark, piece)
-            text = self._texts[key] = template.format_map(self._names).strip()
+            if pieces.keys() & self._pieces.keys():
+                raise ValueError("A piece of a call has the name of a shared one.")
+            text = Text(fill(template, {**self._pieces, **pieces}).strip(), template, self._pieces, pieces)
+            if len(text) <= TEXT_LIMIT_CHARACTERS:
+                if len(self._texts) >= TEXTS_LIMIT:
+                    self._texts.clear()
+                self._texts[key] = text
         return text
+
+
+def places(count: int, one: str = "%s") -> str:
+    """Return a list of ``count`` places for parameters, or of another text, separated by commas."""
+    return ", ".join([one] * count)

@@ -1,4 +1,4 @@
-"""What a library's exception means: one map for all of them, by MySQL error number."""
+"""The meaning of a library's exceptions: one map for all libraries, by MySQL error number."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ..errors import ConfigError, DriverMissing, LocusMySQLError
 from .interface import ConnectionLost, DriverError, ServerError
 from .login.tls import NoTLSOffered
 
-#: Numbers of the errors that the server sends before it closes a connection: because it shuts down, was told to
-#: kill the connection, or finds it idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+#: Errors that the server sends before it closes a connection: because it shuts down, somebody killed the
+#: connection, or it is idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 _GOODBYES = frozenset((1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
 
 #: Errors after which the server closes the connection: packet too large, packets out of order, malformed
@@ -23,7 +23,7 @@ _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeo
 
 
 def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
-    """Our exception in place of a library's. Raise it ``from None``, as the library's may hold parts of packets.
+    """Return our exception for a library's. Raise it ``from None``, as the library's may hold parts of packets.
 
     Args:
         error: What the library raised.
@@ -53,12 +53,12 @@ def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False)
 
 
 def ends_connection(error: Exception) -> bool:
-    """Whether nothing can be sent after this (translated) error."""
+    """Check whether nothing can be sent after this (translated) error."""
     return not isinstance(error, ServerError) or error.errno in _LAST_WORDS
 
 
 def _server_number(error: Exception) -> int | None:
-    """The number the server answered with; None if the number is the client library's, or there is none."""
+    """Return the server's error number; None if the number is the client library's, or there is none."""
     if isinstance(error, OSError) or type(error).__name__ in _TIMEOUTS:
         return None
     number = getattr(error, "errno", None)  # Connector/Python
@@ -77,7 +77,7 @@ def _server_message(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Why the call failed, in words that hold no part of a packet."""
+    """Return why the call failed, as text that holds no part of a packet."""
     if _is_timeout(error):
         return "no answer within the time limit"
     numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
@@ -99,7 +99,7 @@ def _certificate_problem(error: Exception) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     current: BaseException | None = error
-    for _ in range(8):  # a chain of causes can be a ring, so it is not followed for ever
+    for _ in range(8):  # a chain of causes can be a ring, so it is not followed forever
         if current is None:
             return
         yield current

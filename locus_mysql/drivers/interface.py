@@ -1,10 +1,10 @@
-"""What a driver is: the only code that talks to a client library.
+"""The interface of drivers, the only code that talks to client libraries.
 
-A driver opens connections; a connection runs statements and gives back results in one form, whatever the
-library: rows as tuples, text as ``str``, binary and BLOB columns as ``bytes``, JSON columns as ``str``,
-DATETIME and TIMESTAMP as naive ``datetime``, DATE and TIME as text. ``affected`` counts rows that changed,
-not rows that matched. Errors come as `ServerError` (the server answered with a number) or `ConnectionLost`
-(it did not answer). Nothing above this layer sees a library's own types.
+A driver opens connections; a connection runs statements and returns results in one form, whatever the library: rows
+as tuples, text as ``str``, binary and BLOB columns as ``bytes``, JSON columns as ``str``, DATETIME and TIMESTAMP as
+naive ``datetime``, DATE and TIME as text. ``affected`` counts rows that changed, not rows that matched. Errors come
+as `ServerError` (the server answered with a number) or `ConnectionLost` (it did not answer). Nothing above this layer
+sees a library's own types.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Row: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement brought back.
+    """The result of one statement.
 
     Args:
-        rows: What it found.
-        affected: How many rows it changed.
-        last_insert_id: What ``LAST_INSERT_ID`` gives after it.
-        columns: How many columns the answer had; 0 if it was not a set of rows. Comparing two results leaves this out.
+        rows: The rows that it found.
+        affected: The number of rows that it changed.
+        last_insert_id: The value of ``LAST_INSERT_ID`` after it.
+        columns: The number of columns of the answer; 0 if it was not a set of rows. Not compared by ``==``.
     """
 
     rows: Sequence[Row] = ()
@@ -43,13 +43,13 @@ class Result:
 
 @dataclass(slots=True)
 class Traffic:
-    """What went over a connection since this was last cleared; a connection may have one as its ``traffic``.
+    """The traffic of a connection since this was last cleared; a connection may have one as its ``traffic``.
 
     Args:
-        round_trips: Packets sent that were to be answered.
+        round_trips: Packets sent that expect an answer.
         sent_bytes: Bytes of commands, before TLS; logging in is not counted.
-        received_bytes: Bytes of answers, as those.
-        most_received: The most bytes of answers that its user takes; `ReadLimitReached` is raised beyond them.
+        received_bytes: Bytes of answers, likewise.
+        most_received: Limit of `received_bytes`; `ReadLimitReached` is raised beyond it.
     """
 
     round_trips: int = 0
@@ -58,25 +58,27 @@ class Traffic:
     most_received: float = field(default=inf, compare=False)
 
     def clear(self) -> None:
-        """Begin anew, without a limit."""
+        """Set all counts to zero, and remove the limit."""
         self.round_trips = self.sent_bytes = self.received_bytes = 0
         self.most_received = inf
 
 
 class Session(NamedTuple):
-    """Which of a server's sessions a connection has; a connection may have one as its ``session``.
+    """The server's session of a connection; a connection may have one as its ``session``.
 
     Args:
         number: The server's ``CONNECTION_ID()``. A server never gives the same number twice.
         server: Its ``@@server_uuid``.
+        read_only: Whether the server took no writes when the connection was opened.
     """
 
     number: int
     server: str
+    read_only: bool = False
 
 
 class DriverError(Exception):
-    """Base of what a driver raises."""
+    """Base of the errors that a driver raises."""
 
 
 class ServerError(DriverError):
@@ -84,7 +86,7 @@ class ServerError(DriverError):
 
     Args:
         errno: MySQL's error number, https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
-        message: The server's own words.
+        message: The server's own message.
     """
 
     def __init__(self, errno: int, message: str) -> None:
@@ -97,9 +99,9 @@ class ConnectionLost(DriverError):
     """The connection broke, timed out or could not be made: whether a statement was carried out is unknown.
 
     Args:
-        message: What was being done, and how it failed.
+        message: What failed, and how.
         connecting: True if no connection was made, so that no statement was sent.
-        timed_out: True if the server did not answer in time: it may still be at work on the statement.
+        timed_out: True if the server did not answer in time: it may still work on the statement.
     """
 
     def __init__(self, message: str, *, connecting: bool = False, timed_out: bool = False) -> None:
@@ -109,10 +111,10 @@ class ConnectionLost(DriverError):
 
 
 class ReadLimitReached(DriverError):
-    """An answer is larger than its user takes (`Traffic.most_received`); the connection was dropped.
+    """An answer exceeds `Traffic.most_received`; the connection was dropped.
 
     Args:
-        limit_bytes: What it takes.
+        limit_bytes: The limit.
     """
 
     def __init__(self, limit_bytes: float) -> None:
@@ -124,7 +126,7 @@ class PacketTooLarge(DriverError):
     """A statement is larger than the server accepts; nothing was sent.
 
     Args:
-        size_bytes: The packet it needs.
+        size_bytes: The size of the packet that it needs.
         limit_bytes: The server's ``max_allowed_packet``.
     """
 
@@ -137,7 +139,7 @@ class PacketTooLarge(DriverError):
 class SyncConnection(Protocol):
     """A connection used by one thread at a time."""
 
-    #: The server's own version text, from the handshake.
+    #: The server's version, as its greeting states it.
     server_version: str
     #: The largest packet the server accepts, in bytes, as it was when the connection was made.
     max_allowed_packet: int
@@ -159,10 +161,10 @@ class SyncConnection(Protocol):
         """Raise `ConnectionLost` if the server is gone."""
 
     def close(self) -> None:
-        """Say goodbye and close; never raises."""
+        """Send COM_QUIT and close; never raises."""
 
     def abort(self) -> None:
-        """Drop the socket at once, whatever state it is in. Never raises, never waits."""
+        """Drop the socket at once, in any state. Never raises, never waits."""
 
     def interrupt(self) -> None:
         """End a call that another thread is making, which then raises `ConnectionLost`. Never raises, never waits."""
@@ -176,19 +178,19 @@ class AsyncConnection(Protocol):
 
     @property
     def closed(self) -> bool:
-        """As `SyncConnection.closed`."""
+        """Like `SyncConnection.closed`."""
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """As `SyncConnection.execute`. When the task is cancelled, the connection is aborted."""
+        """Like `SyncConnection.execute`. When the task is cancelled, the connection is aborted."""
 
     async def ping(self) -> None:
-        """As `SyncConnection.ping`."""
+        """Like `SyncConnection.ping`."""
 
     async def close(self) -> None:
-        """As `SyncConnection.close`."""
+        """Like `SyncConnection.close`."""
 
     def abort(self) -> None:
-        """As `SyncConnection.abort`; works also when the event loop is closed."""
+        """Like `SyncConnection.abort`; works also when the event loop is closed."""
 
 
 class Driver(Protocol):
@@ -207,7 +209,7 @@ class Driver(Protocol):
         Raises:
             ServerError: The server refused the user, the database or the session's settings.
             ConnectionLost: The server could not be reached.
-            SetupError: Something must be corrected, and the subclass says what: the server is not one that is
+            SetupError: The subclass shows what must be corrected: the server is not one that is
                 supported, offers no TLS or has a certificate that is not trusted; or the library is missing, or cannot
                 make blocking calls.
         """

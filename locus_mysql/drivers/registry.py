@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from ..errors import ConfigError, DriverMissing
+from ..extras import install_command
 from .interface import Driver
 from .libraries.aiomysql import AiomysqlDriver
 from .libraries.asyncmy import AsyncmyDriver
@@ -31,7 +32,7 @@ def register_driver(name: str, driver: Driver) -> None:
 
 
 def find_driver(name: str) -> Driver:
-    """The driver that has a name. Whether its library is installed is checked without importing it.
+    """Return the driver with this name. Checks that its library is installed, without importing it.
 
     Raises:
         ConfigError: No driver has this name.
@@ -46,14 +47,12 @@ def find_driver(name: str) -> Driver:
     if _LIBRARIES.get(name) == library and not _is_installed(library):
         installed = [other for other, module in _LIBRARIES.items() if _is_installed(module)]
         advice = (
-            f"Installed: {', '.join(installed)}; to use it, say driver={installed[0]!r}, or "
+            f"Installed: {', '.join(installed)}; to use it, set driver={installed[0]!r}, or "
             f"?driver={installed[0]} in the DSN."
             if installed
             else "No other driver's is installed either."
         )
-        raise DriverMissing(
-            f"The library of driver {name!r} is not installed. Run pip install 'locus-mysql[{name}]'. {advice}"
-        )
+        raise DriverMissing(f"The library of driver {name!r} is not installed. Run {install_command(name)}. {advice}")
     return driver
 
 

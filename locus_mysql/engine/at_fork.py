@@ -1,4 +1,4 @@
-"""Engines begin anew in a forked child, without the parent's connections, and without its locks, which may be held."""
+"""Resetting objects in a forked child: it must not use the parent's connections, nor its locks, which may be held."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Protocol
 
 
 class Forked(Protocol):
-    """An object that has something which a forked child must not share."""
+    """An object with state that a forked child must not share."""
 
-    def begin_in_child(self) -> None:
-        """Called in the child before anything else. It must not wait for anything."""
-
-
-_told: weakref.WeakSet[Forked] = weakref.WeakSet()
+    def reset_in_child(self) -> None:
+        """Replace that state. Called in the child before anything else; it must not wait."""
 
 
-def tell_at_fork(one: Forked) -> None:
-    """Have the object begin anew in each forked child, for as long as the object exists."""
-    _told.add(one)
+_registered: weakref.WeakSet[Forked] = weakref.WeakSet()
 
 
-def _tell() -> None:
-    for one in list(_told):
-        one.begin_in_child()
+def reset_at_fork(one: Forked) -> None:
+    """Reset the object in each forked child, for as long as the object exists."""
+    _registered.add(one)
+
+
+def _reset() -> None:
+    for one in list(_registered):
+        one.reset_in_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_tell)
+    os.register_at_fork(after_in_child=_reset)

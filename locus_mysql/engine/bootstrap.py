@@ -1,4 +1,4 @@
-"""Making or checking the tables of a family before its first operation, as an operation itself."""
+"""Creating or checking the tables of a family before its first operation, as an operation itself."""
 
 from __future__ import annotations
 
@@ -8,33 +8,32 @@ from typing import Literal, TypeAlias
 from ..config import ConnectionOptions
 from ..dialect.schema import LAYOUT_COMMENT, Schema
 from ..errors import SchemaMismatch
-from .operation import Batch, Operation
+from .operation import Batch, Operation, fetch
 
 DDLMode: TypeAlias = Literal["create", "validate", "off"]
 
 
 def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) -> Operation[None]:
-    """Make sure that the tables are there and are ours; make those that are missing if that is allowed.
+    """Check that the tables exist and are ours; create missing ones if that is allowed.
 
     Args:
-        config: Its name of the database stands in messages.
+        config: Has the name of the database, for messages.
         schema: The tables.
-        ddl_mode: ``create`` makes missing tables, ``validate`` only checks, ``off`` does neither.
+        ddl_mode: ``create`` creates missing tables, ``validate`` only checks, ``off`` does neither.
 
     Raises:
         SchemaMismatch: A table is missing, foreign, of another layout or family, or lacks an index or a column.
     """
     if ddl_mode == "off":
         return
-    (found,) = yield Batch.of(schema.describe())
-    there = {str(name).casefold(): (str(comment), str(indexes or "")) for name, comment, indexes in found.rows}
+    existing = {table.name.casefold(): table for table in (yield from fetch(schema.describe()))}
     for name in schema.names:
-        if name.casefold() in there:
-            _check_comment(config, schema, name, there[name.casefold()][0])
-    missing = [name for name in schema.names if name.casefold() not in there]
+        if name.casefold() in existing:
+            _check_comment(config, schema, name, existing[name.casefold()].comment or "")
+    missing = [name for name in schema.names if name.casefold() not in existing]
     if not missing:
         for needed in schema.needed:
-            if needed.index not in there[needed.table.casefold()][1].split(","):
+            if needed.index not in (existing[needed.table.casefold()].indexes or "").split(","):
                 raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
     elif ddl_mode == "validate":
         raise no_tables(config, schema, missing)
@@ -46,28 +45,27 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
 
 
 def _check_columns(schema: Schema) -> Operation[None]:
-    """Also of tables just made: another process, that needs other columns, may have been faster."""
-    (found,) = yield Batch.of(schema.describe_columns())
-    there = {(str(table).casefold(), str(column).casefold()) for table, column, _ in found.rows}
+    """Check also new tables: another process, which needs other columns, may have created them first."""
+    columns = yield from fetch(schema.describe_columns())
+    existing = {(column.table.casefold(), column.name.casefold()) for column in columns}
     for needed in schema.columns:
-        if (needed.table.casefold(), needed.column.casefold()) not in there:
+        if (needed.table.casefold(), needed.column.casefold()) not in existing:
             raise SchemaMismatch(f"Table {needed.table!r} has no column {needed.column!r}. {needed.advice}")
 
 
 def has_tables(schema: Schema) -> Operation[bool]:
-    """Whether any of the tables is there."""
-    (found,) = yield Batch.of(schema.describe())
-    return bool(found.rows)
+    """Check whether any of the tables exists."""
+    return bool((yield from fetch(schema.describe())))
 
 
 def has_own_tables(schema: Schema) -> Operation[bool]:
-    """Whether any of the tables is there and is ours; for names that others give their tables too."""
-    (found,) = yield Batch.of(schema.describe())
-    return any(str(comment) == schema.comment for _, comment, _ in found.rows)
+    """Check whether any of the tables exists and is ours; for names that other programs use too."""
+    tables = yield from fetch(schema.describe())
+    return any(table.comment == schema.comment for table in tables)
 
 
 def no_tables(config: ConnectionOptions, schema: Schema, missing: Sequence[str]) -> SchemaMismatch:
-    """The error to raise where tables are missing that may not be made."""
+    """Return the error for missing tables that may not be created."""
     return SchemaMismatch(
         f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. If nothing was saved with "
         f"another table_prefix, make the tables with the output of `python -m locus_mysql {schema.command}`, or set "

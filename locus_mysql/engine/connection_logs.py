@@ -1,52 +1,49 @@
-"""What is logged of connections: that they were opened, closed, found gone or lost, and why."""
+"""Log messages about connections: that they were opened, closed, found gone or lost, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..drivers.interface import AsyncConnection, DriverError, SyncConnection
-from .logs import CONNECTIONS, told
+from ..drivers.interface import DriverError
+from .logs import CONNECTIONS, loggable
+from .servers import ServerConnection
 
-#: Why a connection is closed in everyday life.
+#: Why connections are closed regularly.
 TOO_OLD = "it was idle for too long, or too old (pool_idle_s, pool_max_age_s)"
 
 
-def log_opened(connection: SyncConnection | AsyncConnection, took_s: float) -> None:
-    """Tell of a new connection."""
-    version, where = connection.server_version, _server_of(connection)
-    CONNECTIONS.debug("Opened a connection to MySQL %s at %s in %.0f ms.", version, where, took_s * 1_000)
+def log_opened(opened: ServerConnection, took_s: float) -> None:
+    """Log a new connection."""
+    version = opened.connection.server_version
+    CONNECTIONS.debug("Opened a connection to MySQL %s at %s in %.0f ms.", version, opened.endpoint, took_s * 1_000)
 
 
-def log_closed(connections: Iterable[object], why: str) -> None:
-    """Tell of connections that were closed because nobody needs them."""
+def log_closed(connections: Iterable[ServerConnection], why: str) -> None:
+    """Log connections that were closed because they are not needed."""
     for one in connections:
-        CONNECTIONS.debug("Closed a connection to MySQL at %s: %s.", _server_of(one), why)
+        CONNECTIONS.debug("Closed a connection to MySQL at %s: %s.", one.endpoint, why)
 
 
-def log_dropped(connection: object, error: BaseException) -> None:
-    """Tell of a connection whose call ended for no fault of the server's, such as by the task's cancellation."""
-    CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", _server_of(connection), told(error))
+def log_dropped(dropped: ServerConnection, error: BaseException) -> None:
+    """Log a connection whose call ended through no fault of the server, such as by cancellation of the task."""
+    CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", dropped.endpoint, loggable(error))
 
 
-def log_gone(connection: object, error: DriverError, others: int) -> None:
-    """Tell of a connection that did not answer a ping. No call has failed by it."""
+def log_gone(gone: ServerConnection, error: DriverError, others: int) -> None:
+    """Log a connection that did not answer a ping. No call has failed by it."""
     CONNECTIONS.info(
         "A connection to MySQL at %s was gone when it was to be used again; it and %d idle ones were dropped: %s.",
-        _server_of(connection),
+        gone.endpoint,
         others,
-        told(error),
+        loggable(error),
     )
 
 
-def log_loss(connection: object, error: DriverError, others: int) -> None:
-    """Tell of a connection that failed while a call used it."""
+def log_loss(lost: ServerConnection, error: DriverError, others: int) -> None:
+    """Log a connection that failed while a call used it."""
     CONNECTIONS.warning(
         "Lost a connection to MySQL at %s in use, and dropped %d idle ones: %s.",
-        _server_of(connection),
+        lost.endpoint,
         others,
-        told(error),
+        loggable(error),
     )
-
-
-def _server_of(connection: object) -> object:
-    return getattr(connection, "endpoint", "its server")

@@ -1,4 +1,4 @@
-"""What an engine counts while it runs: `Counters`."""
+"""Counts of connections, retries, traffic and cache hits: `Counters`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..drivers.interface import Traffic
-from .at_fork import tell_at_fork
+from .at_fork import reset_at_fork
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class PoolState:
 
     Args:
         open: Connections that are open, or being opened.
-        in_use: Of these, how many calls have.
-        waiting: Calls that wait for one.
+        in_use: The number of these that calls use now.
+        waiting: The number of calls that wait for a connection.
     """
 
     open: int = 0
@@ -29,21 +29,23 @@ class PoolState:
 
 
 class Counters:
-    """Counts of what was done, by any number of threads and event loops. They only grow, and start anew in a fork."""
+    """Counts of what any number of threads and event loops did. They only grow; a forked child starts at zero."""
 
     def __init__(self) -> None:
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """Count from zero, under a new lock: a thread of the parent may hold the other one for ever."""
-        self._lock = threading.Lock()
+    def reset_in_child(self) -> None:
+        """Count from zero, with a new lock: a thread of the parent may hold the old one forever."""
+        # Reentrant, because the garbage collector may end an abandoned call of a task, which counts its traffic, while
+        # the same thread holds the lock.
+        self._lock = threading.RLock()
         self.opened = self.lost = self.retries = 0
         self._looked_up: Counter[tuple[str, bool]] = Counter()
         self.total = Traffic()
 
     def add(self, connection: object) -> None:
-        """Add what went over a connection since this was last called for it."""
+        """Add the traffic of a connection since this was last called for it."""
         traffic: Traffic | None = getattr(connection, "traffic", None)
         if traffic is None:  # a driver from outside need not count
             return
@@ -55,31 +57,31 @@ class Counters:
         traffic.clear()
 
     def open_one(self) -> None:
-        """A connection was opened."""
+        """Count a connection that was opened."""
         with self._lock:
             self.opened += 1
 
     def lose(self, connections: int) -> None:
-        """So many connections were dropped because they, or their server, failed."""
+        """Count connections that were dropped because they, or their server, failed."""
         with self._lock:
             self.lost += connections
 
     def retry(self) -> None:
-        """A batch is repeated."""
+        """Count a batch that is repeated."""
         with self._lock:
             self.retries += 1
 
     def look_up(self, cache: str, *, hit: bool) -> None:
-        """Something was asked for that operations keep, and what they kept of it helped or did not.
+        """Count a look-up in a cache.
 
         Args:
-            cache: What was kept, in a word.
-            hit: Whether it helped.
+            cache: The name of the cache.
+            hit: Whether the cache had the value.
         """
         with self._lock:
             self._looked_up[cache, hit] += 1
 
     def looked_up(self, cache: str, *, hit: bool) -> int:
-        """How often that was so."""
+        """Return the number of such look-ups."""
         with self._lock:
             return self._looked_up[cache, hit]

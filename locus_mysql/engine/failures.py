@@ -1,8 +1,8 @@
-"""What an error means: whether to try again, and what to tell the caller. Data and pure functions."""
+"""The meaning of a driver's errors: whether to try again, and the error for the caller. Data and pure functions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..drivers.interface import (
     ConnectionLost,
@@ -23,7 +23,8 @@ from ..errors import (
     StateTooLarge,
     Unavailable,
 )
-from .topology import NoPrimary, NotAMember
+from .passwords import NoPassword
+from .topology import LeadsToSecondary, NoPrimary, NotAMember
 
 if TYPE_CHECKING:
     from ..config import ConnectionOptions
@@ -31,16 +32,23 @@ if TYPE_CHECKING:
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
 
-#: The error by which the guards of batches fail where a lock was not taken: "Invalid JSON text".
+#: The error by which the guards of batches fail if a lock was not taken: "Invalid JSON text".
 GUARD_FAILED = 3141
 
-#: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is sent again.
+#: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is repeated.
 INTERRUPTED = 1317
+
+#: "Unknown error", which MySQL also sends for other reasons. With `_KILLED_UPDATE`, it means `INTERRUPTED`.
+_UNKNOWN = 1105
+
+#: The beginning of the server's message where KILL QUERY ends a multi-table UPDATE or DELETE that is changing its rows:
+#: it stops without an error of its own. Seen with MySQL 9.7, once in some hundred KILL QUERY. It is not translated.
+_KILLED_UPDATE = "An error occurred in multi-table "
 
 #: A SELECT ran longer than ``max_execution_time``.
 OVERTIME = 3024
 
-#: The transaction was undone. It may succeed when it is tried again.
+#: The transaction was rolled back. It may succeed when it is repeated.
 CONTENTION = frozenset(
     {
         1205,  # lock wait timeout
@@ -59,33 +67,130 @@ CROWDED = frozenset({1040, 1203, 1226})
 #: The server takes no writes. It may be a replica, or have been the primary before.
 READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 
-_AUTHENTICATION = frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955})
-_PRIVILEGE = frozenset({1044, 1142, 1143, 1227, 1370})
-_TABLE_MISSING = frozenset({1146})
-_LAYOUT = frozenset({1048, 1054, 1136, 1176, 1191, 1364})
-_PACKET = frozenset({1153, 1301})
+
+#: MySQL Router refuses a packet of several statements, at a port that splits reads from writes or shares connections.
+NO_SEVERAL_STATEMENTS = 4501
+
+
+class _Explanation(NamedTuple):
+    """The meaning of some errors of the server for the caller.
+
+    Args:
+        numbers: The errors.
+        kind: The exception to raise.
+        text: Its message, with places for the server's message and for options.
+    """
+
+    numbers: frozenset[int]
+    kind: type[LocusMySQLError]
+    text: str
+
+
+#: What other errors mean is a `SetupError`.
+_EXPLANATIONS = (
+    _Explanation(
+        frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955}),
+        AuthenticationFailed,
+        "MySQL at {where} refused user {user!r}: {message}. Check user and password.",
+    ),
+    _Explanation(
+        frozenset({1049}),
+        DatabaseMissing,
+        "MySQL at {where} has no database {database!r}. Make it with: CREATE DATABASE `{database}`",
+    ),
+    _Explanation(
+        frozenset({1044, 1142, 1143, 1227, 1370}),
+        PrivilegeMissing,
+        "User {user!r} lacks a privilege: {message}. Needed: GRANT SELECT, INSERT, UPDATE, DELETE ON `{database}`.* TO "
+        "the user; and CREATE, unless the tables exist or ddl_mode is not 'create'.",
+    ),
+    _Explanation(
+        frozenset({1146}),
+        SchemaMismatch,
+        "A table is missing in database {database!r}: {message}. Make the tables with `python -m locus_mysql schema`, "
+        "or use ddl_mode='create'.",
+    ),
+    _Explanation(
+        frozenset({1048, 1054, 1136, 1176, 1191, 1364}),
+        SchemaMismatch,
+        "A table in database {database!r} does not have the layout that this version uses: {message}. Compare the "
+        "tables with `python -m locus_mysql schema`.",
+    ),
+    _Explanation(
+        READ_ONLY,
+        ReadOnlyServer,
+        "MySQL at {where} accepts no writes: {message}. Connect to the primary, or name it among hosts=.",
+    ),
+    _Explanation(
+        frozenset({NO_SEVERAL_STATEMENTS}),
+        SetupError,
+        "MySQL Router at {where} splits reads from writes or shares connections there: {message}. Loads there may be "
+        "stale. Use its port for writes (6446 by default), without connection_sharing; or only read, with "
+        "reads='inspect' and pipeline=False.",
+    ),
+    _Explanation(
+        frozenset({1153, 1301}),
+        StateTooLarge,
+        "MySQL refused a packet as too large: {message}. Raise the server's max_allowed_packet.",
+    ),
+    _Explanation(
+        CONTENTION | CROWDED,
+        Unavailable,
+        "MySQL at {where} was too busy for {deadline_s:g} s: {message}. Try again, or raise retry_deadline_s.",
+    ),
+    _Explanation(
+        frozenset({INTERRUPTED}),
+        Unavailable,
+        "Somebody ended a statement at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
+        "runs KILL QUERY there, then try again.",
+    ),
+    _Explanation(
+        frozenset({OVERTIME}),
+        Unavailable,
+        "MySQL at {where} ended a SELECT that took too long: {message}. Ask for less, or raise select_timeout_s, or "
+        "the server's max_execution_time where that is not set.",
+    ),
+)
 
 
 def may_pass(error: DriverError, config: ConnectionOptions) -> bool:
-    """Whether what failed with this error may succeed when it is tried again."""
+    """Check whether a batch that failed with this error may succeed when it is repeated."""
     if isinstance(error, NoPrimary):
         return any(may_pass(reason, config) for reason in error.reasons)
-    if isinstance(error, ConnectionLost | NotAMember):
+    if isinstance(error, ConnectionLost | NotAMember | LeadsToSecondary | NoPassword):
         return True
     if isinstance(error, ServerError):
         if error.errno in READ_ONLY:
             return len(config.endpoints) > 1
-        return error.errno in CONTENTION or error.errno in CROWDED or error.errno == INTERRUPTED
+        return error.errno in CONTENTION or error.errno in CROWDED or was_interrupted(error)
     return False
 
 
+def was_interrupted(error: DriverError) -> bool:
+    """Check whether the statement was ended from outside (``KILL QUERY``). A COMMIT may have been executed then."""
+    if not isinstance(error, ServerError):
+        return False
+    return error.errno == INTERRUPTED or (error.errno == _UNKNOWN and error.message.startswith(_KILLED_UPDATE))
+
+
 def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
-    """The error to show the caller: what happened, to which thing, and what to do."""
+    """Return the error for the caller, which says what happened, to which thing, and what to do."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
         return _explain_all(error, where, config)
     if isinstance(error, NotAMember):
         return Unavailable(f"{_clause(error)}. Try again when it is, or name the other members among hosts=.")
+    if isinstance(error, NoPassword):
+        return Unavailable(
+            f"{_clause(error)}. It is called for each new connection to MySQL at {where}. A server once reached is "
+            f"tried for {config.retry_deadline_s:g} s (retry_deadline_s)."
+        )
+    if isinstance(error, LeadsToSecondary):
+        return ReadOnlyServer(
+            f"{_clause(error)}. It is a secondary of a group, where loads may be stale: nothing was read or written. "
+            "Connect to the primary, or to the port of MySQL Router for writes (6446 by default); or only read, with "
+            "reads='inspect'."
+        )
     if isinstance(error, ConnectionLost):
         return Unavailable(
             f"No answer from MySQL at {where}: {_clause(error)}. Check that the server runs and that host, port and "
@@ -101,52 +206,26 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
             f"The answer needs more than the {error.limit_bytes:.0f} bytes that may be read from the database at once. "
             "Ask for less, such as for smaller pages."
         )
-    if not isinstance(error, ServerError):
-        return LocusMySQLError(str(error))
-    number, words = error.errno, _clause(error)
-    if number in _AUTHENTICATION:
-        return AuthenticationFailed(f"MySQL at {where} refused user {config.user!r}: {words}. Check user and password.")
-    if number == 1049:
-        return DatabaseMissing(
-            f"MySQL at {where} has no database {config.database!r}. Make it with: CREATE DATABASE `{config.database}`"
+    if isinstance(error, ServerError):
+        return _explain_number(error, where, config)
+    return LocusMySQLError(str(error))
+
+
+def _explain_number(error: ServerError, where: str, config: ConnectionOptions) -> LocusMySQLError:
+    number = INTERRUPTED if was_interrupted(error) else error.errno
+    kind, text = next(
+        ((explanation.kind, explanation.text) for explanation in _EXPLANATIONS if number in explanation.numbers),
+        (SetupError, "MySQL at {where} refused a statement: {message}."),
+    )
+    return kind(
+        text.format(
+            where=where,
+            message=_clause(error),
+            user=config.user,
+            database=config.database,
+            deadline_s=config.retry_deadline_s,
         )
-    if number in _PRIVILEGE:
-        return PrivilegeMissing(
-            f"User {config.user!r} lacks a privilege: {words}. Needed: GRANT SELECT, INSERT, UPDATE, DELETE ON "
-            f"`{config.database}`.* TO the user; and CREATE, unless the tables exist or ddl_mode is not 'create'."
-        )
-    if number in _TABLE_MISSING:
-        return SchemaMismatch(
-            f"A table is missing in database {config.database!r}: {words}. Make the tables with `python -m locus_mysql "
-            "schema`, or use ddl_mode='create'."
-        )
-    if number in _LAYOUT:
-        return SchemaMismatch(
-            f"A table in database {config.database!r} does not have the layout that this version uses: {words}. "
-            "Compare the tables with `python -m locus_mysql schema`."
-        )
-    if number in READ_ONLY:
-        return ReadOnlyServer(
-            f"MySQL at {where} accepts no writes: {words}. Connect to the primary, or name it among hosts=."
-        )
-    if number in _PACKET:
-        return StateTooLarge(f"MySQL refused a packet as too large: {words}. Raise the server's max_allowed_packet.")
-    if number in CONTENTION or number in CROWDED:
-        return Unavailable(
-            f"MySQL at {where} was too busy for {config.retry_deadline_s:g} s: {words}. Try again, or raise "
-            "retry_deadline_s."
-        )
-    if number == INTERRUPTED:
-        return Unavailable(
-            f"Somebody ended a statement at MySQL at {where}, each time it was sent in {config.retry_deadline_s:g} s: "
-            f"{words}. See who runs KILL QUERY there, then try again."
-        )
-    if number == OVERTIME:
-        return Unavailable(
-            f"MySQL at {where} ended a SELECT that took too long: {words}. Ask for less, or raise select_timeout_s, or "
-            "the server's max_execution_time where that is not set."
-        )
-    return SetupError(f"MySQL at {where} refused a statement: {words}.")
+    )
 
 
 def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> LocusMySQLError:
@@ -165,5 +244,5 @@ def _explain_all(error: NoPrimary, where: str, config: ConnectionOptions) -> Loc
 
 
 def _clause(error: DriverError) -> str:
-    """The error's words, without the full stop, as part of a sentence."""
+    """The error's message without the full stop, as part of a sentence."""
     return str(error).rstrip(".")

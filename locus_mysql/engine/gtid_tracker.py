@@ -1,6 +1,6 @@
-"""What a process has seen of a group of servers, so that no later read shows less: `GtidTracker`. No I/O.
+"""The transactions that a process has seen of a group of servers, so that no later read shows less. No I/O.
 
-A secondary is asked to have carried out all transactions that this process has seen the effects of. These are all that
+A secondary must first have carried out all transactions whose effects this process has seen. These are all that
 a server had carried out when it last answered, and those that it was just committing: a transaction can be read a
 moment before it is counted as carried out.
 """
@@ -12,16 +12,18 @@ from collections.abc import Iterable
 from weakref import WeakValueDictionary
 
 from ..config import Endpoint
+from ..dialect.server_roles import CARRIED_OUT
 from ..drivers.interface import Result
-from .at_fork import tell_at_fork
+from .at_fork import reset_at_fork
 from .gtids import GTIDs
+from .rows import read_rows
 
 
 class GtidTracker:
-    """The transactions that this process has seen the effects of. Threads may share it.
+    """The transactions whose effects this process has seen. Threads may share it.
 
-    What an answer showed is told by the question behind it in the same packet, `dialect.servers.CARRIED_OUT`. Where an
-    answer did not arrive whole, it is not known what was seen, until the primary has been asked anew.
+    The question `dialect.servers.CARRIED_OUT` at the end of each packet asks what its answer may have shown. If an
+    answer did not arrive whole, it is unknown what was seen until the primary has answered again.
     """
 
     def __init__(self) -> None:
@@ -31,26 +33,26 @@ class GtidTracker:
         self._doubts = self._settled = 0
         self._counted = True
         self._text = ""
-        self._lock = threading.Lock()
-        tell_at_fork(self)
+        self._lock = threading.RLock()  # reentrant, as the garbage collector may end a call, which calls `doubt`
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """After a fork: a new lock. What the parent has seen, the child has as well."""
-        self._lock = threading.Lock()
+    def reset_in_child(self) -> None:
+        """After a fork, replace the lock. The child inherits the transactions that the parent has seen."""
+        self._lock = threading.RLock()
 
     def begin(self) -> int:
-        """To be called before a packet is sent; what it returns is given to `learn` with the answer."""
+        """Return a mark, before a packet is sent, for `learn` or `doubt` to compare with."""
         return self._doubts
 
     def learn(self, answer: Result, begun: int, *, primary: bool) -> None:
-        """Take note of what a server said to `CARRIED_OUT`.
+        """Record a server's answer to `CARRIED_OUT`.
 
         Args:
-            answer: That.
-            begun: What `begin` returned.
-            primary: Whether it was the primary, which has all that any other has.
+            answer: The answer.
+            begun: The mark that `begin` returned.
+            primary: Whether the server is the primary, which has all transactions of the others.
         """
-        committing, carried_out, mode = (str(value) for value in answer.rows[0])
+        ((committing, carried_out, mode),) = read_rows(CARRIED_OUT.row, answer.rows)
         with self._lock:
             if primary:
                 self._counted = mode == "ON"
@@ -63,12 +65,12 @@ class GtidTracker:
             self._text = str(self._carried_out | self._committing)
 
     def doubt(self) -> None:
-        """An answer of the primary did not come whole: it may have shown what is not known to be seen."""
+        """Record that an answer of the primary did not arrive whole: it may have shown unknown transactions."""
         with self._lock:
             self._doubts += 1
 
     def forget_committing(self) -> None:
-        """Do not wait any more for what was just being committed, as it may never have been; ask the primary anew."""
+        """Forget transactions that were being committed, as they may have failed; the primary is asked again."""
         with self._lock:
             self._committing = GTIDs()
             self._last = ("", "")
@@ -77,39 +79,39 @@ class GtidTracker:
 
     @property
     def counted(self) -> bool:
-        """Whether the primary gives its transactions numbers (``gtid_mode = ON``), as far as is known."""
+        """Return whether the primary has GTIDs (``gtid_mode = ON``), as far as is known."""
         return self._counted
 
     def needed(self) -> str | None:
-        """What a server must have carried out before it is read, as a GTID set; None: only the primary will do."""
+        """The GTID set that a server must have carried out before it is read; None if only the primary may be read."""
         with self._lock:
             return self._text if self._counted and self._settled == self._doubts else None
 
 
 class _Register:
-    """Who has seen what, in this process."""
+    """The trackers of this process, by the group of servers."""
 
     def __init__(self) -> None:
         self._used: set[frozenset[Endpoint]] = set()
         self._seen: WeakValueDictionary[frozenset[Endpoint], GtidTracker] = WeakValueDictionary()
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """After a fork: a new lock, as for `GtidTracker`."""
+    def reset_in_child(self) -> None:
+        """After a fork, replace the lock, as for `GtidTracker`."""
         self._lock = threading.Lock()
 
     def use(self, servers: Iterable[Endpoint]) -> None:
-        """Take note that something may be seen of these servers, which nobody wants to know yet."""
+        """Record that transactions of these servers may be seen while no tracker exists."""
         with self._lock:
             self._used.add(frozenset(servers))
 
     def get(self, servers: frozenset[Endpoint]) -> GtidTracker | None:
-        """What has been seen of these servers, if anybody wants to know."""
+        """Return the tracker of these servers, if one is in use."""
         return self._seen.get(servers)
 
     def want(self, servers: Iterable[Endpoint]) -> GtidTracker:
-        """What has been seen of these servers. It is taken note of for as long as what is returned here exists."""
+        """Return the tracker of these servers, created if absent. All databases feed it as long as it is referenced."""
         with self._lock:
             key = frozenset(servers)
             seen = self._seen.get(key)
@@ -121,5 +123,5 @@ class _Register:
             return seen
 
 
-#: What this process has seen of which servers, whichever of its databases saw it.
+#: The trackers that all databases of this process share.
 REGISTER = _Register()

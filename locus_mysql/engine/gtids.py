@@ -17,7 +17,7 @@ Source: TypeAlias = tuple[str, str]
 #: First and last number of transactions that follow each other.
 Interval: TypeAlias = tuple[int, int]
 
-#: What stands behind each number in ``gtid_owned``: the thread that has it.
+#: Suffix of each number in ``gtid_owned``: the thread that owns it.
 _OWNER = re.compile(r"#\d+")
 
 _INTERVAL = re.compile(r"(\d+)(?:-(\d+))?")

@@ -1,14 +1,15 @@
 """Ending statements whose connection was dropped: `Kills`.
 
-A server notices that a client has left when it next sends it something. A search through a large table goes on until
-then, for minutes, and holds locks and a processor for nobody. So another connection ends the session by its number. A
-server never gives a number twice, and the dropped connection is used by nobody, so no other call can be hit; that it is
-the same server, and not another one behind the same address, is decided by its UUID.
+A server notices that a client has left when it next sends it something. Until then a search through a large table
+continues, for minutes, and holds locks and a processor in vain. So another connection ends the session by its id. A
+server never gives an id twice, and nobody uses the dropped connection, so no other call can be hit. The server's UUID
+shows that it is the same server, and not another one behind the same address.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections import deque
 from contextlib import suppress
@@ -23,35 +24,38 @@ from ..drivers.interface import (
     ReadLimitReached,
     Session,
 )
-from .at_fork import tell_at_fork
-from .logs import CONNECTIONS, told
-from .members import brief
+from .at_fork import reset_at_fork
+from .commands import Close, Execute, Steps
+from .logs import CONNECTIONS, loggable
+from .loops import run_awaited, run_blocking
+from .passwords import open_connection
+from .servers import ServerConnection, with_brief_limits
 
-#: How long closing a pool waits for the last statements to be ended, in seconds.
+#: Longest time that closing a pool waits until the last statements are ended, in seconds.
 FINISH_S = 3.0
 
 _SERVER = Statement("SELECT @@server_uuid")
 
 
-class _Left(NamedTuple):
-    """A session that nobody waits for."""
+class _Abandoned(NamedTuple):
+    """A session whose connection was dropped."""
 
     endpoint: Endpoint
     session: Session
 
 
 def leaves_a_statement(error: BaseException) -> bool:
-    """Whether the server may still be at work for a connection that was dropped because of this error."""
+    """Check whether the server may still work for a connection that was dropped because of this error."""
     if isinstance(error, ConnectionLost):
         return error.timed_out and not error.connecting
     return isinstance(error, ReadLimitReached) or not isinstance(error, Exception)
 
 
 class Kills:
-    """Ends sessions in a thread, which exists only while there are some to end.
+    """Ends sessions in a thread, which exists only while there are sessions to end.
 
-    It is a thread also for pools of an event loop: a loop that is being closed, or is busy, would leave the statements
-    to go on.
+    Pools of an event loop use a thread too, because a loop that is being closed, or is busy, would let the statements
+    continue.
 
     Args:
         config: How to connect.
@@ -61,86 +65,90 @@ class Kills:
     def __init__(self, config: ConnectionOptions, driver: Driver) -> None:
         self._config = config
         self._driver = driver
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """Forget what the parent is ending."""
-        self._lock = threading.Lock()
-        self._left: deque[_Left] = deque()
+    def reset_in_child(self) -> None:
+        """Forget the sessions that the parent is ending."""
+        # Reentrant, because the garbage collector may end an abandoned call of a task, which calls `end`, while the
+        # same thread holds the lock.
+        self._lock = threading.RLock()
+        self._abandoned: deque[_Abandoned] = deque()
         self._thread: threading.Thread | None = None
 
-    def end(self, connection: object) -> None:
+    def end(self, dropped: ServerConnection) -> None:
         """End the session of a connection that was dropped; returns at once."""
-        session: Session | None = getattr(connection, "session", None)
-        endpoint: Endpoint | None = getattr(connection, "endpoint", None)
-        if session is None or endpoint is None:  # a driver from outside, or a proxy that does not say
+        session: Session | None = getattr(dropped.connection, "session", None)
+        if session is None:  # a driver from outside, or a proxy that hides the session's number
             return
+        if sys.is_finalizing():  # a thread that is started now never runs, and Python 3.11 waits for it for ever
+            return
+        thread = threading.Thread(target=self._work, name="locus-mysql kills", daemon=True)
         with self._lock:
-            self._left.append(_Left(endpoint, session))
-            if self._thread is None:
-                thread = threading.Thread(target=self._work, name="locus-mysql kills", daemon=True)
-                with suppress(RuntimeError):  # the interpreter is about to end
-                    thread.start()
-                    self._thread = thread
+            self._abandoned.append(_Abandoned(dropped.endpoint, session))
+            if self._thread is not None:
+                return
+            self._thread = thread  # before it starts, as `end` may be called again meanwhile
+            try:
+                thread.start()
+            except BaseException as error:
+                self._thread = None
+                if not isinstance(error, RuntimeError):  # else the interpreter is about to end
+                    raise
 
     def finish(self, patience_s: float = FINISH_S) -> None:
-        """Wait until all are ended, but not for long."""
+        """Wait until all sessions are ended, but not for long."""
         with self._lock:
             thread = self._thread
         if thread is not None:
             thread.join(patience_s)
 
     async def finish_async(self) -> None:
-        """As `finish`, in a task."""
+        """Like `finish`, in a task."""
         if self._thread is not None:
             await asyncio.to_thread(self.finish)
 
     def _work(self) -> None:
         while (endpoint := self._next_endpoint()) is not None:
+            steps = self._end_all(endpoint)
             try:
                 if getattr(self._driver, "blocks", True):
-                    self._end_all(endpoint)
+                    run_blocking(steps)
                 else:
-                    asyncio.run(self._end_all_async(endpoint))
+                    asyncio.run(run_awaited(steps))
             except Exception as error:
                 left = self._take_all(endpoint)
-                CONNECTIONS.info("Sessions at %s that nobody waits for go on (%d): %s.", endpoint, left, told(error))
+                CONNECTIONS.info(
+                    "Abandoned sessions at %s could not be ended (%d): %s.", endpoint, left, loggable(error)
+                )
 
     def _next_endpoint(self) -> Endpoint | None:
         with self._lock:
-            if self._left:
-                return self._left[0].endpoint
+            if self._abandoned:
+                return self._abandoned[0].endpoint
             self._thread = None
             return None
 
-    def _end_all(self, endpoint: Endpoint) -> None:
-        connection = self._driver.connect(brief(self._config), endpoint)
+    def _end_all(self, endpoint: Endpoint) -> Steps[None]:
+        connection = yield from open_connection(self._driver, with_brief_limits(self._config), endpoint)
         try:
-            server = str(connection.execute((_SERVER,))[0].rows[0][0])
+            (found,) = yield Execute(connection, (_SERVER,))
+            server = str(found.rows[0][0])
             while (session := self._next_at(endpoint)) is not None:
                 if session.server == server:
-                    with suppress(DriverError):  # mostly that it is gone
-                        connection.execute((_kill(session),))
-        finally:
-            connection.close()
-
-    async def _end_all_async(self, endpoint: Endpoint) -> None:
-        connection = await self._driver.connect_async(brief(self._config), endpoint)
-        try:
-            server = str((await connection.execute((_SERVER,)))[0].rows[0][0])
-            while (session := self._next_at(endpoint)) is not None:
-                if session.server == server:
-                    with suppress(DriverError):
-                        await connection.execute((_kill(session),))
-        finally:
-            await connection.close()
+                    with suppress(DriverError):  # mostly that it has ended by itself
+                        yield Execute(connection, (_kill(session),))
+        except BaseException:
+            connection.abort()
+            raise
+        yield Close(connection)
 
     def _next_at(self, endpoint: Endpoint) -> Session | None:
         with self._lock:
-            for one in self._left:
+            # Of a copy, as `end` may append meanwhile; nobody but this thread removes any.
+            for place, one in enumerate(list(self._abandoned)):
                 if one.endpoint == endpoint:
-                    self._left.remove(one)
+                    del self._abandoned[place]
                     return one.session
         return None
 

@@ -1,110 +1,135 @@
-"""What an operation is: a generator that yields what is to be run, and is sent what came back."""
+"""Operations: generators that yield a `Batch` of statements, and receive its `Results`."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
-from ..dialect import Statement
+from ..dialect import Query, Statement
 from ..drivers.interface import Result, Row
+from .rows import read_rows
 
+R = TypeVar("R", bound=tuple[Any, ...])
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Statements that are carried out together or not at all, in one round trip where the driver can.
+    """Statements that are carried out together or not at all, in one round trip where the driver can do that.
 
     Args:
         statements: Run in this order. More than one run as one transaction.
-        landed: Asked before the batch is repeated when it is not known whether an earlier try was carried out. If it
-            finds a row, the batch is not repeated, and the operation is given that row as `Results.landed`.
+        landed: A query that finds a row if the batch was carried out. It is sent before the batch is repeated after an
+            answer was lost. If it finds a row, the batch is not repeated, and the row is `Results.landed`. The engine
+            repeats every batch whose answer was lost, writes too: without this query, a write may be done twice.
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
-        names: The places of the statements whose results the operation asks for by name.
-        feeds_no_save: Whether it only reads, and what no save goes on from. With ``reads="secondary"``, a secondary
-            may answer it.
+        allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
+            save continues from its answer.
     """
 
     statements: tuple[Statement, ...]
     landed: Statement | None = None
     atomic: bool = True
-    names: Mapping[str, int] = field(default_factory=dict)
-    feeds_no_save: bool = False
+    allow_secondary: bool = False
+
+    @property
+    def is_transaction(self) -> bool:
+        """Return whether the batch needs a transaction; a single statement is one by itself."""
+        return self.atomic and len(self.statements) > 1
 
     @property
     def only_reads(self) -> bool:
-        """Whether nothing is changed by it."""
+        """Return whether the batch changes nothing."""
         return all(statement.brings_rows for statement in self.statements)
 
     @classmethod
-    def of(cls, *statements: Statement) -> Batch:
-        """An atomic batch of these statements."""
-        return cls(statements)
-
-    @classmethod
-    def query(cls, statement: Statement) -> Batch:
-        """A question about many threads that brings no states, so that no save goes on from the answer.
-
-        A state that a secondary gives may be older than one that another process has saved, and a save that goes on
-        from it would leave that out. So `of` is for what loads a state, and for what tells which one is the newest.
-        """
-        return cls((statement,), feeds_no_save=True)
-
-    @classmethod
-    def named(
-        cls, *steps: Statement | tuple[Statement, ...], landed: Statement | None = None, **results: Statement
-    ) -> Batch:
-        """An atomic batch whose results are asked for by name.
+    def of(cls, *steps: Statement | tuple[Statement, ...], landed: Statement | None = None) -> Batch:
+        """Return an atomic batch.
 
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
             landed: See `Batch`.
-            results: By name, those of the statements whose results are wanted.
         """
-        statements = tuple(_flat(steps))
-        names = {name: _place(statements, statement) for name, statement in results.items()}
-        return cls(statements, landed, names=names)
+        return cls(tuple(_flat(steps)), landed)
+
+    @classmethod
+    def query(cls, statement: Statement) -> Batch:
+        """Return a batch of one query that a secondary may answer.
+
+        It must not load a state, nor find the newest one: what a secondary returns may be older than what another
+        process has saved, and a save that continues from it would lose that.
+        """
+        return cls((statement,), allow_secondary=True)
 
 
 class Results(list[Result]):
-    """A result for each statement of a batch, in their order, and by name.
+    """A result for each statement of a batch, in their order.
 
     Args:
         results: The results.
-        names: The places of those that have a name.
-        landed: The row by which an earlier try of the batch was recognised. Then there are no results.
+        batch: The batch.
+        landed: The row by which an earlier try of the batch was recognised. Then `results` is empty.
         fate_unknown: Whether an earlier try of the batch may still be on its way to the server.
     """
 
     def __init__(
-        self,
-        results: Iterable[Result],
-        names: Mapping[str, int],
-        landed: Row | None = None,
-        *,
-        fate_unknown: bool = False,
+        self, results: Iterable[Result], batch: Batch, landed: Row | None = None, *, fate_unknown: bool = False
     ) -> None:
         super().__init__(results)
-        self._names = names
+        self._batch = batch
+        self._places: dict[int, int] = {}
         self.landed = landed
         self.fate_unknown = fate_unknown
 
-    def named(self, name: str) -> Result:
-        """The result of the statement with this name."""
-        return self[self._names[name]]
+    def of(self, statement: Statement) -> Result:
+        """Return the result of a statement of the batch, which is found by identity."""
+        if not self._places:
+            self._places.update((id(own), place) for place, own in enumerate(self._batch.statements))
+        place = self._places.get(id(statement))
+        if place is None:
+            raise LookupError(f"The batch has no such statement: {statement.sql}")
+        return self[place]
+
+    def rows(self, query: Query[R]) -> list[R]:
+        """Return the rows of a query of the batch, or the row of its `Batch.landed`.
+
+        Raises:
+            CorruptCheckpoint: A row is not as the query declares.
+        """
+        if self.landed is not None and query is self._batch.landed:
+            return read_rows(query.row, (self.landed,))
+        return read_rows(query.row, self.of(query).rows)
+
+    def row(self, query: Query[R]) -> R | None:
+        """Return the first of the rows that `rows` returns; None if there is none."""
+        rows = self.rows(query)
+        return rows[0] if rows else None
 
 
-#: Yields batches, is sent the results of each, returns what the caller wants. An engine runs it, asynchronous or not.
+#: Yields batches, receives the results of each, returns the result of the call. Both engines run it.
 #: Errors are raised where the batch was yielded, so an operation can catch `Duplicate` and `Outdated`.
 Operation: TypeAlias = Generator[Batch, Results, T]
+
+
+def fetch(query: Query[R], *, allow_secondary: bool = False) -> Operation[list[R]]:
+    """Run one query; return its rows.
+
+    Args:
+        query: The query.
+        allow_secondary: See `Batch`.
+
+    Raises:
+        CorruptCheckpoint: A row is not as the query declares.
+    """
+    results = yield Batch((query,), allow_secondary=allow_secondary)
+    return results.rows(query)
 
 
 class Undone(Exception):
     """The batch was undone for a reason that an operation may expect.
 
-    An operation that does not expect it lets it pass. The engine then tells the caller what the server refused, which
-    is its cause.
+    If the operation does not catch it, the engine raises an error that explains its cause, the server's refusal.
     """
 
 
@@ -114,27 +139,27 @@ class Duplicate(Undone):
     Args:
         table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
-        words: The server's words.
+        message: The server's message.
         fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 
-    def __init__(self, table: str, key: str, words: str, *, fate_unknown: bool = False) -> None:
-        super().__init__(words)
+    def __init__(self, table: str, key: str, message: str, *, fate_unknown: bool = False) -> None:
+        super().__init__(message)
         self.table = table
         self.key = key
         self.fate_unknown = fate_unknown
 
 
 class Outdated(Undone):
-    """The batch was undone because what it relied on has changed: a thread is gone, or another process wrote to it.
+    """The batch was undone because its assumptions no longer hold: a thread is gone, or another process wrote to it.
 
     Args:
-        words: The server's words.
+        message: The server's message.
         fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 
-    def __init__(self, words: str, *, fate_unknown: bool = False) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, *, fate_unknown: bool = False) -> None:
+        super().__init__(message)
         self.fate_unknown = fate_unknown
 
 
@@ -144,7 +169,3 @@ def _flat(steps: Iterable[Statement | tuple[Statement, ...]]) -> Iterable[Statem
             yield step
         else:
             yield from step
-
-
-def _place(statements: tuple[Statement, ...], wanted: Statement) -> int:
-    return next(place for place, statement in enumerate(statements) if statement is wanted)

@@ -1,175 +1,154 @@
 """Connections to the primary among several servers: opening them, and leaving a server that is no longer the primary.
 
-A server may cease to be the primary while connections to it are open. It then goes on to answer reads, and soon lacks
-what the new primary has. So each packet begins with a statement that fails there, and nothing that follows it in the
-packet is carried out.
+A server may cease to be the primary while connections to it are open. It then continues to answer reads, and soon lacks
+what the new primary has. So each packet begins with a statement that fails there, and the server carries out nothing
+that follows it in the packet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
-from ..dialect.servers import ONLY_WHERE_WRITTEN
-from ..drivers.interface import (
-    AsyncConnection,
-    Driver,
-    DriverError,
-    Result,
-    ServerError,
-    SyncConnection,
-)
+from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
+from ..drivers.interface import Driver, DriverError, Result, ServerError, Session
 from ..errors import LocusMySQLError
-from .members import AsyncMember, Role, SyncMember, brief
-from .topology import (
-    NoPrimary,
-    NotAMember,
-    Topology,
-    as_read_only,
-    check_answers,
-)
+from .commands import Close, Connection, Execute, Steps
+from .failures import NO_SEVERAL_STATEMENTS, READ_ONLY
+from .passwords import open_connection
+from .rows import read_rows
+from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
+from .topology import LeadsToSecondary, NoPrimary, Topology, as_read_only, check_answers, is_read_only
 
 
-class SyncPrimary(SyncMember):
-    """A connection that runs statements only while its server is the primary."""
+class _TakesWrites:
+    """The guard of a connection to the primary.
 
-    def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `SyncConnection.execute`."""
-        try:
-            return self.connection.execute((ONLY_WHERE_WRITTEN, *statements))[1:]
-        except ServerError as error:
-            raise as_read_only(error, self.endpoint) from None
+    Args:
+        endpoint: The server.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def checks(self) -> tuple[Statement, ...]:
+        """See `Guard.checks`."""
+        return (ONLY_WHERE_WRITTEN,)
+
+    def verify(self, answers: list[Result]) -> None:
+        """See `Guard.verify`: the check itself fails."""
+
+    def explain(self, error: ServerError) -> DriverError:
+        """See `Guard.explain`."""
+        return as_read_only(error, self._endpoint)
 
 
-class AsyncPrimary(AsyncMember):
-    """As `SyncPrimary`."""
+class _RouterTakesWrites(_TakesWrites):
+    """The guard of a connection through MySQL Router, which leads new connections to the primary."""
 
-    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `AsyncConnection.execute`."""
-        try:
-            return (await self.connection.execute((ONLY_WHERE_WRITTEN, *statements)))[1:]
-        except ServerError as error:
-            raise as_read_only(error, self.endpoint) from None
+    def explain(self, error: ServerError) -> DriverError:
+        """See `Guard.explain`."""
+        explained = as_read_only(error, self._endpoint)
+        return LeadsToSecondary(explained.message) if explained.errno in READ_ONLY else explained
 
 
-def connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
+def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Steps[ServerConnection]:
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
         NoPrimary: None of several servers is a working primary. It holds the reason of each.
+        LeadsToSecondary: The only address leads to a secondary of a group.
         DriverError: The only server was not reached, or refused the connection.
     """
     order = topology.order()
     if not topology.several:
-        return driver.connect(config, order[0])
+        return (yield from _connect_to_only(config, driver, order[0]))
     reasons = []
     for endpoint in order:
         try:
-            return _connect_to_primary(topology.limits(config, endpoint), driver, topology, endpoint)
+            return (yield from _connect_to(topology.limits(config, endpoint), driver, topology, endpoint))
         except DriverError as error:
             reasons.append(error)
     raise NoPrimary(reasons)
 
 
-async def connect_async(config: ConnectionOptions, driver: Driver, topology: Topology) -> AsyncConnection:
-    """As `connect`."""
-    order = topology.order()
-    if not topology.several:
-        return await driver.connect_async(config, order[0])
-    reasons = []
-    for endpoint in order:
-        try:
-            return await _connect_to_primary_async(topology.limits(config, endpoint), driver, topology, endpoint)
-        except DriverError as error:
-            reasons.append(error)
-    raise NoPrimary(reasons)
+def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoint) -> Steps[ServerConnection]:
+    """Open a connection to the only address, where MySQL Router may stand, in front of any server of a group.
 
-
-def replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    """Whether another server is the primary by now, while this one gives no answer.
-
-    The silent server may just be slow, and where several servers take writes, it proves nothing that another one does.
-    So the silent one is asked as well.
+    A server of no group is used as it is, even if it takes no writes, and is asked nothing.
     """
-    limits = brief(config)
+    connection = yield from open_connection(driver, config, endpoint)
+    session: Session | None = getattr(connection, "session", None)
+    through_router = ROUTER in connection.server_version
+    if config.reads == "inspect" or not (through_router or (session and session.read_only)):
+        return ServerConnection(connection, endpoint, None)
+    try:
+        if through_router and not config.pipeline:
+            yield from _check_unsplit(connection)
+        yield from _check_leads_to_primary(connection, endpoint, through_router=through_router)
+    except DriverError:
+        yield Close(connection)
+        raise
+    except BaseException:
+        connection.abort()
+        raise
+    return ServerConnection(connection, endpoint, _RouterTakesWrites(endpoint) if through_router else None)
+
+
+def _check_unsplit(connection: Connection) -> Steps[None]:
+    """Raise the error with which a splitting port answers a packet of several statements, also without ``pipeline``."""
+    try:
+        yield Execute(connection, (SPLITS,))
+    except ServerError:
+        return
+    raise ServerError(NO_SEVERAL_STATEMENTS, "this port splits reads from writes")
+
+
+def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, through_router: bool) -> Steps[None]:
+    """Raise `LeadsToSecondary` if a server takes no writes; if it is asked without MySQL Router, only in a group."""
+    writes, group = yield Execute(connection, (WRITES, GROUP))
+    try:
+        check_answers((writes,), endpoint)
+    except ServerError as error:
+        in_group = any(row.name for row in read_rows(GROUP.row, group.rows))
+        if is_read_only(error) and (through_router or in_group):
+            raise LeadsToSecondary(error.message) from None
+
+
+def _is_replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
+    """Check whether another server is the primary by now, while this one does not answer.
+
+    The silent server may just be slow, and where several servers take writes, another one that does proves nothing. So
+    the silent one is asked as well.
+    """
+    limits = with_brief_limits(config)
     for endpoint in topology.others(silent):
         with suppress(DriverError, LocusMySQLError):
-            _connect_to_primary(limits, driver, topology, endpoint).close()
+            other = yield from _connect_to(limits, driver, topology, endpoint)
+            yield Close(other.connection)
             try:
-                _connect_to_primary(limits, driver, topology, silent).close()
+                again = yield from _connect_to(limits, driver, topology, silent)
             except DriverError:
                 return True
+            yield Close(again.connection)
             return False
     return False
 
 
-async def replaced_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    """As `replaced`."""
-    limits = brief(config)
-    for endpoint in topology.others(silent):
-        with suppress(DriverError, LocusMySQLError):
-            await (await _connect_to_primary_async(limits, driver, topology, endpoint)).close()
-            try:
-                await (await _connect_to_primary_async(limits, driver, topology, silent)).close()
-            except DriverError:
-                return True
-            return False
-    return False
-
-
-def _connect_to_primary(
+def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> SyncPrimary:
+) -> Steps[ServerConnection]:
+    check = partial(check_answers, endpoint=endpoint)
     try:
-        connection = driver.connect(config, endpoint)
-        try:
-            try:
-                answers = connection.execute(topology.questions())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                answers = connection.execute(topology.questions())
-            check_answers(answers, endpoint)
-        except (NotAMember, ServerError):
-            connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
+        connection = yield from connect_and_ask(config, driver, topology, endpoint, topology.questions, check)
     except DriverError as error:
         topology.failed(endpoint, error)
         raise
     topology.is_primary(endpoint)
-    return SyncPrimary(connection, endpoint)
-
-
-async def _connect_to_primary_async(
-    config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> AsyncPrimary:
-    try:
-        connection = await driver.connect_async(config, endpoint)
-        try:
-            try:
-                answers = await connection.execute(topology.questions())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                answers = await connection.execute(topology.questions())
-            check_answers(answers, endpoint)
-        except (NotAMember, ServerError):
-            await connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
-    except DriverError as error:
-        topology.failed(endpoint, error)
-        raise
-    topology.is_primary(endpoint)
-    return AsyncPrimary(connection, endpoint)
+    return ServerConnection(connection, endpoint, _TakesWrites(endpoint))
 
 
 #: A pool of connections to the primary.
-PRIMARY = Role(connect, connect_async, replaced, replaced_async)
+PRIMARY = Role(_connect, _is_replaced)

@@ -1,6 +1,6 @@
-"""Closing connections of blocking pools that nobody uses: one thread for all pools of a process.
+"""Closing idle connections of blocking pools: one thread for all pools of a process.
 
-The thread sleeps until the next connection is due, and ends when there is none to wait for. It keeps neither a pool nor
+The thread sleeps until the next connection is due, and ends when there is none left. It keeps neither a pool nor
 the interpreter alive. It also ends before a fork, because the child would inherit its lock, but not the thread that
 holds it; the parent starts it again.
 """
@@ -15,15 +15,18 @@ from itertools import count
 from time import monotonic
 from typing import Protocol, TypeAlias
 
-#: How long a fork waits for the thread, in seconds: it may be about to close a connection.
+from .commands import Steps
+from .loops import run_blocking
+
+#: Longest time that a fork waits for the thread, in seconds: it may be about to close a connection.
 _PATIENCE_S = 5.0
 
 
 class Reaped(Protocol):
     """A pool whose idle connections are closed here."""
 
-    def reap(self) -> float | None:
-        """Close what has been idle for too long; return in how many seconds the next one is due, or None."""
+    def reap(self) -> Steps[None]:
+        """Close what has been idle for too long, and call `Reaper.call` if more will be."""
 
 
 _Due: TypeAlias = "tuple[float, int, weakref.ref[Reaped]]"
@@ -33,6 +36,9 @@ class Reaper:
     """Calls pools when they asked for it, in a thread."""
 
     def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
         self._due: list[_Due] = []
         self._changed = threading.Condition(threading.Lock())
         self._thread: threading.Thread | None = None
@@ -40,11 +46,11 @@ class Reaper:
         self._numbers = count()  # so that two entries are never compared by their pools
 
     def call(self, pool: Reaped, wait_s: float) -> None:
-        """Have ``pool.reap()`` called, once, if it still exists then.
+        """Have ``pool.reap()`` run once, if the pool still exists then.
 
         Args:
             pool: Kept by a weak reference.
-            wait_s: In how many seconds.
+            wait_s: The seconds until then.
         """
         with self._changed:
             heapq.heappush(self._due, (monotonic() + wait_s, next(self._numbers), weakref.ref(pool)))
@@ -60,14 +66,14 @@ class Reaper:
             thread.join(_PATIENCE_S)
 
     def resume(self) -> None:
-        """Start the thread again if there is something to do."""
+        """Start the thread again if any call is due."""
         with self._changed:
             self._pausing = False
             self._start()
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """Forget the pools: they are the parent's."""
-        self.__init__()  # type: ignore[misc]  # nobody extends this class
+        self._reset()
 
     def _start(self) -> None:
         if self._due and self._thread is None and not self._pausing:
@@ -82,9 +88,7 @@ class Reaper:
     def _work(self) -> None:
         try:
             while (pool := self._next()) is not None:
-                wait_s = pool.reap()
-                if wait_s is not None:
-                    self.call(pool, wait_s)
+                run_blocking(pool.reap())
                 del pool  # not kept while waiting
         except BaseException:
             with self._changed:  # a driver from outside failed to close one; that is no reason to keep all others open
@@ -93,7 +97,7 @@ class Reaper:
             raise
 
     def _next(self) -> Reaped | None:
-        """The pool that is due, as soon as one is; None when the thread is to end."""
+        """The pool that is due, as soon as one is; None when the thread must end."""
         with self._changed:
             while self._due and not self._pausing:
                 when, _, reference = self._due[0]
@@ -114,4 +118,4 @@ class Reaper:
 REAPER = Reaper()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=REAPER.pause, after_in_parent=REAPER.resume, after_in_child=REAPER.begin_in_child)
+    os.register_at_fork(before=REAPER.pause, after_in_parent=REAPER.resume, after_in_child=REAPER.reset_in_child)

@@ -1,7 +1,7 @@
-"""Reads from secondaries, where the user asks for them: which calls may be read there, and when the primary answers.
+"""Reads from secondaries: which batches a secondary may answer, and when the primary answers instead.
 
 A packet for a secondary begins with a statement that waits until the server has carried out what this process has seen,
-and fails if that takes long. Whatever fails on a secondary is asked of the primary.
+and fails if that takes long. The primary answers whatever fails on a secondary.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections.abc import Callable
 
 from ..config import ConnectionOptions
 from ..dialect import Statement
-from ..dialect.servers import CARRIED_OUT, LAGS, only_after
-from ..drivers.interface import AsyncConnection, Result, ServerError, SyncConnection
+from ..dialect.server_roles import CARRIED_OUT, LAGS, only_after
+from ..drivers.interface import ServerError
 from ..errors import ReadOnlyServer
+from .commands import Steps
 from .gtid_tracker import REGISTER, GtidTracker
-from .logs import told
+from .logs import loggable
 from .operation import Batch, Results
+from .servers import ServerConnection
 from .topology import SERVERS, NotASecondary
-from .transaction import to_return, to_send
+from .transaction import own_results, to_send
 
-#: How long a secondary may take to carry out what this process has seen, in seconds. Then the primary answers.
+#: Time that a secondary has to carry out what this process has seen, in seconds. Then the primary answers.
 LAG_S = 1.0
 
 #: The primary answers all reads for this long after a secondary could not, in seconds.
@@ -31,7 +33,7 @@ _LAGS_ERROR = 1411
 
 
 class Secondaries:
-    """Decides where a batch is read, and learns from the answers. Threads may share it.
+    """Decides which server answers a batch, and learns from the answers. Threads may share it.
 
     Args:
         config: The options.
@@ -43,9 +45,9 @@ class Secondaries:
         self._servers = frozenset(config.endpoints)
         self._clock = clock
         self._rests_until = 0.0
-        self._told = ""
+        self._logged = ""
         self._wanted: GtidTracker | None = None
-        #: Whether there is anything to ask here before a batch is run.
+        #: Whether to call `check` and `question` before a batch is run.
         self.matter = len(self._servers) > 1 or config.reads == "inspect"
         if len(self._servers) > 1 and config.reads != "primary":
             self._wanted = REGISTER.want(self._servers)
@@ -54,14 +56,14 @@ class Secondaries:
 
     @property
     def seen(self) -> GtidTracker | None:
-        """Where answers of the primary are to tell what they showed, if anybody in this process reads secondaries."""
+        """Records what answers of the primary showed, if anybody in this process reads secondaries."""
         return self._wanted or REGISTER.get(self._servers)
 
     def check(self, batch: Batch) -> None:
-        """Refuse what writes where only reads are wanted.
+        """Refuse a batch that writes, with ``reads="inspect"``.
 
         Raises:
-            ReadOnlyServer: It does.
+            ReadOnlyServer: The batch writes.
         """
         if self._reads == "inspect" and not batch.only_reads:
             raise ReadOnlyServer(
@@ -70,9 +72,9 @@ class Secondaries:
             )
 
     def question(self, batch: Batch) -> Question | None:
-        """What a secondary is to be asked; None if the primary is to answer."""
+        """The batch as a question to a secondary; None if the primary must answer it."""
         seen = self._wanted
-        if seen is None or not (batch.feeds_no_save or self._reads == "inspect"):
+        if seen is None or not (batch.allow_secondary or self._reads == "inspect"):
             return None
         if self._clock() < self._rests_until:
             return None
@@ -84,36 +86,36 @@ class Secondaries:
         return Question(batch, (only_after(needed, LAG_S),) if needed else (), seen)
 
     def rest(self, error: Exception) -> None:
-        """A secondary could not answer. Unless the batch is to blame, have the primary answer for a while."""
+        """Record that a secondary could not answer: unless the batch is to blame, the primary answers for a while."""
         if isinstance(error, ServerError) and not is_behind(error):
             return
         self._rests_until = self._clock() + REST_S
         if is_behind(error) and self._wanted is not None:
             self._wanted.forget_committing()
-        reason = "it lags behind what this process has seen" if is_behind(error) else told(error)
-        if reason != self._told:
-            SERVERS.warning("The primary answers what a secondary was to be asked: %s.", reason)
-            self._told = reason
+        reason = "it lags behind what this process has seen" if is_behind(error) else loggable(error)
+        if reason != self._logged:
+            SERVERS.warning("The primary answers instead of a secondary: %s.", reason)
+            self._logged = reason
 
     def answered(self) -> None:
-        """A secondary has answered."""
-        if self._told:
+        """Record that a secondary has answered."""
+        if self._logged:
             SERVERS.info("Secondaries answer again.")
-            self._told = ""
+            self._logged = ""
 
 
 def is_behind(error: Exception) -> bool:
-    """Whether a secondary said that it lacks what this process has seen."""
+    """Check whether a secondary refused because it lacks what this process has seen."""
     return isinstance(error, ServerError) and error.errno == _LAGS_ERROR and LAGS in error.message
 
 
 class Question:
-    """A batch as a secondary is asked it.
+    """A batch that is sent to a secondary.
 
     Args:
-        batch: What only reads.
-        before: What waits until the server has carried out enough.
-        seen: Where it is taken note of what the answer shows.
+        batch: A batch that only reads.
+        before: Statements that wait until the server has carried out enough.
+        seen: Records what the answer shows.
     """
 
     def __init__(self, batch: Batch, before: tuple[Statement, ...], seen: GtidTracker) -> None:
@@ -121,30 +123,14 @@ class Question:
         self._before = before
         self._seen = seen
 
-    def ask(self, connection: SyncConnection) -> Results:
-        """Have a secondary answer."""
+    def ask(self, secondary: ServerConnection) -> Steps[Results]:
+        """Send the question, and return the answer."""
         begun = self._seen.begin()
         try:
-            results = connection.execute(self._statements)
+            results = yield from secondary.execute((*self._before, *to_send(self._batch), CARRIED_OUT))
         except ServerError:
-            connection.abort()  # a transaction may be open; and the next connection may be to one that does not lag
+            # A transaction may be open; and the next connection may lead to a server that does not lag.
+            secondary.connection.abort()
             raise
-        return self._answer(results, begun)
-
-    async def ask_async(self, connection: AsyncConnection) -> Results:
-        """As `ask`."""
-        begun = self._seen.begin()
-        try:
-            results = await connection.execute(self._statements)
-        except ServerError:
-            connection.abort()
-            raise
-        return self._answer(results, begun)
-
-    @property
-    def _statements(self) -> tuple[Statement, ...]:
-        return (*self._before, *to_send(self._batch), CARRIED_OUT)
-
-    def _answer(self, results: list[Result], begun: int) -> Results:
         self._seen.learn(results.pop(), begun, primary=False)
-        return to_return(self._batch, results[len(self._before) :], fate_unknown=False)
+        return own_results(self._batch, results[len(self._before) :], fate_unknown=False)

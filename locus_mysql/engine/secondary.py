@@ -1,182 +1,101 @@
 """Connections to secondaries: opening them, and leaving a server that is no longer a working one.
 
-The counterpart of `primary`. What such a connection is asked, `secondaries` decides.
+The counterpart of `primary`. What such a connection is used for is decided in `secondaries`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
-from ..dialect.servers import MEMBERS, READS
-from ..drivers.interface import (
-    AsyncConnection,
-    ConnectionLost,
-    Driver,
-    DriverError,
-    Result,
-    ServerError,
-    SyncConnection,
-)
+from ..dialect.server_roles import MEMBERS, READS
+from ..drivers.interface import ConnectionLost, Driver, DriverError, Result, ServerError
 from ..errors import LocusMySQLError
-from .members import AsyncMember, Role, SyncMember, brief
-from .topology import (
-    BRIEFLY_S,
-    NoSecondary,
-    NotAMember,
-    NotASecondary,
-    Topology,
-    check_membership,
-)
+from .commands import Close, Steps
+from .rows import read_rows
+from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
+from .topology import BRIEFLY_S, NoSecondary, NotASecondary, Topology, check_membership
 
-#: A secondary is asked again whether it is a working one with the first call after so long, in seconds.
+#: A secondary is asked again whether it is a working one with the first packet after this time, in seconds.
 CHECK_EVERY_S = 5.0
 
 
-class SyncSecondary(SyncMember):
-    """A connection that runs statements only while its server is a working secondary."""
+class _IsSecondary:
+    """The guard of a connection to a secondary. It asks from time to time, in the same packet as other statements.
 
-    def __init__(self, connection: SyncConnection, endpoint: Endpoint, topology: Topology) -> None:
-        super().__init__(connection, endpoint)
-        self._check = _Check(endpoint, topology)
-
-    def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `SyncConnection.execute`."""
-        questions = self._check.due()
-        return self._check.answered(self.connection.execute((*questions, *statements)), len(questions))
-
-
-class AsyncSecondary(AsyncMember):
-    """As `SyncSecondary`."""
-
-    def __init__(self, connection: AsyncConnection, endpoint: Endpoint, topology: Topology) -> None:
-        super().__init__(connection, endpoint)
-        self._check = _Check(endpoint, topology)
-
-    async def execute(self, statements: Sequence[Statement]) -> list[Result]:
-        """See `AsyncConnection.execute`."""
-        questions = self._check.due()
-        return self._check.answered(await self.connection.execute((*questions, *statements)), len(questions))
-
-
-class _Check:
-    """Asks a server now and then, in the same packet as other things, whether it is a working secondary."""
+    Args:
+        endpoint: The server.
+        topology: Is informed if the server turns out to be the primary.
+    """
 
     def __init__(self, endpoint: Endpoint, topology: Topology) -> None:
         self._endpoint = endpoint
         self._topology = topology
         self._last: float | None = None
 
-    def due(self) -> tuple[Statement, ...]:
+    def checks(self) -> tuple[Statement, ...]:
+        """See `Guard.checks`."""
         if self._last is not None and time.monotonic() < self._last + CHECK_EVERY_S:
             return ()
-        return (READS, MEMBERS) if self._topology.members_are_told else (READS,)
+        return (READS, MEMBERS) if self._topology.may_see_members else (READS,)
 
-    def answered(self, results: list[Result], questions: int) -> list[Result]:
-        if questions:
-            self._judge(results[:questions])
-            self._last = time.monotonic()
-        return results[questions:]
-
-    def _judge(self, answers: Sequence[Result]) -> None:
-        """Raise `NotASecondary`, or `NotAMember`, if it is no working secondary."""
+    def verify(self, answers: list[Result]) -> None:
+        """See `Guard.verify`. Raises `NotASecondary`, or `NotAMember`."""
+        if not answers:
+            return
         check_membership(answers[1:], self._endpoint)
-        read_only, mode = answers[0].rows[0]
-        if not int(str(read_only)):
+        (reads,) = read_rows(READS.row, answers[0].rows)
+        if not reads.read_only:
             self._topology.is_primary(self._endpoint)
             raise NotASecondary(f"MySQL at {self._endpoint} is the primary")
-        if mode != "ON":
+        if reads.gtid_mode != "ON":
             raise NotASecondary(f"MySQL at {self._endpoint} has no GTIDs (gtid_mode)")
+        self._last = time.monotonic()
+
+    def explain(self, error: ServerError) -> ServerError:
+        """See `Guard.explain`."""
+        return error
 
 
-def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> SyncConnection:
+def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Steps[ServerConnection]:
+    """Open a connection to any working secondary.
+
+    Raises:
+        NoSecondary: There is none. It holds the reason of each server.
+    """
     reasons: list[Exception] = []
     for endpoint in topology.secondaries():
         try:
-            return _connect_to(config, driver, topology, endpoint)
+            return (yield from _connect_to(config, driver, topology, endpoint))
         except (DriverError, LocusMySQLError) as error:
             reasons.append(error)
     raise NoSecondary(reasons)
 
 
-async def _connect_async(config: ConnectionOptions, driver: Driver, topology: Topology) -> AsyncConnection:
-    reasons: list[Exception] = []
-    for endpoint in topology.secondaries():
-        try:
-            return await _connect_to_async(config, driver, topology, endpoint)
-        except (DriverError, LocusMySQLError) as error:
-            reasons.append(error)
-    raise NoSecondary(reasons)
-
-
-def _connect_to(config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint) -> SyncSecondary:
+def _is_gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
+    """Check whether a server that does not answer is no working secondary any more."""
     try:
-        connection = SyncSecondary(driver.connect(_limits(config), endpoint), endpoint, topology)
-        try:
-            try:
-                connection.execute(())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                connection.execute(())
-        except (NotAMember, NotASecondary, ServerError):
-            connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
-    except ConnectionLost as error:
-        topology.failed(endpoint, error)
-        raise
-    return connection
+        again = yield from _connect_to(with_brief_limits(config), driver, topology, silent)
+    except (DriverError, LocusMySQLError):
+        return True
+    yield Close(again.connection)
+    return False
 
 
-async def _connect_to_async(
+def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> AsyncSecondary:
+) -> Steps[ServerConnection]:
+    guard = _IsSecondary(endpoint, topology)
+    # Little time for connecting, as the primary could answer meanwhile.
+    limits = config.model_copy(update={"connect_timeout_s": min(config.connect_timeout_s, BRIEFLY_S)})
     try:
-        connection = AsyncSecondary(await driver.connect_async(_limits(config), endpoint), endpoint, topology)
-        try:
-            try:
-                await connection.execute(())
-            except ServerError as error:
-                if not topology.asks_less_after(error):
-                    raise
-                await connection.execute(())
-        except (NotAMember, NotASecondary, ServerError):
-            await connection.close()
-            raise
-        except BaseException:
-            connection.abort()
-            raise
+        connection = yield from connect_and_ask(limits, driver, topology, endpoint, guard.checks, guard.verify)
     except ConnectionLost as error:
         topology.failed(endpoint, error)
         raise
-    return connection
-
-
-def _limits(config: ConnectionOptions) -> ConnectionOptions:
-    """The options to connect by: the primary could answer meanwhile."""
-    return config.model_copy(update={"connect_timeout_s": min(config.connect_timeout_s, BRIEFLY_S)})
-
-
-def _gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    try:
-        _connect_to(brief(config), driver, topology, silent).close()
-    except (DriverError, LocusMySQLError):
-        return True
-    return False
-
-
-async def _gone_async(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> bool:
-    try:
-        await (await _connect_to_async(brief(config), driver, topology, silent)).close()
-    except (DriverError, LocusMySQLError):
-        return True
-    return False
+    return ServerConnection(connection, endpoint, guard)
 
 
 #: A pool of connections to secondaries.
-SECONDARY = Role(_connect, _connect_async, _gone, _gone_async)
+SECONDARY = Role(_connect, _is_gone)

@@ -1,4 +1,4 @@
-"""Which of several servers to use: what is known of them, and what their answers mean. No I/O.
+"""The state of several servers as far as it is known, and the meaning of their answers. No I/O.
 
 All calls, reads too, go to the primary unless the user asks for otherwise, because a secondary may lack saves that were
 acknowledged. The primary is the server that takes writes and, where that can be asked, is a working member of its
@@ -14,36 +14,37 @@ from collections.abc import Callable, Sequence
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
-from ..dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from ..dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, WRITES
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
+from .rows import read_rows
 
-#: Which server is the primary. First found: INFO. Another than before: WARNING. Secondaries that were to answer reads
-#: do not: WARNING. They do again: INFO.
+#: The primary is found: INFO. It is another than before: WARNING. Secondaries that should answer reads do not: WARNING.
+#: They do again: INFO.
 SERVERS = logging.getLogger("locus_mysql.servers")
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
 
-#: Limit in seconds for each step of connecting to a server that did not answer before, or that is only to say whether
-#: it is the primary.
+#: Limit in seconds for each step of connecting to a server that did not answer before, or that is only asked whether it
+#: is the primary.
 BRIEFLY_S = 2.0
 
 #: The server's error for "takes no writes".
 _READ_ONLY_ERROR = 1290
 
-#: Errors that say that the user may not read the table of a group's members.
-_NOT_TOLD = frozenset({1142, 1143, 1227})
+#: Errors that mean that the user may not read the table of a group's members.
+_MEMBERS_REFUSED = frozenset({1142, 1143, 1227})
 
 
 class NotAMember(DriverError):
-    """The server is up, but is no working member of its group."""
+    """The server is up, but not a working member of its group."""
 
 
 class NoPrimary(DriverError):
     """None of several servers is a working primary.
 
     Args:
-        reasons: Why, for each server.
+        reasons: The reason of each server.
     """
 
     def __init__(self, reasons: Sequence[DriverError]) -> None:
@@ -52,8 +53,12 @@ class NoPrimary(DriverError):
 
     @property
     def answered(self) -> bool:
-        """Whether one of them let us log in: then the addresses are right, and a primary may be elected soon."""
+        """Whether a server accepted the login: then the addresses are right, and a primary may be elected soon."""
         return any(isinstance(reason, NotAMember) or is_read_only(reason) for reason in self.reasons)
+
+
+class LeadsToSecondary(DriverError):
+    """The only address leads to a secondary of a group, whose answers may be stale."""
 
 
 class NotASecondary(DriverError):
@@ -64,7 +69,7 @@ class NoSecondary(DriverError):
     """None of the servers can be read as a secondary.
 
     Args:
-        reasons: Why, for each server.
+        reasons: The reason of each server.
     """
 
     def __init__(self, reasons: Sequence[Exception]) -> None:
@@ -73,12 +78,12 @@ class NoSecondary(DriverError):
 
 
 def is_read_only(error: DriverError) -> bool:
-    """Whether this is the answer of a server that was asked and is not the primary."""
+    """Check whether this is the answer of a server that is not the primary."""
     return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
 
 
 class Topology:
-    """What a process knows of its servers. Threads may share it: each change replaces one value.
+    """The known state of the servers. Threads may share it: each change replaces one value.
 
     Args:
         endpoints: The servers, in the user's order.
@@ -91,11 +96,11 @@ class Topology:
         self._primary: Endpoint | None = None
         self._latest: Endpoint | None = None  # also while it is not known whether it still is
         self._suspected: dict[Endpoint, float] = {}
-        self._members_are_told = True
+        self._may_see_members = True
 
     @property
     def several(self) -> bool:
-        """Whether there is a choice. A single server is used as it is, and for reads even if it takes no writes."""
+        """Return whether there are several servers. A single one is used as it is, even if it is read-only."""
         return len(self._endpoints) > 1
 
     def order(self) -> tuple[Endpoint, ...]:
@@ -120,7 +125,7 @@ class Topology:
         return config.model_copy(update={"connect_timeout_s": BRIEFLY_S})
 
     def is_primary(self, endpoint: Endpoint) -> None:
-        """Take note that the server is the primary."""
+        """Record that the server is the primary."""
         if endpoint != self._latest:
             if self._latest is None:
                 SERVERS.info("The primary is MySQL at %s.", endpoint)
@@ -130,26 +135,26 @@ class Topology:
         self._suspected = {one: since for one, since in self._suspected.items() if one != endpoint}
 
     def failed(self, endpoint: Endpoint, error: DriverError) -> None:
-        """Take note that the server is not the primary, or that it does not answer."""
+        """Record that the server is not the primary, or that it does not answer."""
         if self._primary == endpoint:
             self._primary = None
         if isinstance(error, ConnectionLost):
             self._suspected = {**self._suspected, endpoint: self._clock()}
 
     @property
-    def members_are_told(self) -> bool:
-        """Whether the user may see the members of the group, as far as is known."""
-        return self._members_are_told
+    def may_see_members(self) -> bool:
+        """Return whether the user may see the members of the group, as far as is known."""
+        return self._may_see_members
 
     def questions(self) -> tuple[Statement, ...]:
-        """What to ask a server right after connecting to it."""
-        return (WRITES, MEMBERS) if self._members_are_told else (WRITES,)
+        """The questions to a server right after connecting to it."""
+        return (WRITES, MEMBERS) if self._may_see_members else (WRITES,)
 
     def asks_less_after(self, error: ServerError) -> bool:
-        """Whether a privilege was missing for one of the questions; from now on that one is left out."""
-        if error.errno not in _NOT_TOLD or not self._members_are_told:
+        """Check whether a privilege was missing for one of the questions; from now on `questions` leaves it out."""
+        if error.errno not in _MEMBERS_REFUSED or not self._may_see_members:
             return False
-        self._members_are_told = False
+        self._may_see_members = False
         return True
 
     def _still_suspected(self) -> dict[Endpoint, float]:
@@ -163,31 +168,32 @@ def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
     """Return if these answers to `Topology.questions` are those of a working primary.
 
     Raises:
-        NotAMember: It is up, but its group does not count on it, or it has lost its group.
+        NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.
         ServerError: It takes no writes.
     """
     writes, *members = answers
     check_membership(members, endpoint)
-    if int(str(writes.rows[0][0])):
-        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (read_only is on)")
+    (own,) = read_rows(WRITES.row, writes.rows)
+    if own.read_only:
+        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (it is read-only)")
 
 
 def check_membership(members: Sequence[Result], endpoint: Endpoint) -> None:
     """Return if the answer to `MEMBERS`, if that was asked, is one of a working member.
 
     Raises:
-        NotAMember: It is up, but its group does not count on it, or it has lost its group.
+        NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.
     """
-    states = [(own == 1, str(state)) for own, state in members[0].rows] if members else []
-    own_states = [state for own, state in states if own or len(states) == 1]
+    group = read_rows(MEMBERS.row, members[0].rows) if members else []
+    own_states = [member.state for member in group if member.own or len(group) == 1]
     if own_states and own_states != ["ONLINE"]:
         raise NotAMember(f"MySQL at {endpoint} is no working member of its group: its state is {own_states[0]}.")
-    if 2 * sum(state == "UNREACHABLE" for _, state in states) >= max(len(states), 1):
+    if 2 * sum(member.state == "UNREACHABLE" for member in group) >= max(len(group), 1):
         raise NotAMember(f"MySQL at {endpoint} is cut off from its group.")
 
 
 def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:
-    """The error to raise for one that a packet met. That of `ONLY_WHERE_WRITTEN` says that this is not the primary."""
+    """Return the error to raise for one that a packet met. That of `ONLY_WHERE_WRITTEN` means: not the primary."""
     if NO_LONGER_WRITTEN not in error.message:
         return error
-    return ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes any more (read_only is on)")
+    return ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes any more (it is read-only)")

@@ -1,4 +1,4 @@
-"""A batch as the statements to send."""
+"""A batch as the statements to send, and the results of its own statements among those that came back."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ COMMIT = Statement("COMMIT")
 ROLLBACK = Statement("ROLLBACK")
 
 
-def is_transaction(batch: Batch) -> bool:
-    """Whether the batch needs a transaction of its own; a single statement is one by itself."""
-    return batch.atomic and len(batch.statements) > 1
-
-
 def to_send(batch: Batch) -> tuple[Statement, ...]:
     """The batch's statements, within a transaction if it needs one."""
-    statements = batch.statements
-    return (BEGIN, *statements, COMMIT) if batch.atomic and len(statements) > 1 else statements
+    return (BEGIN, *batch.statements, COMMIT) if batch.is_transaction else batch.statements
 
 
-def to_return(batch: Batch, results: list[Result], *, fate_unknown: bool) -> Results:
-    """The results of the batch's own statements."""
-    own = results if len(results) == len(batch.statements) else results[1:-1]
-    return Results(own, batch.names, fate_unknown=fate_unknown)
+def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> Results:
+    """The results of the batch's own statements, which stand in `to_send` between those that make the transaction."""
+    own = results[1:-1] if batch.is_transaction else results
+    return Results(own, batch, fate_unknown=fate_unknown)

@@ -1,4 +1,8 @@
-"""Looking inside: what is kept of every family, in the form in which the command line and the inspector show it."""
+"""`Inspector`: reads the stored data of every family, and compares states, for the command line and the pages.
+
+Imports `families` and the layers below, and reads families only through the registry and the protocols of
+`families/inspection/sources`. Begin with `inspector`; `differing` compares two states, `aligning` their lists.
+"""
 
 from .inspector import Inspector
 

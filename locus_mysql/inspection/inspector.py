@@ -1,4 +1,4 @@
-"""Looking inside what is kept, of every family: `Inspector`."""
+"""`Inspector`: reads the stored data of a tenant, of every family."""
 
 from __future__ import annotations
 
@@ -13,21 +13,11 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.schema import describe_all
-from ..engine.operation import Batch, Operation
+from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.memories.embedding import EmbedFunction, Texts, embed_awaited
-from ..families.memories.searching import Way
-from ..families.memories.vectors.scoring import Metric
-from ..runtime.arguments import check_thread_id
-from ..runtime.bounded_executor import BoundedExecutor
-from ..runtime.database import Database, share
-from ..runtime.generators import drive_awaited
-from .checkpoints import CheckpointThreads
-from .conversation import messages_of, part_of_conversation
-from .differing import difference
-from .graphs import GraphThreads
-from .memories import Memories
-from .records import (
+from ..families.family import Counts, Family
+from ..families.inspection.conversation import messages_of, part_of_conversation
+from ..families.inspection.records import (
     CheckpointRow,
     Difference,
     Hit,
@@ -41,29 +31,38 @@ from .records import (
     StateView,
     Statistics,
     Tagged,
-    ThreadFamily,
     ThreadRow,
     Turn,
     Window,
 )
-from .sessions import Sessions
-from .sources import Made, ThreadSource, Wanted
+from ..families.inspection.sources import Deferred, ThreadFilter, ThreadSource
+from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
+from ..families.memories.inspection import Memories
+from ..families.memories.searching import Way
+from ..families.memories.vectors.scoring import Metric
+from ..families.registry import families, find_family
+from ..families.working.inspection import Sessions
+from ..runtime.arguments import check_thread_id
+from ..runtime.bounded_executor import BoundedExecutor
+from ..runtime.database import Database, share
+from ..runtime.generators import drive_awaited
+from .differences import difference
 
 T = TypeVar("T")
 
-#: Where differences are worked out.
+#: Runs comparisons of states.
 COMPARING = BoundedExecutor("locus-mysql differences", threads=2)
 
 
 class Inspector:
-    """What a tenant keeps, as plain values to be shown. It only reads, and makes no tables.
+    """Reads the stored data of a tenant as plain values. It changes nothing and creates no tables.
 
-    Damage never breaks a list: what cannot be read is shown as damaged, with what to do.
+    Damaged data never makes a list fail: an unreadable entry is returned with its damage and advice.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         embed: Embeds the queries of searches in long-term memory; without it, these are by word.
-        dims: The width of its embeddings.
+        dims: The number of dimensions of its embeddings.
         metric: As for `MemoryStore`.
         options: Options of `MySQLConfig`; with a `Database`, those of a store, such as ``tenant``.
     """
@@ -78,12 +77,11 @@ class Inspector:
         **options: Unpack[Keywords],
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
-        #: What there may be of threads, by family.
-        self._threads: Mapping[ThreadFamily, ThreadSource] = {
-            "agents": CheckpointThreads(self.config, "agents"),
-            "dicts": CheckpointThreads(self.config, "dicts"),
-            "current": CheckpointThreads(self.config, "current"),
-            "versions": GraphThreads(self.config),
+        self._families: Mapping[str, Family] = {family.name: family for family in families()}
+        self._threads: Mapping[str, ThreadSource] = {
+            name: source
+            for name, family in self._families.items()
+            if (source := family.inspection(self.config)) is not None
         }
         self._memories = Memories(self.config, embed=embed, dims=dims, metric=metric)
         self._embed = embed
@@ -95,10 +93,10 @@ class Inspector:
         return self._embed is not None
 
     async def families(self) -> list[str]:
-        """The families whose tables are there, in a fixed order. One round trip."""
-        schemas = self._schemas()
-        (found,) = await self.database.asynchronous.run(_asked(Batch.of(describe_all(tuple(schemas.values())))))
-        there = {(str(name).casefold(), str(comment)) for name, comment in found.rows}
+        """Return the names of the families whose tables exist, in a fixed order. One round trip."""
+        schemas = {name: family.schema(self.config) for name, family in self._families.items()}
+        tables = await self.database.asynchronous.run(fetch(describe_all(tuple(schemas.values()))))
+        there = {(table.name.casefold(), table.comment) for table in tables}
         return [
             family
             for family, schema in schemas.items()
@@ -107,7 +105,7 @@ class Inspector:
 
     async def threads(
         self,
-        family: ThreadFamily,
+        family: str,
         *,
         limit: int = 50,
         cursor: str | None = None,
@@ -117,58 +115,58 @@ class Inspector:
         saved_after: datetime | None = None,
         saved_before: datetime | None = None,
     ) -> Page[ThreadRow]:
-        """A page of threads, last saved first.
+        """Return a page of threads, last saved first.
 
-        However many threads there are, a page looks at a bounded number of them. So a page with filters that few
-        threads pass may hold fewer than ``limit``, or none, and yet have a cursor to go on with.
+        A page examines a bounded number of threads. So with filters that few threads pass, it may contain fewer than
+        ``limit`` threads, or none, and still have a cursor to continue with.
 
         Args:
-            family: Which threads.
-            limit: At most this many, and at most 1,000.
-            cursor: Of the page before.
-            pattern: A glob of their ids: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            family: The family.
+            limit: The most threads to return; 1,000 is the maximum.
+            cursor: The cursor of the previous page.
+            pattern: A glob of their ids: ``*`` matches any text, ``?`` one character; others match themselves.
             metadata: A top-level key, and a value that the metadata of the newest checkpoint contains under it.
-            min_bytes: What they take at least.
+            min_bytes: Their smallest size.
             saved_after: They were last saved then or later; a time with a time zone.
             saved_before: They were last saved before.
 
         Raises:
-            InvalidInput: The cursor is none, or an argument is of another type.
+            InvalidInput: The cursor is invalid, or an argument is of the wrong type.
             SchemaMismatch: The family has no tables.
         """
-        wanted = Wanted(pattern, metadata, min_bytes, saved_after, saved_before)
+        wanted = ThreadFilter(pattern, metadata, min_bytes, saved_after, saved_before)
         source = self._source(family)
         return await self._run(source, source.threads(wanted, limit, cursor))
 
-    async def thread(self, family: ThreadFamily, thread_id: str) -> ThreadRow | None:
-        """One thread; None if it is not there."""
+    async def thread(self, family: str, thread_id: str) -> ThreadRow | None:
+        """Return a thread; None if it does not exist."""
         source = self._source(family)
         return await self._run(source, source.thread(thread_id))
 
     async def history(
         self,
-        family: ThreadFamily,
+        family: str,
         thread_id: str,
         *,
         limit: int = 200,
         cursor: str | None = None,
         at: datetime | None = None,
     ) -> Page[CheckpointRow]:
-        """A page of a thread's checkpoints, newest first; empty if there is no such thread.
+        """Return a page of a thread's checkpoints, newest first; an empty one if the thread does not exist.
 
         Args:
-            family: Which threads.
+            family: The family.
             thread_id: The thread.
-            limit: At most this many, and at most 1,000.
-            cursor: Of the page before.
-            at: Only what was saved by then, a time with a time zone.
+            limit: The most checkpoints to return; 1,000 is the maximum.
+            cursor: The cursor of the previous page.
+            at: Only checkpoints saved until this time, which has a time zone.
         """
         source = self._source(family)
         return await self._run(source, source.history(thread_id, limit, cursor, at))
 
     async def state(
         self,
-        family: ThreadFamily,
+        family: str,
         thread_id: str,
         checkpoint_id: str | None = None,
         *,
@@ -176,32 +174,32 @@ class Inspector:
         at: datetime | None = None,
         window: Window | None = None,
     ) -> StateView | None:
-        """A state as it was; None if it is not there.
+        """Return the state of a checkpoint; None if it does not exist.
 
         Args:
-            family: Which threads.
+            family: The family.
             thread_id: The thread.
             checkpoint_id: The checkpoint; if None, the newest.
             namespace: The checkpoint namespace of a graph.
-            at: Only what was saved by then, a time with a time zone: the newest of these is what the agent knew then.
-            window: Of a long conversation of a graph, only these messages: ``messages`` has them, ``before`` and
-                ``after`` count the others, and long lists of ``state`` are sequences that read an item when it is
-                asked for.
+            at: Only checkpoints saved until this time, which has a time zone: the newest is what the agent knew then.
+            window: Return only these messages of a long conversation of a graph: ``messages`` contains them,
+                ``before`` and ``after`` count the others, and long lists of ``state`` are sequences that decode an
+                item on access.
         """
         source = self._source(family)
         made = await self._run(source, source.state(thread_id, checkpoint_id, namespace, at, partly=window is not None))
         if made is None:
             return None
-        # Of very long conversations it takes a while, for which others must not wait.
+        # A very long conversation takes seconds, which must not block the event loop.
         return await asyncio.to_thread(_with_messages, made, window)
 
     async def differences(
-        self, family: ThreadFamily, thread_id: str, before_id: str, after_id: str, *, namespace: str = ""
+        self, family: str, thread_id: str, before_id: str, after_id: str, *, namespace: str = ""
     ) -> Difference:
-        """What changed between two checkpoints of a thread, whichever is the older.
+        """Compare two checkpoints of a thread, whichever is the older.
 
         Raises:
-            NotFound: One of them is not there.
+            NotFound: One of them does not exist.
             CorruptCheckpoint: One of them cannot be read.
         """
         views = []
@@ -209,31 +207,29 @@ class Inspector:
             view = await self.state(family, thread_id, checkpoint_id, namespace=namespace)
             if view is None:
                 raise NotFound(
-                    f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history tells which it has."
+                    f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history lists those that it has."
                 )
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)
-        return await COMPARING.run(difference, *views)  # of very long conversations it takes seconds
+        return await COMPARING.run(difference, *views)  # a very long conversation takes seconds
 
-    async def states(
-        self, family: ThreadFamily, thread_id: str, limit: int = 100, *, at: datetime | None = None
-    ) -> list[Turn]:
-        """What the newest states of a thread say in numbers, oldest first.
+    async def states(self, family: str, thread_id: str, limit: int = 100, *, at: datetime | None = None) -> list[Turn]:
+        """Return confidence, tokens and iterations of the newest states of a thread, oldest first.
 
-        Read from the beginnings of the rows, so that many cost little; what is damaged says nothing.
+        Reads only the first bytes of the rows, so many states cost little. Damaged states have no numbers.
 
         Args:
-            family: Which threads.
+            family: The family.
             thread_id: The thread.
-            limit: At most this many, and at most 1,000.
-            at: Only what was saved by then, a time with a time zone.
+            limit: The most states to return; 1,000 is the maximum.
+            at: Only checkpoints saved until this time, which has a time zone.
         """
         source = self._source(family)
         return await asyncio.to_thread(await self._run(source, source.turns(thread_id, limit, at)))
 
-    async def search(self, query: str, *, family: ThreadFamily = "agents", limit: int = 20) -> list[Hit]:
-        """Where words were said, best first.
+    async def search(self, query: str, *, family: str = "agents", limit: int = 20) -> list[Hit]:
+        """Return checkpoints whose messages contain words, best first.
 
         MySQL ignores words under three letters and its stop words.
 
@@ -243,85 +239,98 @@ class Inspector:
         source = self._source(family)
         return await asyncio.to_thread(await self._run(source, source.search(query, limit)))
 
-    async def by_metadata(
-        self, key: str, value: Any, *, family: ThreadFamily = "agents", limit: int = 50
-    ) -> list[Tagged]:
-        """Checkpoints whose metadata contains a value under a top-level key, newest first.
+    async def by_metadata(self, key: str, value: Any, *, family: str = "agents", limit: int = 50) -> list[Tagged]:
+        """Return checkpoints whose metadata contains a value under a top-level key, newest first.
 
-        Of a pair that more than 3,000 checkpoints have, and of graphs', whose metadata has no index, those that are
-        found are among the 20 newest checkpoints of each of the 1,000 threads saved last.
+        For a pair that more than 3,000 checkpoints have, and for graphs, whose metadata has no index, this searches
+        the 20 newest checkpoints of each of the 1,000 threads saved last.
         """
         source = self._source(family)
         return await self._run(source, source.by_metadata(key, value, limit))
 
-    async def statistics(self, family: ThreadFamily) -> Statistics:
-        """How much there is of a family, and how it grows.
+    async def statistics(self, family: str) -> Statistics:
+        """Return the number of threads of a family, their sizes, and its growth.
 
-        Exact up to some thousand threads; of more, all are counted, and the rest is estimated from a sample, as
-        ``sampled`` tells. It takes one to two seconds for a million threads, and reads no payloads but the
-        beginnings of a few hundred.
+        Exact for a few thousand threads. For more, all threads are counted, and the rest is estimated from a sample:
+        ``sampled`` is its size. A million threads take one to two seconds. Of payloads, it reads the first bytes of at
+        most 200.
         """
         source = self._source(family)
         return await self._run(source, source.statistics())
 
-    async def changed(self, watched: Sequence[tuple[ThreadFamily, str]]) -> dict[tuple[ThreadFamily, str], str]:
-        """For each thread that is there, what is another text after every write to it. One round trip.
+    async def stored(self, family: str) -> Counts:
+        """Count what the tenant has stored in the tables of a family, such as threads or items.
+
+        Raises:
+            InvalidInput: There is no such family.
+            SchemaMismatch: The family has no tables.
+        """
+        found = find_family(family)
+        stored = found.maintenance(self.config).stored()
+        return await self.database.asynchronous.run(stored, found.schema(self.config), "validate")
+
+    def turns_at_once(self, family: str) -> int:
+        """Return the number of turns that a page reads to find when each message was first saved."""
+        return self._source(family).turns_at_once
+
+    async def changed(self, watched: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+        """Return, for each thread that exists, a text that every write to it changes. One round trip.
 
         Args:
-            watched: Families and thread ids, of families whose tables are there.
+            watched: Families and thread ids. The tables of these families must exist.
         """
-        wanted: dict[ThreadFamily, list[str]] = {}
+        wanted: dict[str, list[str]] = {}
         for family, thread_id in dict.fromkeys(watched):
             wanted.setdefault(family, []).append(check_thread_id(thread_id))
         if not wanted:
             return {}
-        statements = [self._source(family).markers(ids) for family, ids in wanted.items()]
+        queries = {family: self._source(family).markers(ids) for family, ids in wanted.items()}
         results = await self.database.asynchronous.run(
-            _asked(Batch(tuple(statements), atomic=False, feeds_no_save=True))
+            _asked(Batch(tuple(queries.values()), atomic=False, allow_secondary=True))
         )
         return {
-            (family, str(thread_id)): marker.hex() if isinstance(marker, bytes) else str(marker)
-            for family, found in zip(wanted, results, strict=True)
-            for thread_id, marker in found.rows
+            (family, row.thread_id): row.marker.hex() if isinstance(row.marker, bytes) else row.marker
+            for family, query in queries.items()
+            for row in results.rows(query)
         }
 
     async def namespaces(
         self, prefix: Sequence[str] = (), *, limit: int = 100, cursor: str | None = None
     ) -> Page[NamespaceRow]:
-        """Namespaces of long-term memory with items in them, in their order.
+        """Return the namespaces of long-term memory that have items, sorted.
 
         Args:
             prefix: The first labels; empty for all.
-            limit: At most this many.
-            cursor: Of the page before.
+            limit: The most namespaces to return.
+            cursor: The cursor of the previous page.
         """
         return await self._run(self._memories, self._memories.namespaces(prefix, limit=limit, cursor=cursor))
 
     async def items(self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None) -> Page[ItemRow]:
-        """Items of exactly one namespace of long-term memory, in the order of their keys."""
+        """Return items of exactly one namespace of long-term memory, sorted by key."""
         return await self._run(self._memories, self._memories.items(namespace, limit=limit, cursor=cursor))
 
     async def item(self, namespace: Sequence[str], key: str) -> ItemView | None:
-        """An item of long-term memory; None if it is not there. It is not refreshed by that."""
+        """Return an item of long-term memory; None if it does not exist. Reading it here does not refresh it."""
         return await self._run(self._memories, self._memories.item(namespace, key))
 
     async def search_memories(
         self, query: str, namespace_prefix: Sequence[str] = (), *, limit: int = 20, way: Way | None = None
     ) -> list[ItemHit]:
-        """Items of a namespace and those below it that a search finds, best first.
+        """Search a namespace and those below it, and return the items found, best first.
 
         Args:
-            query: What is looked for.
+            query: The query.
             namespace_prefix: The first labels; empty for all.
-            limit: At most this many.
-            way: ``word``, ``meaning`` or ``hybrid``; by default by meaning where ``embed`` was given.
+            limit: The most items to return.
+            way: ``word``, ``meaning`` or ``hybrid``; by default by meaning if ``embed`` was given.
 
         Raises:
-            InvalidInput: By meaning without ``embed``; or by word where the tables have no full-text index.
+            InvalidInput: A search by meaning without ``embed``, or one by word without a full-text index.
         """
 
-        async def answer(step: Texts | Operation[Any]) -> Any:
-            if isinstance(step, Texts):
+        async def answer(step: EmbedTexts | Operation[Any]) -> Any:
+            if isinstance(step, EmbedTexts):
                 assert self._embed is not None  # noqa: S101 - a search asks for it only where there is one
                 return await embed_awaited(self._embed, step)
             return await self._run(self._memories, step)
@@ -329,17 +338,17 @@ class Inspector:
         return await drive_awaited(self._memories.search(query, namespace_prefix, limit=limit, way=way), answer)
 
     async def sessions(self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Page[SessionRow]:
-        """Sessions of working memory on MySQL, in the order of their ids.
+        """Return sessions of working memory on MySQL, in the order of their ids.
 
         Args:
-            limit: At most this many.
-            cursor: Of the page before.
+            limit: The most sessions to return.
+            cursor: The cursor of the previous page.
             pattern: A glob of their ids.
         """
         return await self._run(self._sessions, self._sessions.sessions(limit=limit, cursor=cursor, pattern=pattern))
 
     async def session(self, session_id: str) -> SessionView | None:
-        """All that a session holds; None if it is not there. It is not renewed by that, and its variables not used."""
+        """Return the content of a session; None if it does not exist. This neither renews it nor uses its variables."""
         return await self._run(self._sessions, self._sessions.session(session_id))
 
     async def close(self) -> None:
@@ -353,12 +362,7 @@ class Inspector:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    def _schemas(self) -> dict[str, Schema]:
-        """The tables of all families that can be looked at."""
-        threads: dict[str, Schema] = {family: source.schema for family, source in self._threads.items()}
-        return {**threads, "memories": self._memories.schema, "working": self._sessions.schema}
-
-    def _source(self, family: ThreadFamily) -> ThreadSource:
+    def _source(self, family: str) -> ThreadSource:
         source = self._threads.get(family)
         if source is None:
             raise InvalidInput(
@@ -371,15 +375,15 @@ class Inspector:
 
 
 class HasTables(Protocol):
-    """What is looked at."""
+    """A part of the inspector that needs tables."""
 
     @property
     def schema(self) -> Schema:
         """Its tables."""
 
 
-def _with_messages(made: Made[StateView], window: Window | None) -> StateView:
-    """A state with its conversation, or with a part of it."""
+def _with_messages(made: Deferred[StateView], window: Window | None) -> StateView:
+    """Return a state with its conversation, or with a window of it."""
     view = made()
     if window is None:
         return replace(view, messages=messages_of(view.state))
@@ -387,6 +391,6 @@ def _with_messages(made: Made[StateView], window: Window | None) -> StateView:
     return replace(view, messages=messages, before=before, after=after)
 
 
-def _asked(batch: Batch) -> Operation[Any]:
-    """An operation that gives the results of a batch."""
+def _asked(batch: Batch) -> Operation[Results]:
+    """Return the results of a batch."""
     return (yield batch)

@@ -1,4 +1,4 @@
-"""Whether the Locus SDK is there: `need_locus`. Imports nothing of it."""
+"""Checks that the Locus SDK is installed: `need_locus`. Imports nothing of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 
 from ..errors import LocusMissing
+from ..extras import install_command
 
-_INSTALL = "pip install 'locus-mysql[locus]'"
+_INSTALL = install_command("locus")
 
 
 def need_locus(what: str) -> None:

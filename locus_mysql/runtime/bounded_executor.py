@@ -1,4 +1,4 @@
-"""Work that takes long, done in few threads of its own: `BoundedExecutor`."""
+"""Runs long work in a few threads of its own: `BoundedExecutor`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class BoundedExecutor:
     """Threads that keep long work off the event loop, and off the threads that others use.
 
     Args:
-        name: What they are called.
-        threads: How many there are, for each event loop; what is more waits.
+        name: The prefix of the threads' names.
+        threads: The number of threads per event loop; further work waits.
     """
 
     def __init__(self, name: str, threads: int) -> None:
         self.name = name
         self.threads = threads
-        #: By event loop, as a forked child has other loops, and none of its parent's threads.
+        #: By event loop. A forked child has other loops, so it does not use its parent's threads.
         self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ThreadPoolExecutor] = WeakKeyDictionary()
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Call a function with these arguments. Who is cancelled before it began has it left undone."""
+        """Call a function with these arguments in a thread, unless the caller is cancelled before it begins."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:

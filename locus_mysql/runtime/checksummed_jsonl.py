@@ -1,7 +1,7 @@
-"""Files of lines of JSON: sealed lines, a first line that says what follows, and a last one that counts it. No I/O.
+"""Lines of JSON with checksums: one that describes the file, records, and one with their number. No I/O.
 
-Each line ends with a CRC32 of what stands before it; who writes lines by hand leaves that out. The last line tells a
-file that is whole from one that was cut off.
+Each line ends with a CRC32 of the text before it, which may be left out in lines written by hand. The last line shows
+that a file was not cut off.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a file says of itself in its first line.
+    """The first line of a file.
 
     Args:
-        format: What the lines are.
-        content: Whose, and which.
+        format: The format of the lines.
+        content: All its fields, such as the tenant and the selection.
     """
 
     format: str
@@ -39,42 +39,42 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What a file says in its last line.
+    """The last line of a file.
 
     Args:
-        items: How many lines stand between it and the first one.
+        items: Number of lines between the first and the last one.
     """
 
     items: int
 
 
-#: What a line says: of the file, or of something in it.
+#: The content of a line: the first one, the last one, or a record.
 Content: TypeAlias = Head | End | dict[str, Any]
 
 
-def sealed(content: Mapping[str, Any]) -> bytes:
-    """A line, with its checksum and line feed."""
-    return sealed_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
+def checksummed(content: Mapping[str, Any]) -> bytes:
+    """Return the line of an object, with its checksum and line feed."""
+    return checksummed_text(json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode())
 
 
-def sealed_text(text: bytes) -> bytes:
-    """The line of an object that is JSON text already."""
+def checksummed_text(text: bytes) -> bytes:
+    """Return the line of an object that is JSON text already."""
     body = text[:-1]
     return body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
 
 
 def end_line(items: int) -> bytes:
-    """The last line, behind so many."""
-    return sealed({"end": {"items": items}})
+    """Return the last line of a file with a number of records."""
+    return checksummed({"end": {"items": items}})
 
 
 def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
-    """What a line says.
+    """Read a line.
 
     Args:
-        line: With its line feed.
-        number: Counted from 1.
-        constants: Whether NaN and the infinities may stand in it, which JSON does not know.
+        line: The line, with its line feed.
+        number: Its number in the file, counted from 1.
+        constants: Whether it may hold NaN and infinities, which JSON does not have.
 
     Raises:
         InvalidInput: It is damaged.
@@ -111,15 +111,15 @@ def content_of(line: bytes, number: int, *, constants: bool = False) -> Content:
 
 
 def floats_text(raw: bytes) -> str:
-    """32-bit floats as text."""
+    """Return 32-bit floats as text."""
     return base64.b64encode(raw).decode()
 
 
 def floats_bytes(text: Any) -> bytes:
-    """The 32-bit floats of a text.
+    """Return the 32-bit floats of a text.
 
     Raises:
-        InvalidInput: It is none of `floats_text`.
+        InvalidInput: The text is not of `floats_text`.
     """
     try:
         raw = base64.b64decode(text, validate=True)

@@ -1,4 +1,4 @@
-"""What stores share: `Database`."""
+"""Connections that stores share: `Database`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .telemetry import Telemetry
 class Database:
     """One pool of connections for any number of stores, asynchronous and synchronous ones, in one MySQL database.
 
-    Each event loop has a pool of its own, and the threads of synchronous stores share one. Nothing is opened before the
-    first call. A forked process may go on to use it, and gets connections of its own.
+    Each event loop has its own pool, and the threads of synchronous stores share one. The first connection is opened at
+    the first call. A forked process may use the database too, and opens its own connections.
 
     Args:
-        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of a store that are given here are
-            the defaults of the stores that use this database.
+        where: A DSN, or a `MySQLConfig`; or give its options as keywords. Options of stores that are given here are the
+            defaults of the stores that use this database.
         options: Options of `MySQLConfig`.
 
     Raises:
@@ -59,9 +59,9 @@ class Database:
         return engine
 
     def stats(self) -> Stats:
-        """What the pools have now, and what was done since this was made, or since a fork. Asks no server."""
-        made = vars(self)  # counting makes no engine
-        return stats_of(self.counters, made.get("synchronous"), made.get("asynchronous"))
+        """Current pool usage, and counters since creation or the last fork. Calls no server."""
+        engines = vars(self)  # not the properties, which would create an engine
+        return stats_of(self.counters, engines.get("synchronous"), engines.get("asynchronous"))
 
     def close(self) -> None:
         """Close the connections of synchronous stores; the next call of one opens new ones."""
@@ -91,21 +91,21 @@ class Database:
 def share(
     where: str | SecretStr | MySQLConfig | Database | None, options: Keywords
 ) -> tuple[Database, MySQLConfig, bool]:
-    """What a store needs: its database, its options, and whether it opened the database itself and so must close it.
+    """The database of a store, its options, and whether it opened the database itself and so must close it.
 
     Args:
         where: The first argument of the store.
         options: Its keywords.
     """
     if isinstance(where, Database):
-        shared: StoreKeywords = options  # those of a connection are refused with advice
+        shared: StoreKeywords = options  # options of a connection are refused with advice
         return where, where.config.for_store(**shared) if options else where.config, False
     database = Database(where, **options)
     return database, database.config, True
 
 
 def described(config: ConnectionOptions) -> str:
-    """Which servers, which database and which driver, without anything secret."""
+    """The servers, the database and the driver, without secrets."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     return f"{where}/{config.database}, driver={config.driver!r}"
 

@@ -1,23 +1,23 @@
-"""JSON that comes back as it went: values that it can hold exactly, as text, and back."""
+"""Lossless JSON: checks values that JSON can represent exactly, and encodes and decodes them."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, cast
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..errors import CorruptCheckpoint, InvalidInput
 
-#: Types whose every value JSON can hold.
+#: Types all of whose values JSON can represent.
 _SCALARS = frozenset({bool, int, float, str})
 
-#: How many levels of nesting all the encoders and decoders used here can take.
+#: Maximum nesting depth that all encoders and decoders used here support.
 NESTING_LIMIT = 200
 
-#: MySQL reads JSON that is nested this deep at most: https://dev.mysql.com/doc/refman/9.0/en/json.html
+#: Maximum nesting depth of JSON in MySQL: https://dev.mysql.com/doc/refman/9.0/en/json.html
 SERVER_DEPTH_LIMIT = 100
 
 #: MySQL reads whole numbers beyond 64 bits as floats, which end at 2 to the power of 1,024.
@@ -31,15 +31,15 @@ DIGITS_LIMIT = 4300
 
 _DIGITS = b"0123456789"
 
-#: Two characters that JSON's escapes cannot tell from the one character that they would stand for together.
+#: Two characters whose JSON escapes are those of the one character that they form together.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def check_json_object(value: object, what: str) -> None:
-    """Refuse what JSON cannot hold exactly: other types, tuples, keys that are not text, deep nesting.
+    """Check a dict that JSON must represent exactly: no other types, tuples, keys that are not text, or deep nesting.
 
     Raises:
-        InvalidInput: Says where the value stands and what it is, never the value itself.
+        InvalidInput: It has such a value. The message has the path and the type, never the value itself.
     """
     if not isinstance(value, dict):
         raise InvalidInput(f"{what} must be a dict, not {type(value).__name__}.")
@@ -47,7 +47,7 @@ def check_json_object(value: object, what: str) -> None:
 
 
 def check_json(value: object, what: str) -> None:
-    """The same of any value that JSON can hold.
+    """Check any value that JSON must represent exactly.
 
     Raises:
         InvalidInput: As there.
@@ -64,34 +64,53 @@ def _check(of: TypeAdapter[Any], value: object, what: str, *, tagged: bool) -> N
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
         if problem["type"] == "recursion_loop" or len(problem["loc"]) > 2 * NESTING_LIMIT:
             raise InvalidInput(f"{what} contains itself or is nested deeper than {NESTING_LIMIT} levels.") from None
-        place = _place(problem["loc"], tagged=tagged)
-        holds = f"{what} holds something at {place[:200]!r}" if place else f"{what} is {type(value).__name__},"
+        refused = _refused(problem["loc"], value, of_key=problem["type"] == "string_type", tagged=tagged)
         raise InvalidInput(
-            f"{holds} that JSON cannot hold exactly. Use dicts with text keys, lists, text, numbers, booleans and None."
+            f"{what} {refused}, which JSON cannot hold exactly. Use dicts with text keys, lists, text, numbers, "
+            "booleans and None."
         ) from None
 
 
-def _place(location: tuple[str | int, ...], *, tagged: bool) -> str:
-    """Where a value stands, without the names of types that pydantic puts before keys.
+def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool, tagged: bool) -> str:
+    """Return the clause that names the path and the type of a refused value or key.
 
     Args:
-        location: As pydantic tells it.
+        location: As pydantic reports it; that of a key ends with ``[key]``.
+        value: The value that was checked.
+        of_key: Whether a key was refused.
+        tagged: Whether the location begins with the name of a type.
+    """
+    path = _path(location[:-1] if of_key else location, tagged=tagged)
+    for part in path[:-1] if of_key else path:
+        value = value[part]  # type: ignore[index]  # pydantic has found a dict or a list there
+    if of_key:
+        value = next(key for key in cast(dict[object, object], value) if not isinstance(key, str))
+    place = ".".join(map(str, path))
+    kind = type(value).__name__
+    return f"holds a {'key' if of_key else 'value'} of type {kind} at {place[:200]!r}" if path else f"is of type {kind}"
+
+
+def _path(location: tuple[str | int, ...], *, tagged: bool) -> list[str | int]:
+    """Return the path of a value, without the names of types that pydantic puts before keys.
+
+    Args:
+        location: As pydantic reports it.
         tagged: Whether it begins with the name of a type.
     """
-    parts = []
+    parts: list[str | int] = []
     for part in location:
         if tagged and part in {"dict", "list"}:
             tagged = False
-        elif part != "[key]":
-            parts.append(str(part))
+        else:
+            parts.append(part)
             tagged = True
-    return ".".join(parts)
+    return parts
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact JSON text, with ``NaN`` and infinities spelled as in JavaScript.
+    """Return compact JSON text, with ``NaN`` and infinities spelled as in JavaScript.
 
-    A lone surrogate has no form in UTF-8, so a text that holds one is written with ASCII escapes.
+    A lone surrogate has no encoding in UTF-8, so a text that contains one is written with ASCII escapes.
     """
     try:
         text = to_json(value, inf_nan_mode="constants")
@@ -115,16 +134,45 @@ def _encode_escaped(value: Any) -> bytes:
         escaped = json.dumps(value, separators=(",", ":"), ensure_ascii=True).encode()
         decode_json(escaped)
     except (TypeError, ValueError, RecursionError, CorruptCheckpoint):
-        raise InvalidInput(
-            f"The state holds a value that JSON cannot hold, or is nested deeper than {NESTING_LIMIT} levels."
-        ) from None
+        raise unencodable(value) from None
     if _SPLIT_PAIR.search(text):
         raise InvalidInput("The state holds two halves of a surrogate pair as two characters; join or remove them.")
     return escaped
 
 
+def unencodable(state: object) -> InvalidInput:
+    """Return the error for a state that has no JSON form. It names the path and the type of the first such value."""
+    waiting: list[tuple[tuple[object, ...], object]] = [((), state)]
+    seen: set[int] = set()
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict | list | tuple | BaseModel):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            parts = enumerate(value) if isinstance(value, list | tuple) else dict(value).items()
+            waiting += reversed([((*path, name), part) for name, part in parts])
+        elif not isinstance(value, str) and not _has_json_form(value):
+            place = ".".join(map(str, path))
+            return InvalidInput(
+                f"The state holds a value of type {type(value).__name__} at {place[:200]!r}, which has no JSON form. "
+                "Convert it to dicts with text keys, lists, text, numbers, booleans and None."
+            )
+    return InvalidInput(
+        f"The state holds a value that JSON cannot hold, or is nested deeper than {NESTING_LIMIT} levels."
+    )
+
+
+def _has_json_form(value: object) -> bool:
+    try:
+        to_json(value)
+    except ValueError:
+        return False
+    return True
+
+
 def _may_hold_long_number(text: bytes) -> bool:
-    """Whether there may be too many digits for a number. So long a run covers one of the places that are looked at."""
+    """Return whether a number may have too many digits. A run that long covers one of the sampled positions."""
     for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
         if text[place : place + 1].isdigit():
             before, behind = text[place - DIGITS_LIMIT : place], text[place : place + DIGITS_LIMIT + 1]
@@ -135,9 +183,9 @@ def _may_hold_long_number(text: bytes) -> bool:
 
 
 def queryable_json(value: dict[str, Any]) -> str | None:
-    """A JSON object as text that MySQL can be asked about, or None.
+    """Return a JSON object as text that MySQL can search, or None.
 
-    MySQL's functions fail, for all rows of a query, where one row holds NaN, an infinity, a lone surrogate, a number
+    MySQL's functions fail, for all rows of a query, if one row contains NaN, an infinity, a lone surrogate, a number
     beyond a float's range, or more than 100 levels.
 
     Args:
@@ -154,7 +202,7 @@ def queryable_json(value: dict[str, Any]) -> str | None:
 
 
 def _within_server_limits(value: Any) -> bool:
-    """Whether MySQL can read a value's levels and whole numbers."""
+    """Return whether MySQL can read a value's nesting depth and integers."""
     pending = [(value, 1)]
     while pending:
         part, depth = pending.pop()
@@ -169,7 +217,7 @@ def _within_server_limits(value: Any) -> bool:
 
 
 def decode_json(text: bytes | bytearray) -> Any:
-    """The value of a text made by `encode_json`.
+    """Return the value of a text made by `encode_json`.
 
     Raises:
         CorruptCheckpoint: The text is not JSON.

@@ -1,4 +1,4 @@
-"""Running generators that yield what is to be done and are sent what came of it, awaited or blocking."""
+"""Drives generators that yield steps and are sent the result of each step, awaited or blocking."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-async def drive_awaited(steps: Generator[S, Any, T], answer: Callable[[S], Awaitable[Any]]) -> T:
-    """What a generator returns.
+async def drive_awaited(steps: Generator[S, Any, T], do: Callable[[S], Awaitable[Any]]) -> T:
+    """Run a generator to its end and return its result.
 
     Args:
-        steps: The generator; it is closed in any case.
-        answer: Does one step; what it raises is raised in the generator.
+        steps: The generator; it is always closed.
+        do: Does one step. The generator is sent its result; an exception is raised inside the generator.
     """
     try:
         step = next(steps)
         while True:
             try:
-                came = await answer(step)
+                result = await do(step)
             except Exception as error:
                 step = steps.throw(error)
             else:
-                step = steps.send(came)
-    except StopIteration as done:
-        result: T = done.value
-        return result
+                step = steps.send(result)
+    except StopIteration as stop:
+        returned: T = stop.value
+        return returned
     finally:
         steps.close()
 
 
-def drive_blocking(steps: Generator[S, Any, T], answer: Callable[[S], Any]) -> T:
-    """The same, blocking."""
+def drive_blocking(steps: Generator[S, Any, T], do: Callable[[S], Any]) -> T:
+    """`drive_awaited`, blocking."""
     try:
         step = next(steps)
         while True:
             try:
-                came = answer(step)
+                result = do(step)
             except Exception as error:
                 step = steps.throw(error)
             else:
-                step = steps.send(came)
-    except StopIteration as done:
-        result: T = done.value
-        return result
+                step = steps.send(result)
+    except StopIteration as stop:
+        returned: T = stop.value
+        return returned
     finally:
         steps.close()

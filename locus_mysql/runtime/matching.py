@@ -7,21 +7,21 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
 
-#: Comparisons of arrays and objects that one question may need beyond a few for each element of what is searched.
+#: Maximum number of comparisons of arrays and objects in one query, beyond those allowed for each searched element.
 COMPARISONS_LIMIT = 200_000
 
-#: Comparisons that each element of a searched array adds to those that a question may need.
+#: Comparisons that each element of a searched array adds to that maximum.
 COMPARISONS_PER_ELEMENT = 4
 
-#: With more objects or arrays to look for than this, the elements of the searched array are indexed by their leaves.
+#: Number of wanted objects or arrays above which the elements of the searched array are indexed by their leaves.
 INDEXED_FROM = 4
 
-# Leaves that stand for an array or an object; no scalar has this form.
+# Leaves that represent an array or an object; no scalar has this form.
 _ARRAY, _OBJECT = ("\0array",), ("\0object",)
 
 
 def contains(target: Any, candidate: Any) -> bool:
-    """Whether a JSON value contains another, as ``JSON_CONTAINS(target, candidate)`` defines it.
+    """Return whether a JSON value contains another, as ``JSON_CONTAINS(target, candidate)`` defines it.
 
     A scalar contains an equal one; an array contains an array if it contains each of its elements, and anything else if
     one of its elements does; an object contains an object if it has each of its keys with a value that contains it.
@@ -41,7 +41,7 @@ class Containment:
     the rarest leaf of the candidate are compared, and all comparisons are counted.
 
     Args:
-        candidate: What is looked for.
+        candidate: The value to find.
         comparisons: Comparisons of arrays and objects allowed for all values together, beyond
             `COMPARISONS_PER_ELEMENT` for each element of their arrays.
     """
@@ -53,10 +53,10 @@ class Containment:
         self._arrays: dict[int, _Array] = {}
 
     def within(self, target: Any) -> bool:
-        """Whether a value contains the candidate.
+        """Return whether a value contains the candidate.
 
         Raises:
-            InvalidInput: It takes more comparisons than are allowed.
+            InvalidInput: It takes more comparisons than allowed.
         """
         try:
             return self._contains(target, self._candidate)
@@ -111,12 +111,12 @@ class Containment:
             raise InvalidInput(
                 "The value is too much to look for: it has many arrays or objects within arrays, each of which would "
                 f"have to be compared with very many stored ones (over {COMPARISONS_LIMIT} comparisons). Look for "
-                "fewer of them, or for values that tell the wanted ones apart."
+                "fewer of them, or for values that distinguish the wanted ones."
             )
 
 
 class _Wanted(NamedTuple):
-    """The elements of an array that is looked for, each once."""
+    """The elements of a wanted array, each once."""
 
     scalars: frozenset[Hashable]
     objects: Sequence[Any]
@@ -141,7 +141,7 @@ class _Wanted(NamedTuple):
 
 
 class _Array:
-    """An array that is searched.
+    """A searched array.
 
     Args:
         elements: Its elements.
@@ -155,14 +155,14 @@ class _Array:
 
     @property
     def scalars(self) -> set[Hashable]:
-        """All scalars in it, and in arrays within it."""
+        """The scalars in it, and in nested arrays."""
         if self._scalars is None:
             self._scalars = {scalar_key(one) for one in _flat(self._elements) if not isinstance(one, dict)}
         return self._scalars
 
     @property
     def objects(self) -> _Elements:
-        """All objects in it, and in arrays within it."""
+        """The objects in it, and in nested arrays."""
         if self._objects is None:
             self._objects = _Elements([one for one in _flat(self._elements) if isinstance(one, dict)])
         return self._objects
@@ -176,9 +176,9 @@ class _Array:
 
 
 class _Elements:
-    """Objects or arrays, indexed by their leaves when that is first asked for.
+    """Objects or arrays, indexed by their leaves on first use.
 
-    Whatever contains a value has each leaf of the value, under the same names: arrays on the way leave no trace.
+    A container of a value has each leaf of the value, under the same names; the path does not include arrays.
 
     Args:
         all: The objects or arrays.
@@ -189,7 +189,7 @@ class _Elements:
         self._index: dict[Hashable, list[Any]] | None = None
 
     def holding(self, candidate: Any) -> Sequence[Any]:
-        """Those that have the rarest of a candidate's leaves."""
+        """Return those that have the rarest of a candidate's leaves."""
         if self._index is None:
             self._index = {}
             for element in self.all:
@@ -199,12 +199,12 @@ class _Elements:
 
 
 def same_json(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
     return bool(canonical(one) == canonical(other))
 
 
 def canonical(value: Any) -> Any:
-    """A form that compares equal exactly for equal JSON values: booleans apart from numbers, 1.0 as 1."""
+    """Return a form that compares equal exactly for equal JSON values: booleans differ from numbers, 1.0 is 1."""
     if isinstance(value, bool):
         return ["\0bool", int(value)]
     if isinstance(value, float) and value.is_integer():
@@ -217,17 +217,17 @@ def canonical(value: Any) -> Any:
 
 
 def scalar_key(value: Any) -> Hashable:
-    """What is equal for two scalars exactly if they are the same JSON, and can be hashed."""
+    """Return a hashable key that is equal for two scalars exactly if they are the same JSON."""
     if isinstance(value, str):
         return value
     form = canonical(value)
-    if form != form:  # NaN, which a set would find by its identity
+    if form != form:  # NaN, which a set would find by identity
         return object()
     return tuple(form) if isinstance(form, list) else form
 
 
 def _flat(elements: list[Any]) -> Iterator[Any]:
-    """The scalars and objects in an array and in arrays within it."""
+    """Yield the scalars and objects in an array and in nested arrays."""
     pending = [elements]
     while pending:
         for one in pending.pop():
@@ -238,7 +238,7 @@ def _flat(elements: list[Any]) -> Iterator[Any]:
 
 
 def _leaves(value: Any) -> Iterator[Hashable]:
-    """The scalars in a value, and the kinds of all arrays and objects, each with a number for the names to it."""
+    """Yield the scalars in a value, and the kinds of all arrays and objects, each with a number for its path."""
     pending: list[tuple[int, Any]] = [(0, value)]
     while pending:
         path, one = pending.pop()
@@ -253,7 +253,7 @@ def _leaves(value: Any) -> Iterator[Hashable]:
 
 
 def _form(value: Any, forms: dict[Hashable, int]) -> Hashable:
-    """A number for an array or object, or a scalar's key: equal ones for equal values, in time linear in the value."""
+    """Return a number for an array or object, or a scalar's key: equal for equal values, in linear time."""
     if isinstance(value, list):
         form: Hashable = (_ARRAY, *(_form(part, forms) for part in value))
     elif isinstance(value, dict):

@@ -49,7 +49,7 @@ def lookup_keys(name: str, value: Any) -> list[int]:
 
 
 def _some_keys(name: str, value: Any) -> set[int]:
-    """The keys of one pair; no more of them than tells that they are too many."""
+    """Return the keys of one pair; collecting stops once they are too many."""
     keys: set[int] = set()
     for path, leaf in _leaves(_path(name), value, containers=True):
         keys.add(_key(path, leaf))

@@ -1,10 +1,15 @@
-"""Turning operations into methods: the same operation, awaited or blocking.
+"""Turns operations into methods: each operation is written once, as a generator, and awaited or blocking in a class.
 
     class CheckpointStore(AsyncStore[StoreOperations]):
         @awaited(StoreOperations.save)
         def save(self) -> None: ...
 
-Signature and documentation are the operation's; the definition gives the name that type checkers show in errors.
+The method has the operation's signature and docstring. The definition below the decorator has no body; it gives the
+method the name that type checkers show in errors.
+
+A class with such methods has two private members: ``_operations``, the object that holds the generator functions, and
+``_run``, which runs a generator and returns its result. Which values a generator may yield is up to ``_run``: stores in
+MySQL run batches on the engine, stores of memories also embed texts, working memory sends calls to a storage.
 """
 
 from __future__ import annotations
@@ -14,74 +19,67 @@ import inspect
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, get_args, get_type_hints
 
-from ..engine.operation import Operation
-
 P = ParamSpec("P")
 T = TypeVar("T")
 O = TypeVar("O")  # noqa: E741 - the class that holds the operations
 OCovariant = TypeVar("OCovariant", covariant=True)
 
-#: A definition without a body: it gives a method its name.
-Named: TypeAlias = Callable[[Any], None]
+#: A definition without a body.
+Definition: TypeAlias = Callable[[Any], None]
 
 
-class AwaitsOperations(Protocol[OCovariant]):
-    """What an awaited method needs of its object."""
-
-    @property
-    def _operations(self) -> OCovariant: ...
-
-    async def _run(self, operation: Operation[T]) -> T: ...
-
-
-class BlocksForOperations(Protocol[OCovariant]):
-    """What a blocking method needs of its object."""
+class RunsAwaited(Protocol[OCovariant]):
+    """A class with awaited methods."""
 
     @property
     def _operations(self) -> OCovariant: ...
 
-    def _run(self, operation: Operation[T]) -> T: ...
+    async def _run(self, operation: Generator[Any, Any, T]) -> T: ...
+
+
+class RunsBlocking(Protocol[OCovariant]):
+    """A class with blocking methods."""
+
+    @property
+    def _operations(self) -> OCovariant: ...
+
+    def _run(self, operation: Generator[Any, Any, T]) -> T: ...
 
 
 def awaited(
-    operation: Callable[Concatenate[O, P], Operation[T]],
-) -> Callable[[Named], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
-    """Make of a definition the coroutine method that runs an operation."""
+    operation: Callable[Concatenate[O, P], Generator[Any, Any, T]],
+) -> Callable[[Definition], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """Replace a definition by a coroutine method that runs the operation."""
 
-    async def method(self: AwaitsOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(self: RunsAwaited[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(operation(self._operations, *args, **kwargs))
 
-    return in_place_of_the_definition(dressed(method, operation))
+    return _replacing_definition(method, operation)
 
 
 def blocking(
-    operation: Callable[Concatenate[O, P], Operation[T]],
-) -> Callable[[Named], Callable[Concatenate[Any, P], T]]:
-    """Make of a definition the method that runs an operation and waits for it."""
+    operation: Callable[Concatenate[O, P], Generator[Any, Any, T]],
+) -> Callable[[Definition], Callable[Concatenate[Any, P], T]]:
+    """Replace a definition by a method that runs the operation and waits for its result."""
 
-    def method(self: BlocksForOperations[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: RunsBlocking[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(operation(self._operations, *args, **kwargs))
 
-    return in_place_of_the_definition(dressed(method, operation))
+    return _replacing_definition(method, operation)
 
 
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def in_place_of_the_definition(method: M) -> Callable[[Named], M]:
-    """A decorator that puts a method in the place of a definition without a body."""
-    return lambda _: method
-
-
-def dressed(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:
-    """The method with the name, signature and documentation of the operation, or procedure, that it runs."""
+def _replacing_definition(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> Callable[[Definition], M]:
+    """A decorator that ignores the definition, and returns the method with the operation's name, signature and docs."""
     functools.update_wrapper(method, operation)
-    del method.__wrapped__  # type: ignore[attr-defined]  # or signatures would show the operation's
-    # Annotations as objects: as text they would be looked up among this module's names, not the operation's.
+    del method.__wrapped__  # type: ignore[attr-defined]  # or inspect would show the generator's signature
+    # Annotations as objects: text would be looked up among this module's names, not the operation's.
     annotations = get_type_hints(operation, include_extras=True)
-    annotations["return"] = get_args(annotations["return"])[-1]  # what the operation returns as a generator
+    annotations["return"] = get_args(annotations["return"])[-1]  # what the generator returns
     signature = inspect.signature(operation)
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect.signature asks for it
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]  # read by inspect.signature
         parameters=[
             parameter.replace(annotation=annotations.get(name, parameter.annotation))
             for name, parameter in signature.parameters.items()
@@ -89,4 +87,4 @@ def dressed(method: M, operation: Callable[..., Generator[Any, Any, Any]]) -> M:
         return_annotation=annotations["return"],
     )
     method.__annotations__ = annotations
-    return method
+    return lambda _definition: method

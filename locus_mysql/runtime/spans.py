@@ -22,12 +22,12 @@ from opentelemetry.util.types import AttributeValue
 from ..config import ConnectionOptions, Endpoint
 from ..drivers.interface import ServerError
 from ..engine.asynchronous import AsyncEngine
-from ..engine.at_fork import tell_at_fork
+from ..engine.at_fork import reset_at_fork
 from ..engine.synchronous import SyncEngine
 
 Engine = AsyncEngine | SyncEngine
 
-#: As the conventions advise, in seconds.
+#: Bounds of the histogram as the conventions advise, in seconds.
 _BOUNDS_S = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 
 _SCOPE = "locus_mysql"
@@ -37,17 +37,17 @@ _POOL_NAME = "db.client.connection.pool.name"
 
 
 class Instruments:
-    """What spans and measurements are made with; one for a process.
+    """The instruments that record spans and metrics; one per process.
 
     Args:
-        tracers: Where spans go.
-        meters: Where measurements go.
+        tracers: The provider of tracers.
+        meters: The provider of meters.
     """
 
     def __init__(self, tracers: TracerProvider, meters: MeterProvider) -> None:
         self._watched: WeakKeyDictionary[Engine, ConnectionOptions] = WeakKeyDictionary()
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
         self._tracer = tracers.get_tracer(_SCOPE, schema_url=_SCHEMA)
         meter = meters.get_meter(_SCOPE, schema_url=_SCHEMA)
         self._duration = meter.create_histogram(
@@ -75,18 +75,18 @@ class Instruments:
             description="The number of current pending requests for an open connection.",
         )
 
-    def begin_in_child(self) -> None:
-        """After a fork: have a new lock, as a thread of the parent may hold the other one for ever."""
+    def reset_in_child(self) -> None:
+        """After a fork: a new lock, as a thread of the parent may hold the old one for ever."""
         self._lock = threading.Lock()
 
     def watch(self, engine: Engine, config: ConnectionOptions) -> None:
-        """Measure the pools of an engine, as long as it is there."""
+        """Measure the pools of an engine while it exists."""
         with self._lock:
             self._watched[engine] = config
 
     @contextmanager
     def call(self, name: str, engine: Engine, config: ConnectionOptions) -> Iterator[None]:
-        """A span, and a measurement, of the call that is made in this block."""
+        """Record a span and the duration of the call that is made in this block."""
         attributes: dict[str, AttributeValue] = {
             "db.system.name": "mysql",
             "db.namespace": config.database,
@@ -110,7 +110,7 @@ class Instruments:
                 span.set_status(Status(StatusCode.ERROR))
                 raise
             finally:
-                address = _address(engine.server)  # it may be another one by now
+                address = _address(engine.server)  # the engine may have chosen another server
                 attributes.update(address)
                 span.set_attributes(address)
                 self._duration.record(perf_counter() - began, attributes)
@@ -127,7 +127,7 @@ class Instruments:
         return [Observation(waiting, {_POOL_NAME: name}) for name, (_, _, waiting, *_) in self._totals().items()]
 
     def _totals(self) -> dict[str, tuple[int, int, int, int]]:
-        """Open, in use, waiting and allowed, for each database: one may have several pools."""
+        """Connections that are open, in use, waited for and allowed, of all pools of each database."""
         with self._lock:
             watched = list(self._watched.items())
         totals: dict[str, tuple[int, int, int, int]] = {}
@@ -145,14 +145,14 @@ class Instruments:
 
 
 class Making:
-    """The lock under which the process's instruments are made."""
+    """The lock under which the process's instruments are created."""
 
     def __init__(self) -> None:
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """As `Instruments.begin_in_child`."""
+    def reset_in_child(self) -> None:
+        """Like `Instruments.reset_in_child`."""
         self.lock = threading.Lock()
 
 
@@ -161,7 +161,7 @@ _made: Instruments | None = None
 
 
 def instruments() -> Instruments | None:
-    """The process's, if the application has said where spans or metrics go; until then there is nothing to tell."""
+    """The process's instruments; None until the application has set a provider of spans or metrics."""
     global _made
     if _made is None:
         tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
@@ -172,7 +172,7 @@ def instruments() -> Instruments | None:
 
 
 def _is_set(provider: object) -> bool:
-    """Whether this is what an application chose, and not what stands in until it does."""
+    """Return whether the application has set this provider, rather than OpenTelemetry's default."""
     return "Proxy" not in type(provider).__name__
 
 
@@ -183,7 +183,7 @@ def _address(server: Endpoint) -> dict[str, AttributeValue]:
 
 
 def _failure(error: BaseException) -> dict[str, AttributeValue]:
-    """What the conventions ask of a failed call; no words of the error."""
+    """The attributes of a failed call by the conventions, without the error's message."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     attributes: dict[str, AttributeValue] = {"error.type": f"{module}{kind.__qualname__}"}

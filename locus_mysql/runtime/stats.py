@@ -1,4 +1,4 @@
-"""What a database did and has: `Stats`."""
+"""Counters and pools of a database: `Stats`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters, PoolState
 from ..engine.synchronous import SyncEngine
 
-#: What operations keep and count look-ups of: newest states of threads, and codes of embeddings.
+#: Names of caches whose look-ups are counted: newest states of threads, and codes of embeddings.
 STATES, CODES = "states", "codes"
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The pools of a `Database` at one moment, and its counts up to then, which only grow.
+    """The pools of a `Database` at one moment, and its counters, which only grow.
 
     Args:
-        open: Connections open, or being opened, in all pools.
-        in_use: Of these, how many calls have.
+        open: Connections that are open, or being opened, in all pools.
+        in_use: Open connections that calls use now.
         waiting: Calls that wait for a connection.
         opened: Connections opened so far.
         lost: Connections dropped so far because they, or their server, failed.
-        round_trips: Packets that were sent and answered, or should have been. Those of calls under way are missing.
+        round_trips: Packets that were sent, answered or not. Those of calls under way are not counted.
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
-        cache_hits: Loads of a newest state that a kept state helped: it still is the newest, or that builds on it.
+        cache_hits: Loads of a newest state that used a cached state, which is the newest or what the newest builds on.
         cache_misses: Other loads of a newest state.
-        vector_cache_hits: Searches by meaning by codes that the process keeps of the namespaces.
-        vector_cache_misses: Other searches by meaning, but for those among few embeddings, which need none.
-        sent_bytes: Bytes of commands, before TLS; logging in is not counted.
-        received_bytes: Bytes of answers, as those.
+        vector_cache_hits: Searches by meaning that used cached codes of the namespaces.
+        vector_cache_misses: Other searches by meaning, except those among few embeddings, which need no cache.
+        sent_bytes: Bytes of commands, before TLS; logins are not counted.
+        received_bytes: Bytes of answers, likewise.
         synchronous: The pool of the synchronous stores.
         asynchronous: The pools of the asynchronous stores, one for each event loop that has made a call.
     """
@@ -52,7 +52,7 @@ class Stats:
 
 
 def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngine | None) -> Stats:
-    """The statistics of a database whose engines these are, as far as they were made."""
+    """The statistics of a database, given its engines as far as they exist."""
     (synchronous,) = (PoolState(),) if blocking is None else blocking.pools()
     asynchronous = () if awaited is None else awaited.pools()
     pools = (synchronous, *asynchronous)

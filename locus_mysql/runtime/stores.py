@@ -1,20 +1,20 @@
-"""What every public class of stores shares: a database, maybe its own, and operations that it runs there."""
+"""Base classes of the public stores: a database, possibly the store's own, and operations that run in it."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Generator
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..drivers.registry import find_driver
 from ..engine.counters import Counters
-from ..engine.operation import Operation
 from ..errors import ConfigError
 from .database import Database, described
 
 
 class HasSchema(Protocol):
-    """Operations of a public class."""
+    """The operations of a store."""
 
     @property
     def config(self) -> MySQLConfig:
@@ -22,35 +22,31 @@ class HasSchema(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The tables they need."""
+        """The tables that the operations need."""
 
 
 @runtime_checkable
 class CountsCache(Protocol):
-    """Operations that remember what they loaded."""
+    """Operations with a cache of loaded data."""
 
     def count_in(self, counters: Counters) -> None:
-        """Count there how often that helped."""
+        """Count the cache's hits and misses in these counters."""
 
 
 O = TypeVar("O", bound=HasSchema)  # noqa: E741 - operations
 T = TypeVar("T")
 
 
-class AsyncStore(Generic[O]):
-    """Base of classes whose methods are awaited.
+class Store(Generic[O]):
+    """Base of `AsyncStore` and `SyncStore`: everything that does not wait.
 
     Args:
-        operations: What the methods run.
-        database: Where.
+        operations: The operations that the store's methods run; see `methods`.
+        database: The database that runs them.
         owned: Whether `close` closes the database's connections.
     """
 
-    #: The class whose methods block, if its name is not this one's with ``Sync`` before it.
-    _blocking_class: ClassVar[str | None] = None
-
     def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
-        find_driver(database.config.driver)  # a missing library is told now, not at the first call
         if isinstance(operations, CountsCache):
             operations.count_in(database.counters)
         self._operations = operations
@@ -62,12 +58,27 @@ class AsyncStore(Generic[O]):
         """The options in force."""
         return self._operations.config
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"
+
+
+class AsyncStore(Store[O]):
+    """Base of stores whose methods are awaited. The arguments are those of `Store`."""
+
+    #: The class whose methods block, if its name is not this one's with ``Sync`` before it.
+    _blocking_class: ClassVar[str | None] = None
+
+    def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
+        find_driver(database.config.driver)  # a missing library is reported now, not at the first call
+        super().__init__(operations, database, owned=owned)
+
     async def close(self) -> None:
         """Close the connections if this opened them; the next call opens new ones."""
         if self._owned:
             await self.database.aclose()
 
-    async def _run(self, operation: Operation[T]) -> T:
+    async def _run(self, operation: Generator[Any, Any, T]) -> T:
+        """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.asynchronous
         telemetry = self.database.telemetry
         if not telemetry.wanted:
@@ -87,18 +98,9 @@ class AsyncStore(Generic[O]):
 
     def __exit__(self, *error: object) -> None: ...
 
-    def __repr__(self) -> str:
-        return _shown(self, self.config)
 
-
-class SyncStore(Generic[O]):
-    """Base of classes whose methods block. Safe to share between threads.
-
-    Args:
-        operations: What the methods run.
-        database: Where.
-        owned: Whether `close` closes the database's connections.
-    """
+class SyncStore(Store[O]):
+    """Base of stores whose methods block. Safe to share between threads. The arguments are those of `Store`."""
 
     #: The class whose methods are awaited, if its name is not this one's without ``Sync``.
     _awaited_class: ClassVar[str | None] = None
@@ -110,23 +112,15 @@ class SyncStore(Generic[O]):
                 f"Driver {database.config.driver!r} has no synchronous side. Use driver='pymysql' or "
                 f"'mysql-connector', or {self._awaited_class or type(self).__name__.removeprefix('Sync')}."
             )
-        if isinstance(operations, CountsCache):
-            operations.count_in(database.counters)
-        self._operations = operations
-        self._owned = owned
-        self.database = database
-
-    @property
-    def config(self) -> MySQLConfig:
-        """The options in force."""
-        return self._operations.config
+        super().__init__(operations, database, owned=owned)
 
     def close(self) -> None:
         """Close the connections if this opened them; the next call opens new ones."""
         if self._owned:
             self.database.close()
 
-    def _run(self, operation: Operation[T]) -> T:
+    def _run(self, operation: Generator[Any, Any, T]) -> T:
+        """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.synchronous
         telemetry = self.database.telemetry
         if not telemetry.wanted:
@@ -139,10 +133,3 @@ class SyncStore(Generic[O]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return _shown(self, self.config)
-
-
-def _shown(store: object, config: MySQLConfig) -> str:
-    return f"{type(store).__name__}({described(config)}, tenant={config.tenant!r})"

@@ -1,7 +1,7 @@
-"""Telling of calls: slow ones to the log, and all to OpenTelemetry where the application uses it.
+"""Logs slow calls, and reports all calls to OpenTelemetry if the application uses it.
 
-OpenTelemetry is never imported first: an application that wants spans or metrics has imported it before it makes a
-call. So a process without it, or that does not use it, pays for one look into a dict.
+This module never imports OpenTelemetry first: an application that wants spans or metrics imports it before it makes a
+call. So a process that does not use it pays for one look-up in a dict.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from .spans import Instruments
 
 
-#: While OpenTelemetry is imported, but not used, it is asked this often whether it is by now, in seconds.
-LOOK_EVERY_S = 1.0
+#: While OpenTelemetry is imported but has no provider, this is checked again after this many seconds.
+CHECK_EVERY_S = 1.0
 
 
 class Telemetry:
-    """What is told of the calls to one database.
+    """Reports the calls to one database.
 
     Args:
-        config: Has the limit of slow calls, and the address.
+        config: The limit of slow calls, and the address.
     """
 
     def __init__(self, config: ConnectionOptions) -> None:
@@ -41,14 +41,14 @@ class Telemetry:
         self._engines: list[AsyncEngine | SyncEngine] = []
 
     def watch(self, engine: AsyncEngine | SyncEngine) -> None:
-        """Tell of the pools of this engine as well."""
+        """Measure the pools of this engine too."""
         self._engines.append(engine)
         if self._instruments is not None:
             self._instruments.watch(engine, self._config)
 
     @property
     def wanted(self) -> bool:
-        """Whether a call has to be told of. To be asked before each."""
+        """Return whether calls are to be reported. Checked before each call."""
         if self._instruments is None and ("opentelemetry.trace" in modules or "opentelemetry.metrics" in modules):
             self._instruments = self._search.find()
             if self._instruments is not None:
@@ -58,11 +58,11 @@ class Telemetry:
 
     @contextmanager
     def call(self, operation: object, engine: AsyncEngine | SyncEngine) -> Iterator[None]:
-        """Tell of the call that is made in this block.
+        """Report the call that is made in this block.
 
         Args:
-            operation: What it carries out; a generator has the name of the method.
-            engine: What carries it out.
+            operation: The operation; its name is that of the method.
+            engine: The engine that runs it.
         """
         name: str = getattr(operation, "__name__", "call")
         began = perf_counter()
@@ -83,7 +83,7 @@ class Telemetry:
 
 
 class _Search:
-    """Looks whether the application has said where spans or metrics go. To ask OpenTelemetry costs microseconds."""
+    """Checks whether the application has set a provider of spans or metrics; each check takes microseconds."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -92,10 +92,10 @@ class _Search:
         now = perf_counter()
         if now < self._next:
             return None
-        self._next = now + LOOK_EVERY_S
+        self._next = now + CHECK_EVERY_S
         try:
             from .spans import instruments
-        except ImportError:  # what is there of OpenTelemetry is too old, or not whole; it is not tried again
+        except ImportError:  # OpenTelemetry is too old or incomplete; this is not tried again
             self._next = inf
             return None
         return instruments()

@@ -1,4 +1,4 @@
-"""The words of a query, for the scores of hits: `parts_of`."""
+"""Words of queries, and excerpts of texts that hold them."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def parts_of(query: str) -> list[str]:
     """
     parts = [f'"{phrase}"' if phrase else word for phrase, word in _PART.findall(query)]
     return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]
+
+
+def excerpt(text: str, place: int, radius: int = 80) -> str:
+    """A part of a text around a place, on one line."""
+    start, end = max(0, place - radius), min(len(text), place + radius)
+    return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

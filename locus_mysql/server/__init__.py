@@ -1,19 +1,22 @@
-"""The HTTP service, and the inspector in the browser: `create_app` makes them one ASGI application.
+"""The HTTP service and the inspector in the browser, as one ASGI application: `create_app`.
 
-The public names are imported when first used, as the command that makes a token needs no web server.
+Imports `inspection` and the layers below; only this layer imports Starlette and Uvicorn. Public names are imported
+when first used, as the command that makes a token needs no web server. Begin with `dispatching`, then `routing`;
+`api` has the JSON endpoints, `pages` the inspector, `locus` the endpoints of Locus' own client.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SetupError
+from ..extras import install_command
 
 if TYPE_CHECKING:
     from .application import create_app
     from .limits import Limits
     from .tokens import Tokens, new_token
 
-#: What the extra ``server`` installs.
+#: Modules that the extra ``server`` installs.
 LIBRARIES = ("starlette", "uvicorn", "jinja2")
 
 _HOMES = {"Limits": ".limits", "Tokens": ".tokens", "create_app": ".application", "new_token": ".tokens"}
@@ -32,5 +35,5 @@ def __getattr__(name: str) -> Any:
         if library not in LIBRARIES:
             raise
         raise SetupError(
-            f"The HTTP service needs {library}, which is not installed. Run pip install 'locus-mysql[server]'."
+            f"The HTTP service needs {library}, which is not installed. Run {install_command('server')}."
         ) from error

@@ -1,4 +1,4 @@
-"""The service as one ASGI application: `create_app`."""
+"""`create_app`: the service as one ASGI application."""
 
 from __future__ import annotations
 
@@ -43,38 +43,38 @@ def create_app(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     **options: Unpack[Keywords],
 ) -> Starlette:
-    """The HTTP service, and the inspector in the browser, as an ASGI application.
+    """Return the HTTP service and the inspector in the browser as one ASGI application.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tokens: Who may do what. None: everybody may do everything, and it is the configured tenant's; then requests
-            must be sent to a name of this machine, such as ``localhost``, or to one of ``allowed_hosts``.
-        allowed_hosts: The names that requests may be sent to; empty for any, if there are tokens.
+        where: A shared `Database`, a DSN, or a `MySQLConfig`; or give options as keywords.
+        tokens: The access tokens. None: everybody has full access to the configured tenant; then requests must be sent
+            to a name of this machine, such as ``localhost``, or to one of ``allowed_hosts``.
+        allowed_hosts: The host names that requests may be sent to; empty allows any, if there are tokens.
         allow_writes: Whether the inspector may change anything.
         vacuum: Whether the API may remove old checkpoints.
-        inspector: Whether there is the inspector.
-        cookie_key: What sign-ins to the inspector are signed with, at least 32 random bytes: with the same one, several
-            processes behind a balancer take each other's. Who has it, and the digests of tokens, can sign in. None: it
-            is drawn, and lives as long as the process.
-        embed: With it the inspector searches long-term memory by meaning, too: takes a list of texts and gives their
-            embeddings, at once or awaited, the same as were stored.
+        inspector: Whether to serve the inspector.
+        cookie_key: The key that signs sign-ins to the inspector, at least 32 random bytes. Processes behind a load
+            balancer that share it accept each other's sign-ins. Whoever has this key and the digests of tokens can
+            sign in. None: a random key that lives as long as the process.
+        embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
+            a list of texts and returns their embeddings, as those that were stored.
         dims: The width of its embeddings.
-        limits: What is refused.
+        limits: The limits of requests.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Raises:
         ConfigError: Options contradict each other.
 
-    Mounted in another application, whose lifespan is not passed on to it, it closes no connections: give it a
-    `Database` that the other one closes.
+    Mounted in an application that does not pass its lifespan on, it closes no connections: give it a `Database` that
+    the outer application closes.
     """
     if tokens is not None and "tenant" in options:
-        raise ConfigError("Each token names its tenant; leave out either the tenant or the tokens.")
+        raise ConfigError("Each token names its own tenant. Leave out either the tenant or the tokens.")
     database, config, owned = share(where, options)
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
-    api = [*health_endpoints(), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
+    api = [*health_endpoints(authenticate), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
     routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
     if inspector:
         routers.append(pages_router(tokens, anyone, cookie_key))
@@ -89,7 +89,7 @@ def create_app(
             await database.aclose()
 
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    # One is for what is no request: the pages that are live, and the question whether the database answers.
+    # One connection is left for work outside of requests: live pages and health checks.
     dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
     app = Application(dispatcher, lifespan=lifespan)
     app.state.services = services
@@ -98,13 +98,13 @@ def create_app(
 
 
 class Application(Starlette):
-    """Starlette, of which every request goes to one place.
+    """A Starlette application that passes every request to one dispatcher.
 
-    Its own routes decode a path before they look at it, and what it wraps around them would never see an error.
+    Starlette's own routes decode a path before they match it, and its middleware would never see an error.
 
     Args:
-        dispatcher: What answers.
-        lifespan: As Starlette's.
+        dispatcher: Answers the requests.
+        lifespan: As in Starlette.
     """
 
     def __init__(self, dispatcher: Dispatcher, lifespan: Lifespan[Starlette]) -> None:
@@ -112,7 +112,7 @@ class Application(Starlette):
         self.dispatcher = dispatcher
 
     def build_middleware_stack(self) -> ASGIApp:
-        """What others have added, around what answers."""
+        """Return the dispatcher within the middleware that users added."""
         app: ASGIApp = self._answer
         for middleware, args, kwargs in reversed(self.user_middleware):
             app = middleware(app, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""Who sent a request: `by_header`, for programs."""
+"""`by_header`: identifies the caller of a request by its Authorization header."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .problems import Problem
 from .routing import Authenticate
 from .tokens import Tokens
 
-#: The longest Authorization header that is looked at.
+#: Length of the longest Authorization header that is parsed, in characters.
 _LONGEST = 1024
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="locus-mysql", Basic realm="locus-mysql", charset="UTF-8"'}
 
 
 def by_header(tokens: Tokens | None, anyone: Caller) -> Authenticate:
-    """Tells who sent a request by its Authorization header: ``Bearer TOKEN``, or ``Basic`` with it as the password.
+    """Return a function that identifies a caller by ``Bearer TOKEN``, or ``Basic`` with the token as the password.
 
     Args:
-        tokens: The tokens; None: none is needed.
-        anyone: Who everybody is then.
+        tokens: The tokens; None if callers need none.
+        anyone: The caller that every request has then.
     """
 
     def authenticate(request: Request) -> Caller:
@@ -45,7 +45,7 @@ def by_header(tokens: Tokens | None, anyone: Caller) -> Authenticate:
 
 
 def secret_of(header: str) -> str | None:
-    """The token in an Authorization header; None if there is none. The user of Basic authentication may be any."""
+    """Return the token in an Authorization header, or None. Basic authentication may name any user."""
     scheme, _, rest = header.partition(" ")
     rest = rest.strip(" ")
     if len(header) > _LONGEST or not rest:

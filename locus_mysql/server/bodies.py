@@ -1,4 +1,4 @@
-"""What a request brings along: its body, read within limits, and its query."""
+"""Reading a request's body, within limits, and its query."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from .problems import Problem, invalid
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
-#: The most fields that a query has: the labels of the longest namespace, and some more.
+#: The largest number of fields in a query: the labels of the longest namespace, and some more.
 FIELDS_LIMIT = 550
 
-#: The largest headers of a request, all together.
+#: The largest total size of a request's headers, in bytes.
 HEADERS_BYTES = 32_768
 
-#: The largest form that a page sends.
+#: The largest form that a page sends, in bytes.
 FORM_BYTES = 65_536
 
-#: What those are told who know neither Python nor our classes.
+#: Messages for callers who know neither Python nor this package's classes.
 _WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
 
-#: What a larger body needs, to be parsed and encoded, takes so long that others must not wait for it.
+#: Size of a body, in bytes, above which parsing and encoding run in a thread, so that other requests do not wait.
 LARGE_BYTES = 500_000
 
-#: Where it is done: in one thread, as two would wait for Python's lock in turn, and others for both.
+#: One thread, as two would compete for Python's global lock, and all other requests would wait for both.
 LARGE = BoundedExecutor("locus-mysql bodies", threads=1)
 
-#: How long what is left of a refused request is taken in, so that its client gets to read why, in seconds.
+#: Seconds for which the rest of a refused request is read, so that its client receives the answer.
 DRAIN_S = 2.0
 
 
 class ClientGone(Exception):
-    """The client closed the connection before it had sent the whole request; nobody waits for an answer."""
+    """The client closed the connection, so nobody waits for an answer."""
 
 
 def has_body(request: Request) -> bool:
-    """Whether a request announces a body."""
+    """Return whether a request announces a body."""
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 def check_head(request: Request) -> None:
-    """Refuse huge headers, and a request that two servers could see end at different places (request smuggling)."""
+    """Refuse huge headers, and a request whose end two servers could see at different places (request smuggling)."""
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > HEADERS_BYTES:
         raise Problem(431, "headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
     lengths = request.headers.getlist("content-length")
@@ -60,13 +60,13 @@ def check_head(request: Request) -> None:
     if (lengths and codings) or len(lengths) > 1 or len(codings) > 1:
         raise Problem(400, "malformed_request", "The length of the body is given more than once.")
     if lengths and not (lengths[0].isascii() and lengths[0].isdigit() and len(lengths[0]) < 20):
-        raise Problem(400, "malformed_request", "The length of the body is no number.")
+        raise Problem(400, "malformed_request", "The length of the body is not a number.")
 
 
 async def drain(request: Request) -> None:
-    """Take in what is left of a body that nobody wants. Were the connection closed, the answer might be lost."""
+    """Read and discard the rest of a refused body. If the connection were closed, the answer might be lost."""
     if "100-continue" in request.headers.get("expect", "").lower():
-        return  # the client waits with its body
+        return  # the client sends its body only after "100 Continue"
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_S):
             while (message := await request.receive())["type"] == "http.request" and message.get("more_body", False):
@@ -74,27 +74,27 @@ async def drain(request: Request) -> None:
 
 
 def check_no_body(request: Request) -> None:
-    """Refuse a body where none belongs."""
+    """Refuse a body where the endpoint takes none."""
     if has_body(request):
-        raise Problem(400, "unexpected_body", f"A {request.method} request has no body here.")
+        raise Problem(400, "unexpected_body", f"This endpoint takes no body with {request.method}.")
 
 
 async def read_body(
     request: Request, media_type: str, limit: int, limits: Limits, hold: Callable[[int], None]
 ) -> bytes:
-    """The whole body of a request.
+    """Read the whole body of a request.
 
     Args:
         request: The request.
-        media_type: What the body must be.
-        limit: How large it may be.
-        limits: How long it may take.
-        hold: Given the size that the request announces, else that of every piece; raises `Problem` if there is no
-            place for it.
+        media_type: The required media type.
+        limit: The largest size in bytes.
+        limits: The limits, among them the longest time for reading it.
+        hold: Called with the announced size, else with the size of every chunk; raises `Problem` if the quota is used
+            up.
 
     Raises:
-        Problem: It is of another kind, too large, or too slow.
-        ClientGone: It ended before its end.
+        Problem: The body is of another type, too large, or too slow.
+        ClientGone: The connection was closed before the end of the body.
     """
     given, _, parameters = request.headers.get("content-type", "").partition(";")
     if given.strip().lower() != media_type:
@@ -131,11 +131,11 @@ async def read_body(
         raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
 
 
-async def aside(request: Request, work: Callable[..., T], *arguments: object) -> T:
-    """Call a function that takes longer the larger the request's body is; of a large one, in a thread.
+async def call_unblocked(request: Request, work: Callable[..., T], *arguments: object) -> T:
+    """Call a function whose time grows with the request's body; for a large body, call it in a thread.
 
-    Of what takes long each step keeps Python's lock, parsing and encoding above all. So others wait for the longest
-    step, instead of for all of them.
+    Each step, such as parsing, may hold Python's global lock throughout. In a thread, other requests wait for the
+    longest step at most, not for all of them.
     """
     if request.state.body_bytes <= LARGE_BYTES:
         return work(*arguments)
@@ -143,12 +143,14 @@ async def aside(request: Request, work: Callable[..., T], *arguments: object) ->
 
 
 def json_of(body: bytes, limits: Limits) -> Any:
-    """A body as JSON. Of names that an object has twice, the last counts.
+    """Parse a body as JSON. If an object has a name twice, the last one counts.
 
     Raises:
-        Problem: It is not JSON as RFC 8259 has it, in UTF-8, of at most 200 levels; or it holds too many values.
+        Problem: The body is not JSON by RFC 8259 in UTF-8 with at most 200 levels, or holds too many values.
     """
-    if body.count(b"[") + body.count(b"{") > limits.values:  # in texts, too; that takes no time to find out
+    if (
+        body.count(b"[") + body.count(b"{") > limits.values
+    ):  # counts brackets within texts as well, which is cheaper than parsing
         raise Problem(413, "body_too_large", f"The body holds more than {limits.values} lists and objects.")
     try:
         return from_json(body, allow_inf_nan=False, cache_strings="keys")
@@ -157,10 +159,10 @@ def json_of(body: bytes, limits: Limits) -> Any:
 
 
 def parsed(model: type[M], given: object, what: str) -> M:
-    """Input as a model.
+    """Validate input as a model.
 
     Raises:
-        Problem: It is not of the model's form; says where, and never repeats what was given.
+        Problem: The input does not fit the model. The message names the place and never quotes the input.
     """
     try:
         return model.model_validate(given)
@@ -169,20 +171,20 @@ def parsed(model: type[M], given: object, what: str) -> M:
         place = ".".join(str(part)[:50] for part in problem["loc"])
         known = ""
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
-            known = f" Known are: {', '.join(sorted(model.model_fields))}."
+            known = f" Known: {', '.join(sorted(model.model_fields))}."
         words = _WORDS.get(problem["type"], problem["msg"])
         raise invalid(f"{what}{f', {place}' if place else ''}: {words}.{known}") from None
 
 
 def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
-    """The query of a request.
+    """Parse the query of a request.
 
     Args:
         request: The request.
-        lists: Names that may stand in it more than once; each has a list of texts. All others have a text.
+        lists: Names that may occur more than once; their values are lists of texts, all others texts.
 
     Raises:
-        Problem: It cannot be read, or another name stands in it twice.
+        Problem: The query cannot be parsed, or another name occurs twice.
     """
     text = request.scope.get("query_string", b"").decode("latin-1")
     try:
@@ -194,14 +196,14 @@ def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
         if name in lists:
             query[name].append(value)
         elif name in query:
-            raise invalid("A name stands twice in the query.")
+            raise invalid("The query contains a name twice.")
         else:
             query[name] = value
     return query
 
 
 def value_of(text: str) -> Any:
-    """What a value in a query means: JSON if it is some, else the text."""
+    """Return the meaning of a query's value: parsed JSON if it is valid JSON, else the text."""
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):

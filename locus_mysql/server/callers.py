@@ -1,4 +1,4 @@
-"""Who sends a request: `Caller`."""
+"""`Caller`: the sender of a request."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request, as far as its token tells.
+    """The sender of a request, as its token identifies it.
 
     Args:
-        name: What the token's entry calls it; for the log, never shown to other callers.
-        tenant: Whose threads, memories and sessions it sees; no others.
-        may_write: Whether it may change any of them.
+        name: The name in the token's entry; for the log, never shown to other callers.
+        tenant: The only tenant whose threads, memories and sessions it sees.
+        may_write: Whether it may change them.
     """
 
     name: str

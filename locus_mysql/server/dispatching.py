@@ -1,4 +1,9 @@
-"""From a request to its answer, in the order in which things are checked: `Dispatcher`."""
+"""`Dispatcher`: turns a request into its answer. Its methods stand in the order in which a request passes them.
+
+`__call__` adds ids, headers and logs; `_answer` finds the endpoint; `_carry_out` checks the caller and reads the body;
+`_within_time` limits the time; `_perform` chooses this process (`_perform_here`) or a request process, in which
+`answer_apart` answers.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +21,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..engine.logs import told, told_of_setup
-from ..engine.reading import limited_reads
+from ..engine.logs import loggable, loggable_setup
+from ..engine.read_limit import limited_reads
 from ..errors import AnswerTooLarge, SetupError
 from .bodies import (
     FORM_BYTES,
     ClientGone,
-    aside,
+    call_unblocked,
     check_head,
     check_no_body,
     has_body,
@@ -35,34 +40,33 @@ from .hosts import Hosts
 from .limits import Limits
 from .problems import Problem, not_found, problem_of, try_later
 from .processes import Processes
-from .quotas import Places, Quota, Quotas
+from .quotas import FairSemaphore, Quota, Quotas
 from .routing import Endpoint, Router, segments_of
 from .sending import PIECE_BYTES, in_pieces, send_and_close
 
-#: What was answered: INFO, with the template of the path. Something went wrong inside, or what is stored is damaged:
-#: ERROR, without what either holds.
+#: INFO: each answer, with the template of its path. ERROR: an internal error or damaged rows, without their content.
 REQUESTS = logging.getLogger("locus_mysql.requests")
 
-#: A request's id that a client may choose: nothing that could break a log or a header.
+#: Request ids that a client may choose: nothing that could break a log or a header.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-#: What a request that is carried out in the service's own process may read from the database. What needs more is begun
-#: anew in a request process.
+#: Bytes that a request may read from the database in the service's own process. A request that needs more is started
+#: again in a request process.
 SMALL_READ_BYTES = 262_144
 
-#: How many requests are known to have needed more, so that the same ones go there at once.
+#: Number of requests remembered as large. A remembered request goes to a request process at once.
 KNOWN_LARGE = 1_000
 
-#: After how many seconds is looked whether the client still waits.
+#: Seconds before the service begins to check whether the client still waits.
 LOOK_AFTER_S = 0.25
 
-#: How long a client that sends nothing more is believed to wait for its answer all the same, in seconds.
-BELIEVED_S = 1.0
+#: Seconds for which a client that closed its sending side is still assumed to wait for its answer.
+HALF_CLOSED_S = 1.0
 
-#: Set in a request's state by what holds the connection, when its client sends nothing more: mostly it has left.
+#: Set in a request's state by the connection when its client has closed its sending side. Most such clients have left.
 SENDS_NO_MORE = "sends_no_more"
 
-#: What every answer has, unless its endpoint says otherwise.
+#: Headers of every answer, unless its endpoint sets them itself.
 HEADERS = (
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -73,27 +77,27 @@ HEADERS = (
 
 
 class _Large(Exception):
-    """A request turned out to be too large for the service's own process."""
+    """The request is too large for the service's own process."""
 
 
 class Dispatcher:
-    """The application proper, within Starlette.
+    """The ASGI application inside Starlette.
 
     Args:
-        routers: The first that knows a path answers.
-        limits: What is refused.
-        hosts: Where requests may be sent to.
-        connections: How many connections to the database requests may use at once.
+        routers: The first router that knows a path answers.
+        limits: The limits of requests.
+        hosts: The host names that requests may be sent to.
+        database_connections: Number of database connections that requests may use at once.
     """
 
-    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts, connections: int) -> None:
+    def __init__(self, routers: Sequence[Router], limits: Limits, hosts: Hosts, database_connections: int) -> None:
         self.routers = list(routers)
         self.limits = limits
         self.hosts = hosts
         self.requests = Quotas(limits.requests)
         self.bytes = Quotas(limits.bodies_bytes)
-        self.connections = Places(connections)
-        #: Where requests that may take long are carried out; None: in this process.
+        self.database_connections = FairSemaphore(database_connections)
+        #: The processes for requests that may take long; None: this process carries them out.
         self.processes: Processes | None = None
         self._large: OrderedDict[Hashable, None] = OrderedDict()
 
@@ -126,7 +130,7 @@ class Dispatcher:
             request.state.answered.give_back()
 
     async def _answer(self, request: Request, request_id: str) -> Response:
-        """The answer, also to what goes wrong."""
+        """Return the answer, also when the request fails."""
         router = self.routers[-1 if "text/html" in request.headers.get("accept", "") else 0]
         try:
             check_head(request)
@@ -165,7 +169,7 @@ class Dispatcher:
             share.give_back()
 
     async def answer_apart(self, scope: Scope, body: bytes) -> Response:
-        """Answer a request in a request process: it was checked before, and its body was read."""
+        """Answer a request in a request process. The service has checked it and read its body already."""
         request = Request(scope)
         request.state.body_bytes = len(body)
         segments = segments_of(scope)
@@ -177,7 +181,7 @@ class Dispatcher:
             self._parse_query(request, endpoint)
             await self._parse_body(request, endpoint, body)
             with limited_reads(self.limits.answer_bytes):
-                response = await endpoint.handler(request)
+                response = await endpoint.respond(request)
             self._check_size(response)
         except MemoryError:
             raise
@@ -193,10 +197,10 @@ class Dispatcher:
         if endpoint.query is not None:
             request.state.query = parsed(endpoint.query, query, "The query")
         elif query and endpoint.body != "form":
-            raise Problem(400, "invalid_input", "There is no query here.")
+            raise Problem(400, "invalid_input", "This endpoint takes no query.")
 
     async def _read(self, request: Request, endpoint: Endpoint, share: Quota) -> bytes:
-        """The body of a request; a place for it is taken before it comes, as far as its size is known."""
+        """Read the body of a request. Its quota is taken beforehand if its size is announced."""
         if endpoint.body is None:
             check_no_body(request)
             return b""
@@ -212,7 +216,7 @@ class Dispatcher:
         if endpoint.body == "form":
             request.state.body = body
         elif endpoint.body is not None:
-            value = await aside(request, json_of, body, self.limits)
+            value = await call_unblocked(request, json_of, body, self.limits)
             request.state.body = parsed(endpoint.body, value, "The body")
 
     async def _within_time(self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable) -> Response:
@@ -224,23 +228,24 @@ class Dispatcher:
                 raise
             raise try_later(
                 "timeout",
-                f"This took longer than {self.limits.request_s:g} s and was given up; a write may have been carried "
+                f"The request took longer than {self.limits.request_s:g} s and was abandoned; a write may have been "
+                "carried "
                 "out. Repeat the request.",
             ) from None
 
     async def _perform(self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable) -> Response:
-        """Carry a request out in this process if it is small, else in a request process."""
+        """Carry out a request in this process if it is small, else in a request process."""
         if endpoint.access == "open":
             await self._parse_body(request, endpoint, body)
-            return await endpoint.handler(request)
+            return await endpoint.respond(request)
         processes = None if endpoint.runs == "here" else self.processes
         if processes is None:
             return await self._perform_here(request, endpoint, body, tenant, self.limits.answer_bytes)
-        place = (tenant, request.method, request.scope["path"])
-        if endpoint.runs == "unless_large" and len(body) <= endpoint.small_bytes and place not in self._large:
+        key = (tenant, request.method, request.scope["path"])
+        if endpoint.runs == "unless_large" and len(body) <= endpoint.small_bytes and key not in self._large:
             with suppress(_Large):
                 return await self._perform_here(request, endpoint, body, tenant, SMALL_READ_BYTES)
-            self._large[place] = None
+            self._large[key] = None
             if len(self._large) > KNOWN_LARGE:
                 self._large.popitem(last=False)
 
@@ -252,15 +257,15 @@ class Dispatcher:
     async def _perform_here(
         self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable, most_read: int
     ) -> Response:
-        """Carry a request out in this process.
+        """Carry out a request in this process.
 
         Raises:
-            _Large: It needs more than may be read for it here, and has written nothing.
+            _Large: It would read more than this process allows, and has written nothing.
         """
         await self._parse_body(request, endpoint, body)
-        with limited_reads(most_read, self.connections, tenant) as limit:
+        with limited_reads(most_read, self.database_connections, tenant) as limit:
             try:
-                response = await endpoint.handler(request)
+                response = await endpoint.respond(request)
             except AnswerTooLarge:
                 if limit.wrote or most_read == self.limits.answer_bytes:
                     raise
@@ -269,7 +274,7 @@ class Dispatcher:
         return response
 
     def _hold(self, request: Request, response: Response) -> None:
-        """Count a large answer until it is sent, or clients that ask and do not read would fill the memory."""
+        """Count a large answer until it is sent. Otherwise clients that never read would fill the memory."""
         size = self._check_size(response)
         if size > PIECE_BYTES:
             request.state.answered.take(self.bytes, size)
@@ -280,17 +285,17 @@ class Dispatcher:
             raise Problem(
                 400,
                 "answer_too_large",
-                f"The answer is larger than {self.limits.answer_bytes} bytes. Ask for less, such as for smaller pages.",
+                f"The answer is larger than {self.limits.answer_bytes} bytes. Request less, for example smaller pages.",
             )
         return size
 
 
 @asynccontextmanager
 async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[None]:
-    """End the block if it takes long, only reads, and its client leaves. A write goes on.
+    """Cancel the block if it only reads and its client has left. A write goes on.
 
     Raises:
-        ClientGone: It has left.
+        ClientGone: The client has left.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     inspection: list[asyncio.Task[None]] = []
@@ -301,7 +306,7 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
         with suppress(ClientGone):
             while (await request.receive())["type"] != "http.disconnect":
                 if getattr(request.state, SENDS_NO_MORE, False):
-                    await asyncio.sleep(BELIEVED_S)
+                    await asyncio.sleep(HALF_CLOSED_S)
                     break
         gone = True
         if task is not None:
@@ -327,13 +332,13 @@ async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[N
 
 
 def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
-    """Log what went wrong, without words that may quote data: what to do, if it is known, or where it was."""
+    """Log a failure without texts that may quote data: its remedy if that is known, else its traceback."""
     if isinstance(error, SetupError):
-        words = told_of_setup(error)
+        words = loggable_setup(error)
     elif problem.code == "internal_error":
-        words = f"{told(error)}.\n{''.join(traceback.format_tb(error.__traceback__))}"
+        words = f"{loggable(error)}.\n{''.join(traceback.format_tb(error.__traceback__))}"
     else:
-        words = told(error)
+        words = loggable(error)
     REQUESTS.error("Request %s failed: %s", request_id, words)
 
 

@@ -1,8 +1,8 @@
-"""A process that forks request processes for the service: `ForkServer`.
+"""`ForkServer`: a process that forks request processes for the service.
 
-It is forked before the service has an event loop, threads or connections, and never has any itself. So what it forks
-begins with all modules loaded, in milliseconds, and inherits no lock that a thread holds. It ends, with all that it
-forked, when the service does: then its end of the socket between them is closed.
+It is forked before the service has an event loop, threads or connections, and never has any itself. So a request
+process starts within milliseconds with all modules loaded, and inherits no lock that a thread holds. The fork
+server and its children end when the service does, as the socket between them is closed then.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import NamedTuple
 _FORK, _KILL = b"F", b"K"
 _PID = struct.Struct("!i")
 
-#: A message to the fork server: what to do, and with which process.
+#: A message to the fork server: a command and a process id.
 _MESSAGE_BYTES = 1 + _PID.size
 
-#: Signals that are for the service only; also a terminal, or systemd, sends them to all processes.
+#: Signals that only the service handles, although a terminal or systemd sends them to all processes.
 _NOT_OURS = ("SIGINT", "SIGTERM", "SIGHUP")
 
-#: How long the fork server may take to end, in seconds.
+#: Seconds that the fork server may take to end.
 _END_S = 2.0
 
-#: How often is looked whether it has, in seconds.
+#: Seconds between two checks whether it has ended.
 _LOOK_S = 0.02
 
 
@@ -40,8 +40,8 @@ class Child(NamedTuple):
     """A request process.
 
     Args:
-        pid: Its number.
-        socket: Leads to it; does not block.
+        pid: Its process id.
+        socket: The non-blocking connection to it.
     """
 
     pid: int
@@ -49,11 +49,11 @@ class Child(NamedTuple):
 
 
 class ForkServer:
-    """The fork server, as the service sees it.
+    """The fork server, seen from the service.
 
     Args:
-        pid: Its number.
-        control: Leads to it.
+        pid: Its process id.
+        control: The connection to it.
     """
 
     def __init__(self, pid: int, control: socket.socket) -> None:
@@ -64,12 +64,12 @@ class ForkServer:
     def start(
         cls, work: Callable[[socket.socket], None], sockets: Sequence[socket.socket], descriptors: Sequence[int] = ()
     ) -> ForkServer | None:
-        """Fork the fork server; None where that is not possible or not safe.
+        """Fork the fork server. Returns None where forking is impossible or unsafe.
 
         Args:
-            work: What a request process does, given the socket that leads to the service.
-            sockets: Sockets of the service that the new processes must not keep open.
-            descriptors: Other descriptors likewise.
+            work: The main function of a request process; takes the socket to the service.
+            sockets: Sockets of the service that the new processes close.
+            descriptors: Other descriptors that they close.
         """
         if not hasattr(os, "fork") or threading.active_count() > 1 or sys.platform == "darwin":
             return None
@@ -95,10 +95,10 @@ class ForkServer:
             os._exit(0)
 
     def fork(self) -> socket.socket:
-        """Have a process forked; gives the socket that leads to it. If it could not be, the socket is closed there.
+        """Request a new process and return the socket to it. If forking fails, the other end of the socket is closed.
 
         Raises:
-            OSError: The fork server is gone, or has too much to do.
+            OSError: The fork server has ended, or its queue is full.
         """
         ours, theirs = socket.socketpair()
         with theirs:
@@ -111,12 +111,12 @@ class ForkServer:
         return ours
 
     def kill(self, pid: int) -> None:
-        """End a process at once, if it is still there."""
+        """Kill a process if it still runs."""
         with contextlib.suppress(OSError):
             self._control.send(_KILL + _PID.pack(pid))
 
     async def close(self) -> None:
-        """End the fork server and all that it forked, and wait for that."""
+        """End the fork server and its children, and wait for their end."""
         self._control.close()
         for wait in range(2 * int(_END_S / _LOOK_S)):
             if self._has_ended():
@@ -133,7 +133,7 @@ class ForkServer:
 
 
 class _Server:
-    """The fork server itself."""
+    """The main loop of the fork server."""
 
     def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
         self._control = control
@@ -182,7 +182,7 @@ class _Server:
             os._exit(0)
 
     def _kill(self, pid: int) -> None:
-        """Kill a child, which cannot be another process by now: it keeps its number until it is waited for here."""
+        """Kill a child. Its process id cannot be reused before this process has waited for it."""
         self._reap()
         if pid in self._children:
             os.kill(pid, signal.SIGKILL)

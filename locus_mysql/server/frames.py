@@ -1,4 +1,4 @@
-"""What goes between the service and its request processes: a JSON object and bytes, each behind its length."""
+"""Messages between the service and its request processes: a JSON object and bytes, each after its length."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 #: The lengths of the object and of the bytes.
 _LENGTHS = struct.Struct("!IQ")
 
-#: The most that is received at once.
+#: Number of bytes received at once, at most.
 _PIECE_BYTES = 1 << 20
 
 
 class Ended(Exception):
-    """The other end was closed before the whole was received."""
+    """The other end was closed before the whole message arrived."""
 
 
 async def send(sock: socket.socket, header: dict[str, Any], body: bytes | memoryview = b"") -> None:
-    """Send an object and bytes on a socket that does not block."""
+    """Send an object and bytes on a non-blocking socket."""
     loop = asyncio.get_running_loop()
     text = json.dumps(header).encode()
     await loop.sock_sendall(sock, _LENGTHS.pack(len(text), len(body)) + text)
@@ -29,7 +29,7 @@ async def send(sock: socket.socket, header: dict[str, Any], body: bytes | memory
 
 
 async def receive_header(sock: socket.socket) -> tuple[dict[str, Any], int]:
-    """The object, and how many bytes follow it; `receive` takes them.
+    """Receive the object and the number of bytes that follow it; `receive` reads these.
 
     Raises:
         Ended: The other end is gone.
@@ -39,7 +39,7 @@ async def receive_header(sock: socket.socket) -> tuple[dict[str, Any], int]:
 
 
 async def receive(sock: socket.socket, count: int) -> memoryview:
-    """A number of bytes.
+    """Receive a number of bytes.
 
     Raises:
         Ended: The other end is gone.

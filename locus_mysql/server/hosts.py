@@ -1,9 +1,9 @@
-"""Where a request was sent to, and from which page: what browsers can be made to do for a stranger is refused.
+"""`Hosts`: checks Host and Origin headers, against requests that foreign pages have browsers send.
 
-A page of another site can have a browser send requests here. With tokens it has none, and so gets nothing. Without them
-everybody may do everything who reaches the port, and on the loopback interface that is every page that the user of the
-machine has open. So then the name that the request was sent to must be one of the loopback interface, else a site
-could give its own name this address (DNS rebinding) and read what is here.
+A page of another site can have a browser send requests here. If tokens are required, such a page has none. Without
+tokens everybody who reaches the port has full access; on the loopback interface that includes every page that the user
+of the machine has open. So then the request must be addressed to a name of the loopback interface. Otherwise a site
+could resolve its own name to this address (DNS rebinding) and read everything.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .problems import Problem
 #: Methods that change nothing.
 _SAFE = frozenset({"GET", "HEAD"})
 
-#: The ports of schemes that pages have.
+#: The default ports of schemes.
 _PORTS = {"http": 80, "https": 443}
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 
 
 def host_of(header: str) -> str | None:
-    """The name in a Host header, in lower case and without the port and a last dot; None if it is none."""
+    """Return the name in a Host header in lower case, without port and trailing dot; None if the header is invalid."""
     match = _HOST.fullmatch(header)
     return None if match is None else match[1].strip("[]").lower().rstrip(".")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name, or an address, is of the loopback interface."""
+    """Return whether a name or an address belongs to the loopback interface."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -43,11 +43,11 @@ def is_loopback(host: str) -> bool:
 
 
 class Hosts:
-    """The names that requests may be sent to.
+    """The host names that requests may be sent to.
 
     Args:
-        names: The names; empty for any.
-        loopback: Whether only those of the loopback interface are allowed, beside ``names``.
+        names: The names; empty allows any.
+        loopback: Whether only names of the loopback interface are allowed, beside ``names``.
     """
 
     def __init__(self, names: Collection[str] = (), *, loopback: bool = False) -> None:
@@ -55,10 +55,10 @@ class Hosts:
         self.loopback = loopback
 
     def check(self, request: Request) -> None:
-        """Refuse a request that was sent to another name, or by a page of another site.
+        """Refuse a request that was sent to another host name, or by a page of another site.
 
         Raises:
-            Problem: It was.
+            Problem: The request is refused.
         """
         headers = request.headers.getlist("host")
         host = host_of(headers[0]) if len(headers) == 1 else None
@@ -66,8 +66,8 @@ class Hosts:
             raise Problem(
                 421,
                 "wrong_host",
-                "This service is not known under the name in the Host header. Without tokens only names of this "
-                "machine, such as localhost, are; others must be named when it is started.",
+                "The Host header names a host that this service does not serve. Without tokens it serves only names "
+                "of this machine, such as localhost, and those given with --allowed-host when it is started.",
             )
         if request.method in _SAFE:
             return
@@ -83,10 +83,10 @@ class Hosts:
 
 
 def _is_same(origin: str, hosts: list[str], request: Request) -> bool:
-    """Whether a page of an origin is one of this service: of the same name, port and, as far as known, scheme.
+    """Return whether an origin is this service's: the same name, port and, as far as known, scheme.
 
-    A port that is not written is that of the origin's scheme: behind a proxy, the service need not know that the proxy
-    speaks TLS. It cannot be the other way round: what came by TLS was not sent by a page without.
+    A missing port is the default of the origin's scheme: behind a proxy, the service need not know that the proxy
+    speaks TLS. The opposite case is refused: a page without TLS cannot have sent a request over TLS.
     """
     try:
         parts = urlsplit(origin)

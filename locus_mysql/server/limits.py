@@ -1,4 +1,4 @@
-"""How much one request, and all at once, may take: `Limits`."""
+"""`Limits`: the limits of single requests, of tenants, and of all requests together."""
 
 from __future__ import annotations
 
@@ -9,24 +9,23 @@ from ..errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is refused before it can do harm.
+    """The limits of requests.
 
     Args:
-        body_bytes: The largest body of a request. A state that is larger cannot be saved through the service.
-        bodies_bytes: What the bodies of all requests that are being read or carried out, and large answers that are
-            being sent, may take together.
-        values: How many lists and objects a body may hold; each takes twenty times as much memory as it takes to write.
+        body_bytes: The largest body of a request, in bytes. A larger state cannot be saved through the service.
+        bodies_bytes: The total size of all bodies of running requests and of large answers being sent, in bytes.
+        values: The largest number of lists and objects in a body. In memory, each takes twenty times its JSON text.
         body_s: How long a client may take to send a body, in seconds.
-        requests: How many requests are carried out at once; more are answered 503. Of these, of the bytes, of the
-            connections to the database and of the processes, one tenant may have half, and so may all without a token
-            together; a second tenant half of the rest. A tenant's excess is answered 429, or waits.
-        request_s: How long carrying out a request may take, in seconds: shorter than clients wait (Locus' 30 s), so
-            that they are told.
-        processes: How many processes `serve` has at once for requests that may take long; 0 for none.
-        process_bytes: How much memory one of them may take for a request.
-        connections: How many clients may be connected at once, for `serve`.
-        head_s: How long a client may take to send a request's line and headers, for `serve`, in seconds.
-        send_s: How long a client may leave an answer unread, for `serve`, in seconds.
+        requests: The number of requests carried out at once; more are answered 503. Of these, of the bytes, of the
+            database connections and of the processes, a single tenant may have half (callers without a token count as
+            one tenant), and a second tenant half of the rest. A tenant's further requests wait or are answered 429.
+        request_s: How long a request may take, in seconds: less than clients wait (Locus' client waits 30 s), so that
+            they receive the error.
+        processes: The number of processes that `serve` has at once for requests that may take long; 0 for none.
+        process_bytes: The memory that such a process may use for a request, in bytes.
+        connections: The number of clients connected to `serve` at once.
+        head_s: How long a client of `serve` may take to send a request's line and headers, in seconds.
+        send_s: How long a client of `serve` may leave an answer unread, in seconds.
     """
 
     body_bytes: int = 16 * 1024 * 1024
@@ -47,9 +46,9 @@ class Limits:
             if given < 0 or (given == 0 and one.name != "processes"):
                 raise ConfigError(f"{one.name} must be positive.")
         if self.bodies_bytes < 2 * self.body_bytes:
-            raise ConfigError("bodies_bytes must be twice body_bytes at least, as one token may have half of them.")
+            raise ConfigError("bodies_bytes must be twice body_bytes at least, as one tenant may have half of them.")
 
     @property
     def answer_bytes(self) -> int:
-        """The largest answer, and the most that is read from the database for one: what one tenant may have."""
+        """Largest answer, and largest amount read from the database for one, in bytes: a single tenant's quota."""
         return self.bodies_bytes // 2

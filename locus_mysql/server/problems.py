@@ -1,4 +1,4 @@
-"""What went wrong, as callers are told: `Problem`. Every error is JSON with a stable code, and tells nothing of inside.
+"""`Problem`: an error of the API. It is JSON with a stable code, and reveals nothing internal.
 
 {"error": {"code": "not_found", "message": "There is no such checkpoint.", "request_id": "8f0c…"}}
 """
@@ -30,17 +30,17 @@ from ..errors import (
     VersionConflict,
 )
 
-#: After how many seconds a client may try again what was refused for want of something, if nothing better is known.
+#: Seconds after which a client may repeat a refused request, unless a better value is known.
 RETRY_AFTER_S = 2
 
 
 class Problem(Exception):
-    """A request that is refused or failed.
+    """A request was refused or failed.
 
     Args:
         status: The HTTP status.
-        code: What went wrong, in lower-case words joined by ``_``; stable, for programs.
-        message: What went wrong, and what to do, for people.
+        code: The error in lower-case words joined by ``_``; stable, for programs.
+        message: The error and its remedy, for people.
         headers: Further headers of the answer.
     """
 
@@ -53,22 +53,22 @@ class Problem(Exception):
 
 
 def not_found(what: str) -> Problem:
-    """Nothing is there that the caller may see."""
+    """Return a 404: nothing exists that the caller may see."""
     return Problem(404, "not_found", f"There is no such {what}.")
 
 
 def invalid(message: str) -> Problem:
-    """The request cannot be understood or carried out as it is."""
+    """Return a 400: the request is invalid."""
     return Problem(400, "invalid_input", message)
 
 
 def try_later(code: str, message: str, *, status: int = 503, seconds: int = RETRY_AFTER_S) -> Problem:
-    """The same request may succeed later."""
+    """Return a 503: the same request may succeed later."""
     return Problem(status, code, message, headers={"Retry-After": str(seconds)})
 
 
-#: Errors whose words may be shown, the more particular ones first: the status and the code.
-_TOLD: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
+#: Errors whose messages may be shown, more specific classes first, with status and code.
+_REPORTED: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
     (NotFound, 404, "not_found"),
     (CapacityExceeded, 409, "capacity_exceeded"),
     (VersionConflict, 409, "version_conflict"),
@@ -84,12 +84,12 @@ _TOLD: tuple[tuple[type[LocusMySQLError], int, str], ...] = (
 
 
 def problem_of(error: Exception) -> Problem:
-    """What a caller is told of an error. Of an unknown one, only that there was one."""
+    """Return the problem that reports an error. For an unknown error it has no details."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, StateTooLarge):  # whose words name the server
-        return Problem(413, "state_too_large", "This is larger than the database takes; nothing was written.")
-    for kind, status, code in _TOLD:
+    if isinstance(error, StateTooLarge):  # its message names the server
+        return Problem(413, "state_too_large", "The data exceeds the database's limit; nothing was written.")
+    for kind, status, code in _REPORTED:
         if isinstance(error, kind):
             return Problem(status, code, _words(error))
     if isinstance(error, ThreadBusy):
@@ -97,14 +97,16 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, Unavailable):
         return try_later("database_unavailable", "The database cannot be reached at the moment. Try again.")
     if isinstance(error, ReadOnlyServer):
-        return try_later("read_only_database", "The database takes no writes.")
-    if isinstance(error, SetupError):  # whose words may name hosts, users and tables
-        return try_later("not_set_up", "The service cannot use its database. Its log says why.", seconds=30)
-    return Problem(500, "internal_error", "Something went wrong inside. The log has it under this request id.")
+        return try_later("read_only_database", "The database does not accept writes.")
+    if isinstance(error, SetupError):  # its message may name hosts, users and tables
+        return try_later(
+            "not_set_up", "The service cannot use its database. The service's log has the reason.", seconds=30
+        )
+    return Problem(500, "internal_error", "Internal error. The service's log has the details under this request id.")
 
 
 def _words(error: LocusMySQLError) -> str:
-    """What an error says, but for advice that only Python can follow."""
+    """Return an error's message without advice that only applies to Python callers."""
     if not isinstance(error, CapacityExceeded):
         return str(error)
     return (
@@ -114,7 +116,7 @@ def _words(error: LocusMySQLError) -> str:
 
 
 def explained(problem: Problem, request_id: str) -> Response:
-    """The answer that says what went wrong."""
+    """Return the response that describes a problem."""
     error = {"code": problem.code, "message": problem.message, "request_id": request_id}
     return Response(
         json.dumps({"error": error}), problem.status, headers=problem.headers, media_type="application/json"

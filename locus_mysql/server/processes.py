@@ -1,9 +1,9 @@
-"""Requests that may take long are carried out in processes of their own: `Processes`.
+"""`Processes`: request processes, which carry out requests that may take long.
 
-Python's lock lets one thread of a process run at a time, and a single call can hold it for a second: parsing a large
-body, decoding a large state. So what may be large leaves the process whose event loop all tenants share, as a whole,
-and that one only hands bytes on. A request process carries out one request at a time; when nobody waits for the answer
-any more, it ends the statement that runs for it, or is killed.
+Python's global lock lets one thread of a process run at a time, and a single call can hold it for a second: parsing a
+large body, decoding a large state. So the process whose event loop all tenants share only passes bytes on, and another
+process carries out each request that may be large. A request process handles one request at a time. When nobody waits
+for the answer any more, it ends the statement that runs for the request, or is killed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from starlette.responses import Response
 from .fork_server import ForkServer
 from .frames import Ended, receive, receive_header, send
 from .problems import Problem, try_later
-from .quotas import Places
+from .quotas import FairSemaphore
 from .request_process import END_S, header_of
 
-#: A request process was killed, or could not be begun: WARNING.
+#: WARNING: a request process was killed, or could not be started.
 PROCESSES = logging.getLogger("locus_mysql.service")
 
-#: How long a process is kept that nobody needs, in seconds.
+#: Seconds for which an idle process is kept.
 IDLE_S = 60.0
 
-#: How long a new process may take to begin, in seconds.
+#: Seconds that a new process may take to start.
 BEGIN_S = 10.0
 
-#: How long a process that nobody waits for has to end by itself, in seconds; then it is killed.
+#: Seconds that an abandoned process has to end by itself before it is killed.
 GRACE_S = END_S + 0.5
 
 
@@ -43,10 +43,10 @@ class _Process:
     """A request process.
 
     Args:
-        pid: Its number.
-        socket: Leads to it.
-        tenant: For whom it worked last.
-        idle_since: Since when it has had nothing to do, by the event loop's clock.
+        pid: Its process id.
+        socket: The connection to it.
+        tenant: The tenant of its last request.
+        idle_since: When its last request ended, by the event loop's clock.
     """
 
     pid: int
@@ -60,51 +60,51 @@ class Processes:
 
     Args:
         fork_server: Forks them.
-        count: How many there may be at once.
+        count: The largest number of processes at once.
     """
 
     def __init__(self, fork_server: ForkServer, count: int) -> None:
         self._fork_server = fork_server
-        self.places = Places(count)
+        self.semaphore = FairSemaphore(count)
         self._idle: list[_Process] = []
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     async def run(self, request: Request, body: bytes, tenant: Hashable, hold: Callable[[int], None]) -> Response:
-        """Carry a request out; waits until the tenant may have a process for it.
+        """Carry out a request; waits until the tenant may have a process for it.
 
         Args:
             request: The request.
             body: Its body.
-            tenant: Whose it is.
-            hold: Given the size of the answer before that is taken in; raises `Problem` if there is no place for it.
+            tenant: The tenant of the caller.
+            hold: Called with the size of the answer before it is received; raises `Problem` if the quota is used up.
 
         Raises:
-            Problem: The process died, or could not be begun; or there is no place for the answer.
+            Problem: The process died or could not be started, or the answer exceeds the quota.
         """
-        await self.places.enter(tenant)
+        await self.semaphore.enter(tenant)
         try:
             process = await self._process_for(tenant)
         except BaseException:
-            self.places.leave(tenant)
+            self.semaphore.leave(tenant)
             raise
         try:
             response = await self._ask(process, header_of(request.scope), body, hold)
         except Ended:
             self._drop(process)
-            self.places.leave(tenant)
+            self.semaphore.leave(tenant)
             PROCESSES.warning("Request process %d died; its request was answered 503.", process.pid)
             raise try_later(
                 "process_died",
                 "The process that carried out this request died, perhaps because it needed too much memory. A write "
-                "may have been carried out. Ask for less, or repeat the request.",
+                "may have been carried out. Request less, or repeat the request.",
             ) from None
         except BaseException:
             self._abandon(process, tenant)
             raise
         self._keep(process, tenant)
-        self.places.leave(tenant)
+        self.semaphore.leave(tenant)
         return response
 
     async def close(self) -> None:
@@ -122,21 +122,21 @@ class Processes:
     async def _ask(
         self, process: _Process, header: dict[str, Any], body: bytes, hold: Callable[[int], None]
     ) -> Response:
-        with suppress(ConnectionError):  # then it has died, which its answer tells
+        with suppress(ConnectionError):  # receiving the answer reports that the process died
             await send(process.socket, header, body)
-        told, size = await receive_header(process.socket)
-        if told.get("failed") == "memory":
+        header, size = await receive_header(process.socket)
+        if header.get("failed") == "memory":
             raise Problem(
-                400, "answer_too_large", "Carrying this out needs more memory than a request may have. Ask for less."
+                400, "answer_too_large", "The request needs more memory than one request may use. Request less."
             )
         hold(size)
         answer = await receive(process.socket, size)
-        response = Response(bytes(answer) if size < 65_536 else answer, told["status"])
-        response.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told["headers"]]
+        response = Response(bytes(answer) if size < 65_536 else answer, header["status"])
+        response.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in header["headers"]]
         return response
 
     async def _process_for(self, tenant: Hashable) -> _Process:
-        """The process that worked for the tenant last, as it remembers the tenant's threads; or any; or a new one."""
+        """Return the last process of the tenant, whose caches hold the tenant's threads; else any idle or a new one."""
         while self._idle:
             process = next((one for one in reversed(self._idle) if one.tenant == tenant), self._idle[0])
             self._idle.remove(process)
@@ -150,17 +150,17 @@ class Processes:
         try:
             leading = self._fork_server.fork()
             async with asyncio.timeout(BEGIN_S):
-                told, _ = await receive_header(leading)
+                header, _ = await receive_header(leading)
         except (OSError, Ended, TimeoutError) as error:
             if leading is not None:
                 leading.close()
-            PROCESSES.warning("A request process could not be begun: %s.", type(error).__name__)
-            raise try_later("busy", "The service cannot begin a process for this request. Try again.") from None
+            PROCESSES.warning("A request process could not be started: %s.", type(error).__name__)
+            raise try_later("busy", "The service cannot start a process for this request. Try again.") from None
         except BaseException:
             if leading is not None:
                 leading.close()
             raise
-        return _Process(told["pid"], leading, tenant)
+        return _Process(header["pid"], leading, tenant)
 
     def _keep(self, process: _Process, tenant: Hashable) -> None:
         if self._closed:
@@ -181,12 +181,12 @@ class Processes:
         self._timer = loop.call_later(IDLE_S / 2, self._end_idle) if self._idle else None
 
     def _drop(self, process: _Process) -> None:
-        """End a process that is dead or must not go on."""
+        """Close the connection to a process and kill it."""
         process.socket.close()
         self._fork_server.kill(process.pid)
 
     def _abandon(self, process: _Process, tenant: Hashable) -> None:
-        """End a process whose answer nobody waits for. Its place is free when it is gone."""
+        """End a process whose answer nobody waits for. Its place becomes free when it has ended."""
         ending = asyncio.get_running_loop().create_task(self._end(process, tenant))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -198,15 +198,15 @@ class Processes:
             with suppress(TimeoutError, OSError):
                 async with asyncio.timeout(GRACE_S):
                     loop = asyncio.get_running_loop()
-                    while await loop.sock_recv(process.socket, 1 << 20):  # what was on its way, then the end
+                    while await loop.sock_recv(process.socket, 1 << 20):  # the rest of an answer, then the end
                         pass
         finally:
             self._drop(process)
-            self.places.leave(tenant)
+            self.semaphore.leave(tenant)
 
 
 def _is_dead(leading: socket.socket) -> bool:
-    """Whether an idle process has ended: it sends nothing by itself."""
+    """Return whether an idle process has ended. A living one sends nothing."""
     try:
         return leading.recv(1, socket.MSG_PEEK) == b""
     except BlockingIOError:

@@ -1,8 +1,8 @@
-"""What all requests together may take, and of that each tenant: `Quotas`, and `Places`, which are waited for.
+"""`Quotas` and `FairSemaphore`: resources that tenants share; requests beyond a quota are refused, or wait.
 
-A tenant may take one more as long as it has less than is free (a dynamic threshold, as in the buffers of switches). One
-tenant alone gets half of the whole, a second one half of the rest; so there is always something left for who has
-nothing yet, however many others take as much as they can.
+A tenant may take more as long as it has less than is free (a dynamic threshold, as in the buffers of network switches).
+A single tenant gets half of the total, a second one half of the rest. So there is always something left for a tenant
+that has nothing yet, however much the others take.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .problems import try_later
 
 
 class Quotas:
-    """An amount that requests share.
+    """A resource that requests share.
 
     Args:
-        whole: How much there is.
+        whole: The total amount.
     """
 
     def __init__(self, whole: int) -> None:
@@ -29,18 +29,18 @@ class Quotas:
         self.taken_by: Counter[Hashable] = Counter()
 
     def may_take(self, tenant: Hashable, amount: int) -> bool:
-        """Whether a tenant may take so much more."""
+        """Return whether a tenant may take this amount in addition."""
         free = self.whole - self.taken
         mine = self.taken_by[tenant]
         return amount <= free and (mine + amount <= free - amount or not mine)
 
     def take(self, tenant: Hashable, amount: int) -> None:
-        """Take some, which must be given back."""
+        """Take an amount, which must be given back."""
         self.taken += amount
         self.taken_by[tenant] += amount
 
     def give_back(self, tenant: Hashable, amount: int) -> None:
-        """Give some back."""
+        """Give an amount back."""
         self.taken -= amount
         self.taken_by[tenant] -= amount
         if not self.taken_by[tenant]:
@@ -48,53 +48,52 @@ class Quotas:
 
 
 class Quota:
-    """What one request has taken of several amounts.
+    """The amounts that one request has taken.
 
     Args:
-        tenant: Whose request it is; None for one that needs no token.
+        tenant: The tenant of the caller; None for a request without a token.
     """
 
     def __init__(self, tenant: Hashable = None) -> None:
         self.tenant = tenant
         self._taken: list[tuple[Quotas, int]] = []
 
-    def take(self, shares: Quotas, amount: int) -> None:
-        """Take some.
+    def take(self, quotas: Quotas, amount: int) -> None:
+        """Take an amount.
 
         Raises:
-            Problem: There is not that much left, for this tenant or at all.
+            Problem: Too little is left, for this tenant or in total.
         """
-        if not shares.may_take(self.tenant, amount):
-            if shares.taken + amount > shares.whole and not shares.taken_by[self.tenant]:
-                raise try_later("busy", "Too many requests are under way.", seconds=1)
-            raise try_later("too_many_requests", "Too many of your requests are under way.", status=429, seconds=1)
-        shares.take(self.tenant, amount)
-        self._taken.append((shares, amount))
+        if not quotas.may_take(self.tenant, amount):
+            if quotas.taken + amount > quotas.whole and not quotas.taken_by[self.tenant]:
+                raise try_later("busy", "Too many requests are in progress.", seconds=1)
+            raise try_later("too_many_requests", "Too many of your requests are in progress.", status=429, seconds=1)
+        quotas.take(self.tenant, amount)
+        self._taken.append((quotas, amount))
 
     def give_back(self) -> None:
-        """Give back all that was taken."""
-        for shares, amount in self._taken:
-            shares.give_back(self.tenant, amount)
+        """Give back everything."""
+        for quotas, amount in self._taken:
+            quotas.give_back(self.tenant, amount)
         self._taken.clear()
 
 
-class Places:
-    """Places that requests wait for, such as connections to the database: each tenant's in their order.
+class FairSemaphore:
+    """FairSemaphore that requests wait for, such as database connections; each tenant's requests keep their order.
 
-    Of the tenants that wait, the one that has fewest is next. So a tenant's excess waits behind its own requests, and
-    nobody else's.
+    The next one goes to the waiting tenant that has the fewest. So a tenant's requests only wait for its own.
 
     Args:
         count: How many there are.
     """
 
     def __init__(self, count: int) -> None:
-        self.shares = Quotas(count)
+        self.quotas = Quotas(count)
         self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
     async def one(self, tenant: Hashable) -> AsyncIterator[None]:
-        """Have a place within the block; waits for it."""
+        """Hold one within the block; waits for it."""
         await self.enter(tenant)
         try:
             yield
@@ -102,9 +101,9 @@ class Places:
             self.leave(tenant)
 
     async def enter(self, tenant: Hashable) -> None:
-        """Take a place, which must be left; waits for it."""
-        if tenant not in self._waiting and self.shares.may_take(tenant, 1):
-            self.shares.take(tenant, 1)
+        """Wait for one and take it; `leave` gives it back."""
+        if tenant not in self._waiting and self.quotas.may_take(tenant, 1):
+            self.quotas.take(tenant, 1)
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(turn)
@@ -118,18 +117,18 @@ class Places:
             raise
 
     def leave(self, tenant: Hashable) -> None:
-        """Leave a place to whose turn it is."""
-        self.shares.give_back(tenant, 1)
+        """Pass one on to the tenant that is next."""
+        self.quotas.give_back(tenant, 1)
         while (following := self._next()) is not None:
             turn = self._waiting[following][0]
             self._forget(following, turn)
-            self.shares.take(following, 1)
+            self.quotas.take(following, 1)
             turn.set_result(None)
 
     def _next(self) -> Hashable | None:
-        """Whose turn it is, if anybody's."""
-        fitting = [tenant for tenant in self._waiting if self.shares.may_take(tenant, 1)]
-        return min(fitting, key=self.shares.taken_by.__getitem__, default=None)
+        """Return the tenant that is next, if any waits."""
+        fitting = [tenant for tenant in self._waiting if self.quotas.may_take(tenant, 1)]
+        return min(fitting, key=self.quotas.taken_by.__getitem__, default=None)
 
     def _forget(self, tenant: Hashable, turn: asyncio.Future[None]) -> None:
         queue = self._waiting[tenant]

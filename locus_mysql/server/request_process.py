@@ -1,7 +1,7 @@
-"""A process that carries out requests of the service one after the other: `work`.
+"""`work`: the main function of a request process, which carries out requests one after the other.
 
-It belongs to the service that had it forked. When the socket between them is closed, because nobody waits for the
-answer any more or because the service has ended, it ends the statement that is running for it, and then itself.
+When the socket to the service is closed, because nobody waits for the answer any more or because the service has ended,
+the process ends its running statement, and then itself.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from .frames import Ended, receive, receive_header, send
 if TYPE_CHECKING:
     from .application import Application
 
-#: How long the end of a request that nobody waits for may take, in seconds, statements included.
+#: Seconds that ending an abandoned request may take, including its statement.
 END_S = 2.0
 
-#: By how much it leaves processors to others, the service itself above all.
+#: The increase of its nice value, so that the service itself gets the processors first.
 NICE = 5
 
-#: How much likelier than others it is chosen when the system runs out of memory.
+#: Its out-of-memory score, so that Linux kills it before other processes.
 OOM_SCORE = "500"
 
-#: Memory that the process may have beside what a request needs.
+#: Memory of the process beside a request's, in bytes.
 _BASE_BYTES = 256 * 1024 * 1024
 
 
 class SignedIn:
-    """A sign-in, as far as pages show it.
+    """A sign-in, with the fields that pages show.
 
     Args:
-        nonce: What tells it from others.
+        nonce: Identifies the sign-in.
     """
 
     def __init__(self, nonce: str) -> None:
@@ -46,7 +46,7 @@ class SignedIn:
 
 
 def work(app: Application, sock: socket.socket) -> None:
-    """Carry out what comes over the socket until it is closed."""
+    """Carry out requests from the socket until it is closed."""
     _be_modest(app.dispatcher.limits.process_bytes)
     sock.setblocking(False)
     with contextlib.suppress(Ended, OSError):
@@ -82,7 +82,7 @@ async def _serve(app: Application, sock: socket.socket) -> None:
 
 
 async def _answer_one(app: Application, sock: socket.socket, header: dict[str, Any], body: bytes) -> bool:
-    """Answer a request; whether there may be a next one."""
+    """Answer a request; return whether the process may take another."""
     answering = asyncio.create_task(app.dispatcher.answer_apart(scope_of(app, header), body))
     gone = asyncio.create_task(_closed(sock))
     await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,7 +104,7 @@ async def _answer_one(app: Application, sock: socket.socket, header: dict[str, A
 
 
 async def _closed(sock: socket.socket) -> None:
-    """Wait until the other end is closed: nothing else comes while a request is carried out."""
+    """Wait until the other end is closed. Nothing else arrives while a request is carried out."""
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
 
@@ -120,7 +120,7 @@ async def _closed(sock: socket.socket) -> None:
 
 
 def header_of(scope: Any) -> dict[str, Any]:
-    """What a request process needs to know of a request. The secrets in its headers are left out."""
+    """Return the fields of a request that a request process needs, without the secrets in its headers."""
     state = State(scope["state"])
     caller: Caller = state.caller
     signed_in = getattr(state, "signed_in", None)
@@ -143,7 +143,7 @@ def header_of(scope: Any) -> dict[str, Any]:
 
 
 def scope_of(app: Application, header: dict[str, Any]) -> dict[str, Any]:
-    """A request as ASGI has it, from what `header_of` made of it."""
+    """Return the ASGI scope of a request from the result of `header_of`."""
     state: dict[str, Any] = {
         "request_id": header["request_id"],
         "caller": Caller(*header["caller"]),

@@ -1,14 +1,14 @@
-"""From a request to what carries it out: `Endpoint` and `Router`.
+"""`Endpoint` and `Router`: find the handler of a request.
 
-Paths are split as they were sent, and each segment is decoded by itself. So an id may hold slashes, dots, percent signs
-and what else there is; frameworks decode the whole path first, and then cannot tell a slash in an id from one between
-two.
+A path is split as it was sent, and each segment is decoded by itself. So an id may contain slashes, dots, percent signs
+and any other character. Frameworks decode the whole path first, and cannot distinguish a slash within an id from one
+between two segments.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_origin
 from urllib.parse import quote, unquote
@@ -17,19 +17,22 @@ from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..families.family import Family
 from .callers import Caller
+from .json_responses import answer
 from .problems import Problem, explained, invalid, not_found
+from .services import services_of
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
-#: Tells who sent a request, or raises `Problem`.
+#: Identifies the caller of a request, or raises `Problem`.
 Authenticate: TypeAlias = Callable[[Request], Caller]
 
-#: From a request, a problem and the request's id, the answer.
+#: Makes the response for a request, a problem and the request's id.
 Explain: TypeAlias = Callable[[Request, Problem, str], Response]
 
-#: Where a request is carried out by a service that has request processes: in the service's own process; there, unless
-#: it turns out to be large; or in a request process.
+#: Where a service with request processes carries out a request: in its own process; in its own process unless the
+#: request is large; or in a request process.
 Runs: TypeAlias = Literal["here", "unless_large", "apart"]
 
 #: What a caller needs: nothing, a token, or one that may write.
@@ -40,12 +43,12 @@ _PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a method on a path does.
+    """A method on a path, and its handler.
 
     Args:
         method: ``GET``, ``POST``, ``PUT``, ``PATCH`` or ``DELETE``; ``HEAD`` is answered by ``GET``.
-        template: The path, such as ``/threads/{thread_id}/checkpoints``. What a name in braces stands for is one
-            segment, decoded: ``request.path_params["thread_id"]``.
+        template: The path, such as ``/threads/{thread_id}/checkpoints``. A name in braces stands for one decoded
+            segment: ``request.path_params["thread_id"]``.
         handler: Carries it out. ``request.state.caller`` is the `Caller`, ``request.state.query`` and
             ``request.state.body`` are what the models made of the query and the body,
             ``request.app.state.services`` is `Services`. It may raise `Problem` and any `LocusMySQLError`.
@@ -58,6 +61,9 @@ class Endpoint:
         runs: Where it is carried out. ``"here"`` is for what is small whatever is stored and sent, or needs what only
             the service's own process knows; ``"apart"`` for what may read or compute much for a short answer.
         small_bytes: The largest body that may be carried out in the service's own process.
+        family: The family whose tables the endpoint uses; None if it uses no tables, or asks for them itself.
+        without_tables: What is answered while these tables do not exist: a body for programs; or a noun, such as
+            ``thread``, if that is not found then. None for a write that creates them.
     """
 
     method: str
@@ -70,6 +76,8 @@ class Endpoint:
     answer: Any = None
     runs: Runs = "unless_large"
     small_bytes: int = 65_536
+    family: Family | None = None
+    without_tables: Mapping[str, Any] | str | None = None
     #: The template's parts.
     segments: Sequence[str] = field(init=False)
     #: Fields of the query that are lists: their names may stand in it more than once.
@@ -81,12 +89,24 @@ class Endpoint:
         lists = frozenset(name for name, one in fields.items() if get_origin(one.annotation) is list)
         object.__setattr__(self, "lists", lists)
 
+    async def respond(self, request: Request) -> Response:
+        """Carry a request out, or answer that nothing is stored while the family's tables do not exist.
+
+        Raises:
+            Problem: What is asked for is not found, or the tables do not exist and may not be created.
+        """
+        if self.family is None or await services_of(request).tables_exist(self.family) or self.without_tables is None:
+            return await self.handler(request)
+        if isinstance(self.without_tables, str):
+            raise not_found(self.without_tables)
+        return answer(self.without_tables)
+
 
 def segments_of(scope: Any) -> list[str]:
-    """The segments of a request's path, each decoded, without what the application is mounted under.
+    """Return the decoded segments of a request's path, without the path that the application is mounted under.
 
     Raises:
-        Problem: One is not percent-encoded UTF-8, or the path does not begin with a slash.
+        Problem: A segment is not percent-encoded UTF-8, or the path does not begin with a slash.
     """
     raw = scope.get("raw_path")
     text = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")
@@ -96,13 +116,13 @@ def segments_of(scope: Any) -> list[str]:
         segments = [unquote(segment, errors="strict") for segment in text.split("/")]
     except UnicodeDecodeError:
         raise invalid("The path is not UTF-8, percent-encoded.") from None
-    if segments[0]:  # no path; what stands before this service may have seen another one in it
+    if segments[0]:  # not a path; a proxy before this service may have interpreted it differently
         raise not_found("path")
     return segments[_mounted_under(segments, scope.get("root_path", "")) :]
 
 
 def _mounted_under(segments: Sequence[str], root_path: str) -> int:
-    """How many segments lead to the application, the empty one before the first slash among them."""
+    """Return the number of segments before the application's own, including the empty one before the first slash."""
     root = root_path.rstrip("/")
     count = 1
     while count < len(segments) and len("/".join(segments[:count])) < len(root):
@@ -111,17 +131,17 @@ def _mounted_under(segments: Sequence[str], root_path: str) -> int:
 
 
 def explained_as_json(_request: Request, problem: Problem, request_id: str) -> Response:
-    """What went wrong, for programs."""
+    """Return a problem as JSON, for programs."""
     return explained(problem, request_id)
 
 
 class Router:
-    """The endpoints of one kind: those for programs, or the pages.
+    """A group of endpoints: the API's, or the pages'.
 
     Args:
-        endpoints: What there is.
-        authenticate: Tells who sent a request; may raise `Problem`. Not asked for an endpoint that is open.
-        explain: The answer that says what went wrong, given the request, the problem and the request's id.
+        endpoints: The endpoints.
+        authenticate: Identifies the caller of a request, or raises `Problem`. Not called for open endpoints.
+        explain: Makes the response for a problem, from the request, the problem and the request's id.
     """
 
     def __init__(
@@ -138,10 +158,10 @@ class Router:
         self.explain = explain
 
     def find(self, method: str, segments: Sequence[str]) -> tuple[Endpoint, dict[str, str]] | None:
-        """The endpoint for a request, and what its names stand for; None if the path is none of these.
+        """Return the endpoint for a request and its path parameters; None if the path is unknown here.
 
         Raises:
-            Problem: The path has other methods only.
+            Problem: The path exists, but not with this method.
         """
         there = [
             (endpoint, found)
@@ -156,13 +176,16 @@ class Router:
             methods = {endpoint.method for endpoint, _ in there}
             allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
             raise Problem(
-                405, "method_not_allowed", f"Allowed here: {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)}
+                405,
+                "method_not_allowed",
+                f"This path allows: {', '.join(allowed)}.",
+                headers={"Allow": ", ".join(allowed)},
             )
-        return min(fitting, key=lambda one: len(one[1]))  # the one with fewest names is meant
+        return min(fitting, key=lambda one: len(one[1]))  # the template with the fewest names takes precedence
 
 
 def _matched(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    """What the names of a template stand for; None if the segments are others."""
+    """Return the path parameters of a template; None if the segments do not match."""
     if len(template) != len(segments):
         return None
     found = {}

@@ -1,4 +1,4 @@
-"""Running the service by itself, with Uvicorn: `run`."""
+"""`run`: the service as a program of its own, on Uvicorn."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from starlette.applications import Starlette
 from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
 from .application import Application
-from .change_poller import PATIENCE_S
 from .fork_server import ForkServer
+from .health_probe import PATIENCE_S
 from .hosts import is_loopback
 from .limits import Limits
 from .listening import connections_under
@@ -33,31 +33,31 @@ from .processes import PROCESSES, Processes
 from .request_process import work
 from .services import Services
 
-#: What happened to the service as a whole: INFO. The database is away as it starts: WARNING.
+#: INFO: start and stop of the service. WARNING: the database is away at the start.
 SERVICE = logging.getLogger("locus_mysql.service")
 
-#: How long an idle connection is kept, in seconds: longer than httpx, and so Locus' client, uses it again (5). Else the
-#: service would close it just as a request comes, and a POST would fail.
+#: Seconds for which an idle connection is kept: longer than httpx, and so Locus' client, reuses it (5 s). Otherwise the
+#: service could close it just as a request arrives, and a POST would fail.
 KEEP_ALIVE_S = 10
 
-#: How long the service may take to end beyond what it gives to the requests that it has, in seconds: statements and
-#: request processes are ended then, and connections closed.
+#: Seconds that stopping may take after the time given to running requests: for ending statements and request processes,
+#: and for closing connections.
 END_S = 10.0
 
-#: How long threads may go on once all requests have ended, in seconds: nobody waits for what they do.
+#: Seconds for which threads may go on after all requests have ended. Nobody waits for their results.
 THREADS_S = 2.0
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn, which when asked to stop tells those that would go on for ever.
+    """A Uvicorn server that also ends event streams when it is asked to stop.
 
     Args:
         config: Uvicorn's options.
-        services: Those of the application.
-        limits: How long requests may take.
-        ready: Called when clients may come.
+        services: The application's services.
+        limits: Hold the longest time of a request.
+        ready: Called when the service accepts clients.
     """
 
     def __init__(self, config: uvicorn.Config, services: Services, limits: Limits, ready: Callable[[], None]) -> None:
@@ -65,7 +65,7 @@ class Server(uvicorn.Server):
         self.services = services
         self.limits = limits
         self.ready = ready
-        #: Whether the process is to end with the service.
+        #: Whether the process ends with the service.
         self.ends_process = False
         self._timed = False
 
@@ -75,25 +75,25 @@ class Server(uvicorn.Server):
         self.ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nothing more, finish what was accepted, and end."""
+        """Stop accepting clients, finish the running requests, and end."""
         self.services.stopping.set()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal asks to stop."""
+        """Handle a signal to stop."""
         self._end_in_time()
         super().handle_exit(sig, frame)
 
     def _end_in_time(self) -> None:
-        """See to it that the process ends within its limit, whatever runs: also if the event loop never does again."""
+        """Make sure that the process ends within its limit, even if the event loop never runs again."""
         if self.ends_process and not self._timed:
             self._timed = True
             exit_after(stop_s(self.limits), 1)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop on a signal, and on a second SIGINT at once. Uvicorn by itself would raise them again at the end."""
-        is_main = threading.current_thread() is threading.main_thread()  # only that one can listen to signals
+        """Stop on a signal, and at once on a second SIGINT. Uvicorn would raise the signals again at the end."""
+        is_main = threading.current_thread() is threading.main_thread()  # only the main thread can handle signals
         signals = [one for one in STOP_SIGNALS if is_main and signal.getsignal(one) != signal.SIG_IGN]
         before = {one: signal.signal(one, self.handle_exit) for one in signals}
         try:
@@ -114,22 +114,22 @@ def run(
     stopping: int | None = None,
     ends_process: bool = False,
 ) -> None:
-    """Serve until a signal asks to stop; then finish what was accepted.
+    """Serve until a signal asks to stop; then finish the running requests.
 
-    The event loop is uvloop's where that is installed.
+    Runs on uvloop if that is installed.
 
     Args:
-        app: What `create_app` made.
-        sockets: Where to listen, bound by `bind`.
-        root_path: The path under which a proxy shows the service, and which it takes off.
+        app: The application that `create_app` made.
+        sockets: The sockets to listen on, bound by `bind`.
+        root_path: The path under which a proxy publishes the service, and which the proxy strips.
         tls_cert: File of the certificate (PEM).
         tls_key: File of its key (PEM).
-        ready: Called when the database was asked, and clients may come.
-        stopping: A file descriptor that asks to stop as well, once it can be read from.
-        ends_process: Whether this process is to end with the service, within `stop_s`, whatever its threads do.
+        ready: Called when the database was checked and the service accepts clients.
+        stopping: A file descriptor; the service also stops when it becomes readable.
+        ends_process: Whether this process ends with the service, within `stop_s`, whatever its threads do.
 
     Raises:
-        SetupError: The database answers, and cannot be used.
+        SetupError: The database answers, but cannot be used.
     """
     server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
     server.ends_process = ends_process
@@ -153,12 +153,12 @@ def run(
 
 
 def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: list[int]) -> None:
-    """Have requests that may take long carried out in processes, where that is possible.
+    """Fork the server of request processes for requests that may take long, where the system can fork.
 
     Args:
-        app: What `create_app` made. It must not have answered a request yet.
-        sockets: Where the service listens; the processes must not keep them open.
-        descriptors: Other descriptors that they must not keep open.
+        app: The application that `create_app` made. It must not have answered a request yet.
+        sockets: The service's listening sockets, which the processes close.
+        descriptors: Other descriptors that the processes close.
     """
     limits: Limits = app.state.limits
     if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
@@ -168,20 +168,20 @@ def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: l
     fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
     if fork_server is None:
         PROCESSES.warning(
-            "Requests that take long are carried out in the service's own process, and others wait for them: this "
-            "system cannot fork, or has forbidden it."
+            "This system cannot fork, or forbids it: slow requests run in the service's own process, and other "
+            "requests wait for them."
         )
         return
     app.dispatcher.processes = Processes(fork_server, limits.processes)
 
 
 def stop_s(limits: Limits) -> float:
-    """How long a service with these limits may take to end, in seconds."""
+    """Return how long a service with these limits may take to end, in seconds."""
     return math.ceil(limits.body_s + limits.request_s) + END_S
 
 
 def exit_after(seconds: float, code: int) -> None:
-    """End this process after some time, unless it has ended by then: without waiting for threads, or for anything."""
+    """End this process after some time, if it still runs then, without waiting for threads or anything else."""
 
     def end() -> None:
         logging.shutdown()
@@ -193,12 +193,12 @@ def exit_after(seconds: float, code: int) -> None:
 
 
 def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **options: Any) -> Server:
-    """Uvicorn as the service needs it.
+    """Return the Uvicorn server with the service's options.
 
     Args:
-        app: What `create_app` made.
-        ready: Called when clients may come.
-        options: Further ones of Uvicorn.
+        app: The application that `create_app` made.
+        ready: Called when the service accepts clients.
+        options: Further options of Uvicorn.
     """
     limits: Limits = app.state.limits
     config = uvicorn.Config(
@@ -217,14 +217,14 @@ def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **option
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Sockets that listen at every address that a host has.
+    """Bind sockets to every address of a host.
 
     Args:
         host: A name or an address.
         port: The port; 0 for a free one.
 
     Raises:
-        ConfigError: It cannot be listened there.
+        ConfigError: The address cannot be bound.
     """
     sockets: list[socket.socket] = []
     try:
@@ -236,7 +236,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
     except (OSError, UnicodeError, OverflowError) as error:
         for bound in sockets:
             bound.close()
-        reason = error.strerror if isinstance(error, OSError) else "this is no host and port"
+        reason = error.strerror if isinstance(error, OSError) else "this is not a host and port"
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         advice = " Stop what listens there, or give another --port; 0 takes a free one." if taken else ""
         raise ConfigError(f"The service cannot listen at {host!r:.100}, port {port}: {reason}.{advice}") from None
@@ -244,15 +244,15 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 
 def open_at(family: int, address: Any, *, among_others: bool = False) -> socket.socket:
-    """A socket bound to an address.
+    """Return a socket bound to an address.
 
     Args:
-        family: Of IP.
-        address: With the port.
-        among_others: Whether others of this process may listen there, too; new clients are shared out among them.
+        family: The IP version.
+        address: The address with the port.
+        among_others: Whether other sockets of this process listen at the same address (SO_REUSEPORT).
     """
-    # Of others than IPPROTO_TCP asyncio does not switch off Nagle's algorithm, by which an answer's body would wait
-    # 40 ms for its head to be acknowledged.
+    # asyncio switches off Nagle's algorithm for IPPROTO_TCP only. With it, an answer's body would wait 40 ms for its
+    # head to be acknowledged.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -268,12 +268,12 @@ def open_at(family: int, address: Any, *, among_others: bool = False) -> socket.
 
 
 def is_local(sockets: list[socket.socket]) -> bool:
-    """Whether only this machine can reach them all."""
+    """Return whether only this machine can reach all of the sockets."""
     return all(is_loopback(one.getsockname()[0]) for one in sockets)
 
 
 async def _check_database(services: Services) -> None:
-    """Refuse to start with a database that cannot be used; one that is away may come back."""
+    """Raise if the database cannot be used. Only warn if it is away, as it may come back."""
     asking = StoreOperations(services.database.config)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -283,4 +283,4 @@ async def _check_database(services: Services) -> None:
         raise
     except (LocusMySQLError, TimeoutError):
         servers = ", ".join(map(str, services.config.endpoints))
-        SERVICE.warning("MySQL at %s does not answer. Until it does, requests are answered 503.", servers)
+        SERVICE.warning("MySQL at %s does not respond. Until it does, requests get status 503.", servers)

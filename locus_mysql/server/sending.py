@@ -1,4 +1,4 @@
-"""How an answer is sent: in pieces if it is large, and so that its client gets it if its body was not read."""
+"""Sending answers: large ones in pieces, and answers to requests whose body was not read."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from starlette.types import Message, Send
 
 from .bodies import drain
 
-#: Of a larger body, a piece of this size is sent when the client has read what was sent before.
+#: Size of a piece, in bytes. The next piece is sent when the client has read the one before.
 PIECE_BYTES = 262_144
 
 
 def in_pieces(send: Send) -> Send:
-    """Sends large bodies piece by piece. A server writes all that it is given, and only then waits for its client.
+    """Return a send function that sends large bodies in pieces. A server buffers a whole body before it waits.
 
-    So it is known whether a client goes on reading, however long the whole takes; and until it has, who asked is still
-    there to have it counted.
+    So the service knows whether a client goes on reading, and the answer counts against the quota until it is sent.
     """
 
     async def send_pieces(message: Message) -> None:
@@ -40,7 +39,7 @@ async def send_and_close(request: Request, response: Response, send: Send) -> No
             await send(message)
             return
         await send({**message, "more_body": True})
-        if response.status_code != 408:  # which was waited for already
+        if response.status_code != 408:  # the body's deadline has passed already
             await drain(request)
         await send({"type": "http.response.body"})
 

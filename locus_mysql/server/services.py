@@ -1,4 +1,4 @@
-"""What handlers use: `Services`."""
+"""`Services`: the stores that handlers use."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from typing import cast
 from starlette.requests import Request
 
 from ..config import MySQLConfig, StoreKeywords, StoreOptions
+from ..engine.bootstrap import has_own_tables
+from ..families.family import Family
 from ..families.memories.embedding import EmbedFunction
 from ..families.memories.store import MemoryStore
-from ..families.working.memory import WorkingMemory
+from ..families.working.store import WorkingMemory
 from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
-from .change_poller import ChangePoller
+from .health_probe import HealthProbe
+from .problems import Problem
 
 
 class Services:
-    """The stores of each tenant, on one `Database`.
+    """The stores of each tenant, on one shared `Database`.
 
     Args:
         database: The database.
-        config: The options of its stores; the tenant is each caller's.
+        config: The options of the stores; each caller has its own tenant.
         allow_writes: Whether the pages may change anything.
         vacuum: Whether the API may remove old checkpoints.
-        embed: Embeds what is looked for in long-term memory by meaning.
+        embed: Embeds queries for searches in long-term memory by meaning.
         dims: The width of its embeddings.
     """
 
@@ -47,33 +50,52 @@ class Services:
         self.vacuum = vacuum
         self.embed = embed
         self.dims = dims
-        #: Set when the service is asked to stop: what would go on for ever, such as a stream of events, ends then.
+        #: Set when the service is asked to stop. Endless answers, such as event streams, end then.
         self.stopping = asyncio.Event()
-        #: Families whose tables are known to be there.
-        self.families: set[str] = set()
-        self.pulse = ChangePoller(database)
+        #: Names of families whose tables are known to exist.
+        self._existing: set[str] = set()
+        self.health_probe = HealthProbe(database)
         self._agents = AgentDictOperations(config)
         self._agents.count_in(database.counters)
-        #: By tenant; there are no more of them than tokens.
+        #: By tenant. Their number is limited by the number of tokens.
         self._threads: dict[str, AgentDicts] = {}
+        self.inspector(config.tenant)  # imports the families' modules, before request processes are forked
+
+    async def tables_exist(self, family: Family) -> bool:
+        """Return whether the tables of a family exist; if not, the first write creates them.
+
+        The server is asked until they exist.
+
+        Raises:
+            Problem: They do not exist, and the service may not create them.
+        """
+        if family.name in self._existing:
+            return True
+        if await self.database.asynchronous.run(has_own_tables(family.schema(self.config))):
+            self._existing.add(family.name)
+            return True
+        if self.config.ddl_mode != "create":
+            content = "threads" if family.holds_threads else family.title.lower()
+            raise Problem(404, "not_kept", f"This service stores no {content}: the database has no tables for it.")
+        return False
 
     def threads(self, tenant: str) -> AgentDicts:
-        """The threads of a tenant's agents. What the process remembers of threads is shared between all calls."""
+        """Return the threads of a tenant's agents. All calls share its cache of threads."""
         threads = self._threads.get(tenant)
         if threads is None:
             threads = self._threads[tenant] = AgentDicts(self._agents.of_tenant(tenant), self.database)
         return threads
 
     def inspector(self, tenant: str) -> Inspector:
-        """What looks at all that a tenant keeps."""
+        """Return the inspector of a tenant."""
         return Inspector(self.database, embed=self.embed, dims=self.dims, **self._of(tenant))
 
     def memories(self, tenant: str) -> MemoryStore:
-        """The long-term memories of a tenant."""
+        """Return the long-term memories of a tenant."""
         return MemoryStore(self.database, **self._of(tenant))
 
     def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
-        """A session of a tenant; with the time to live that it has if it begins now."""
+        """Return a session of a tenant, with the time to live for a session that begins now."""
         options = self._of(tenant)
         return WorkingMemory(session_id, self.database, session_ttl_seconds=session_ttl_seconds, **options)
 
@@ -82,10 +104,10 @@ class Services:
 
 
 def services_of(request: Request) -> Services:
-    """The services that a request may use."""
+    """Return the services of the application."""
     return cast(Services, request.app.state.services)
 
 
 def tenant_of(request: Request) -> str:
-    """Whose request it is."""
+    """Return the tenant of the caller of a request."""
     return cast(str, request.state.caller.tenant)

@@ -1,4 +1,4 @@
-"""Which tokens there are, and whose they are: `Tokens`. Only their digests are kept.
+"""`Tokens`: access tokens and their owners. Only digests are kept.
 
     [[token]]
     name = "billing agents"
@@ -6,7 +6,7 @@
     access = "write"
     sha256 = "9b74c9897bac770ffc029102a200c5de1ad5b5a0d7a54e3ba5a4a5a7a1b5d5f1"
 
-A token is drawn by `new_token`, so it has 256 random bits, and a plain digest of it tells nobody anything.
+`new_token` draws 256 random bits, so a plain digest of a token is safe to keep.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from ..runtime.arguments import check_tenant
 from ..runtime.regular_files import read_regular
 from .callers import Caller
 
-#: The file of tokens was read anew: INFO. It lists none any more: WARNING. It cannot be read, and the tokens that were
-#: read before stay in force: ERROR, again each minute.
+#: INFO: the file of tokens was read again. WARNING: it lists no token any more. ERROR, each minute: it cannot be read,
+#: so the tokens read before stay valid.
 TOKENS = logging.getLogger("locus_mysql.tokens")
 
-#: How every token begins, so that one that strays into a repository or a log can be found.
+#: The prefix of every token, by which scanners find tokens in repositories and logs.
 PREFIX = "lmt_"
 
-#: How often it is looked whether the file has changed, in seconds.
+#: Seconds between two checks whether the file has changed.
 LOOK_S = 1.0
 
-#: How often it is told that the file cannot be read, in seconds.
-TOLD_AGAIN_S = 60.0
+#: Seconds between two log messages that the file cannot be read.
+LOG_AGAIN_S = 60.0
 
-#: The largest file that is read.
+#: Size of the largest file that is read, in bytes.
 MAX_FILE_BYTES = 1 << 24
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class TokenEntry(BaseModel):
-    """A token, as a file lists it."""
+    """A token's entry in the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
@@ -84,12 +84,12 @@ class TokenEntry(BaseModel):
 
     @property
     def caller(self) -> Caller:
-        """Whoever has the token."""
+        """Return the caller that the token identifies."""
         return Caller(self.name, self.tenant, self.access == "write")
 
 
 class _Listed(BaseModel):
-    """What a file of tokens holds."""
+    """The content of a file of tokens."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -97,18 +97,18 @@ class _Listed(BaseModel):
 
 
 class Tokens:
-    """Tokens by their digests, from a file or a text. A file is read anew when it has changed.
+    """Tokens by their digests, from a file or a text. A file is read again when it has changed.
 
-    So a token is rolled without a restart: add the new one, hand it out, remove the old one. A file that is emptied
-    takes all tokens away. One that cannot be read, or is gone, changes nothing but the log, so that a slip of an editor
-    or of a deployment locks nobody out.
+    A token is rotated without a restart: add the new one, distribute it, remove the old one. An emptied file revokes
+    all tokens. A file that is missing or cannot be read only causes log messages, so that a mistake in an editor or a
+    deployment locks nobody out.
 
     Args:
-        text: What a file would hold.
+        text: The content of such a file.
         path: The file.
 
     Raises:
-        ConfigError: There is no file, or it holds something else, or no token to begin with.
+        ConfigError: The file does not exist, cannot be parsed, or lists no token.
     """
 
     def __init__(self, text: str | None = None, *, path: Path | None = None) -> None:
@@ -116,7 +116,7 @@ class Tokens:
             raise ConfigError("Give either a file of tokens or a text.")
         self.path = path
         self._looked_at = time.monotonic()
-        self._told_at = -TOLD_AGAIN_S
+        self._logged_at = -LOG_AGAIN_S
         self._stamp: tuple[int, ...] | None = None
         self._entries: Sequence[TokenEntry] = ()
         if text is not None:
@@ -127,11 +127,11 @@ class Tokens:
             raise ConfigError(f"There are no tokens. {_ADVICE}")
 
     def find(self, secret: str) -> Caller | None:
-        """Whose token this is; None if it is nobody's. Takes as long whatever the token is, and whichever it is."""
+        """Return the caller of a token, or None. Takes the same time for every token, valid or not."""
         return self.of_digest(digest_of(secret))
 
     def of_digest(self, digest: str) -> Caller | None:
-        """Whose token this is the digest of, as `find` tells it."""
+        """Return the caller of the token with this digest, as `find` does."""
         self._look()
         found: Caller | None = None
         for entry in self._entries:
@@ -140,7 +140,7 @@ class Tokens:
         return found
 
     def _look(self) -> None:
-        """Read the file anew if it has changed."""
+        """Read the file again if it has changed."""
         now = time.monotonic()
         if self.path is None or now < self._looked_at + LOOK_S:
             return
@@ -148,18 +148,18 @@ class Tokens:
         try:
             changed = self._read()
         except ConfigError as error:
-            if now >= self._told_at + TOLD_AGAIN_S:
-                self._told_at = now
-                TOKENS.error("The tokens read before stay in force, also those taken away since. %s", error)
+            if now >= self._logged_at + LOG_AGAIN_S:
+                self._logged_at = now
+                TOKENS.error("The tokens read before stay valid, including those removed since. %s", error)
             return
-        self._told_at = -TOLD_AGAIN_S
+        self._logged_at = -LOG_AGAIN_S
         if changed and self._entries:
-            TOKENS.info("The file of tokens was read anew: %d tokens.", len(self._entries))
+            TOKENS.info("The file of tokens was read again: %d tokens.", len(self._entries))
         elif changed:
-            TOKENS.warning("The file of tokens lists none any more: nobody is let in.")
+            TOKENS.warning("The file of tokens lists no token any more: every request is refused.")
 
     def _read(self) -> bool:
-        """Read the file, if it is not as it was when it was last read."""
+        """Read the file unless it is unchanged since the last time."""
         assert self.path is not None  # noqa: S101 - for the type checker; callers have asked
         try:
             status = self.path.stat()
@@ -177,14 +177,14 @@ class Tokens:
 
 
 def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
-    """The tokens that a text in TOML lists.
+    """Parse the tokens of a text in TOML.
 
     Args:
         text: The text.
-        what: What it is, for an error.
+        what: A name of the text for error messages.
 
     Raises:
-        ConfigError: It is something else, or lists the same one twice. Never repeats what it holds.
+        ConfigError: The text has another form, or lists a token twice. The message never quotes the text.
     """
     try:
         listed = _Listed.model_validate(tomllib.loads(text))
@@ -195,7 +195,7 @@ def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
         place = ".".join(str(part) for part in problem["loc"])
         raise ConfigError(f"{what}: {place}: {problem['msg'].removeprefix('Value error, ')}. {_ADVICE}") from None
     if len({entry.sha256 for entry in listed.token}) < len(listed.token):
-        raise ConfigError(f"{what}: the same token stands there twice.")
+        raise ConfigError(f"{what}: the same token is listed twice.")
     return listed.token
 
 
@@ -203,7 +203,7 @@ _ADVICE = "`python -m locus_mysql token` makes a token and prints its entry."
 
 
 class NewToken(NamedTuple):
-    """A token, and how a file lists it."""
+    """A new token and its entry for the file."""
 
     secret: str
     entry: str
@@ -213,16 +213,16 @@ def new_token(name: str, tenant: str, access: Literal["read", "write"]) -> NewTo
     """Draw a token.
 
     Args:
-        name: Who will have it.
-        tenant: Whose threads, memories and sessions it is for.
-        access: Whether it is for reading only.
+        name: The name of its owner.
+        tenant: The tenant whose threads, memories and sessions it gives access to.
+        access: ``read`` or ``write``.
 
     Raises:
-        ConfigError: An argument cannot be one.
+        ConfigError: An argument is invalid.
     """
     secret = PREFIX + secrets.token_urlsafe(32)
     fields = {"name": name, "tenant": tenant, "access": access, "sha256": digest_of(secret)}
-    # A text of JSON is one of TOML, too, but for DEL, which is not printable, and pairs of surrogates.
+    # A JSON string is a valid TOML string, except for DEL, which is not printable, and surrogate pairs.
     lines = [f"{field} = {json.dumps(value, ensure_ascii=False)}" for field, value in fields.items()]
     entry = "\n".join(["[[token]]", *lines, ""])
     entries_of(entry, "The token")
@@ -230,5 +230,5 @@ def new_token(name: str, tenant: str, access: Literal["read", "write"]) -> NewTo
 
 
 def digest_of(secret: str) -> str:
-    """By which a token is known."""
+    """Return the SHA-256 digest by which a token is looked up."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

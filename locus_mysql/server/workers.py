@@ -1,8 +1,9 @@
-"""Several processes that serve at the same addresses: `fork_workers`.
+"""`fork_workers`: several processes that serve at the same addresses.
 
-One process of Python keeps one processor busy. So the calling process opens sockets, forks what serves at them, and
-puts another in the place of one that dies, at the same sockets: clients that wait there are not turned away. A pipe
-that only it can write to tells the others when to stop, also by its death; no signal has to reach them.
+One Python process keeps one processor busy. So the calling process opens sockets, forks workers that serve on them,
+and replaces a worker that dies by a new one on the same sockets, so that waiting clients are not refused. The workers
+read from a pipe that only the calling process can write to: when that process closes it or dies, they stop. No signal
+has to reach them.
 """
 
 from __future__ import annotations
@@ -22,104 +23,104 @@ from dataclasses import dataclass
 from ..errors import ConfigError
 from .running import STOP_SIGNALS, open_at
 
-#: A worker ended that nobody stopped: WARNING.
+#: WARNING: a worker ended although nobody stopped it.
 WORKERS = logging.getLogger("locus_mysql.service")
 
-#: The least time between two workers that take another's place, in seconds.
+#: The least time between two replacements of workers, in seconds.
 PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A process that is to serve.
+    """A worker process, as its own code sees it.
 
     Args:
-        sockets: Where it is to listen.
-        stopping: A file descriptor that can be read from once the worker is to finish what it accepted, and end.
-        telling: Where it says that clients may come.
+        sockets: The sockets to listen on.
+        stopping: A file descriptor that becomes readable when the worker has to finish its requests and end.
+        reporting: The file descriptor to which it reports that it accepts clients.
     """
 
     sockets: Sequence[socket.socket]
     stopping: int
-    telling: int
+    reporting: int
 
     def ready(self) -> None:
-        """Say that clients may come."""
-        os.write(self.telling, b".")
+        """Report that this worker accepts clients."""
+        os.write(self.reporting, b".")
 
 
 def fork_workers(
     count: int, sockets: Sequence[socket.socket], ready: Callable[[], None], stop_s: float
 ) -> Worker | int:
-    """Begin workers, and watch over them until a signal asks to stop. A second SIGINT stops at once.
+    """Start workers, and replace those that die until a signal asks to stop. A second SIGINT stops at once.
 
     Args:
-        count: How many.
-        sockets: Where they listen, made by `bind`; closed here when they are to stop.
-        ready: Called when all of them have said that clients may come.
-        stop_s: How long they may take to end once they are to, in seconds; then they are killed.
+        count: Number of workers.
+        sockets: The sockets to listen on, made by `bind`; closed here when the workers have to stop.
+        ready: Called when all workers accept clients.
+        stop_s: How long the workers may take to stop, in seconds; then they are killed.
 
     Returns:
-        In each worker, what it is; its caller goes on to serve. In the calling process, once all have ended, the exit
-        code: that of a worker that failed before all were ready, else 0.
+        In each worker its `Worker`, with which the caller goes on to serve. In the calling process, once all workers
+        have ended, the exit code: that of a worker that failed before all were ready, else 0.
 
     Raises:
-        ConfigError: This system cannot fork.
+        ConfigError: The system cannot fork.
     """
     if not hasattr(os, "fork"):
-        raise ConfigError("Several workers need a system that forks, which this one is not.")
+        raise ConfigError("Several workers need a system that can fork; this one cannot.")
     return _Watch(count, sockets, ready, stop_s).run()
 
 
 class _Watch:
-    """Watches over workers. See `fork_workers`."""
+    """The supervisor of workers; see `fork_workers`."""
 
     def __init__(self, count: int, sockets: Sequence[socket.socket], ready: Callable[[], None], stop_s: float) -> None:
         self._sockets = _of_each(count, sockets)
         self._stop_s = stop_s
         self._kill_at = math.inf
         self._ready = ready
-        #: By process, at which of the sockets it serves.
+        #: For each process id, the index of the sockets that it serves on.
         self._workers: dict[int, int] = {}
-        self._told = 0
+        self._ready_count = 0
         self._stops = 0
         self._code = 0
         self._next_at = 0.0
 
     def run(self) -> Worker | int:
         stopping, self._keeps_going = os.pipe()
-        hearing, telling = os.pipe()
+        reports, reporting = os.pipe()
         with _signals() as signals, selectors.DefaultSelector() as selector:
             selector.register(signals, selectors.EVENT_READ)
-            selector.register(hearing, selectors.EVENT_READ)
+            selector.register(reports, selectors.EVENT_READ)
             while self._workers or not self._stops:
                 for place in self._vacant():
                     pid = os.fork()
                     if not pid:
                         os.close(self._keeps_going)
-                        return Worker(self._only(place), stopping, telling)
+                        return Worker(self._only(place), stopping, reporting)
                     self._workers[pid] = place
                 for key, _ in selector.select(PAUSE_S):
-                    if key.fd == hearing:
-                        self._hear(os.read(hearing, 64))
+                    if key.fd == reports:
+                        self._count_ready(os.read(reports, 64))
                     else:
                         for number in signals.recv(64):
                             self._obey(number)
                 if time.monotonic() >= self._kill_at:
                     self._kill()
                 self._reap()
-        for one in (stopping, hearing, telling):
+        for one in (stopping, reports, reporting):
             os.close(one)
         return self._code
 
     def _vacant(self) -> list[int]:
-        """Places that a worker is to be begun for now."""
+        """Return the indices of sockets that need a new worker now."""
         if self._stops or time.monotonic() < self._next_at:
             return []
         return [place for place in range(len(self._sockets)) if place not in self._workers.values()]
 
     def _only(self, place: int) -> Sequence[socket.socket]:
-        """The sockets of a place, in the process that is to serve there; all others are closed in it."""
+        """Return the sockets with this index, and close all others in the calling worker."""
         own = self._sockets[place]
         for others in self._sockets:
             for one in others:
@@ -127,9 +128,9 @@ class _Watch:
                     one.close()
         return own
 
-    def _hear(self, told: bytes) -> None:
-        before, self._told = self._told, self._told + len(told)
-        if before < len(self._sockets) <= self._told:
+    def _count_ready(self, reports: bytes) -> None:
+        before, self._ready_count = self._ready_count, self._ready_count + len(reports)
+        if before < len(self._sockets) <= self._ready_count:
             self._ready()
 
     def _obey(self, number: int) -> None:
@@ -161,19 +162,20 @@ class _Watch:
             if self._stops:
                 continue
             code = os.waitstatus_to_exitcode(status)
-            if code and self._told < len(self._sockets):
+            if code and self._ready_count < len(self._sockets):
                 self._code = code if code > 0 else 1
                 self._stop()
                 continue
-            WORKERS.warning("Worker %d ended (%s). Another takes its place.", pid, _how(code))
+            WORKERS.warning("Worker %d ended (%s). A new one replaces it.", pid, _how(code))
             self._next_at = time.monotonic() + PAUSE_S
 
 
 def _of_each(count: int, sockets: Sequence[socket.socket]) -> list[Sequence[socket.socket]]:
-    """Sockets for each worker, at the same addresses.
+    """Return sockets for each worker, bound to the same addresses.
 
-    Linux shares out new clients among them. At one socket, of 32 clients two workers had 29 and 3; elsewhere than on
-    Linux it stays at that. The option is set once the first ones are bound: another service there is told, not joined.
+    Linux distributes new clients among sockets with SO_REUSEPORT. On one shared socket, two workers got 29 and 3 of 32
+    clients; other systems keep one shared socket. The option is set after the first sockets are bound, so that a port
+    which another service uses is reported as used.
     """
     if sys.platform != "linux":
         return [sockets] * count
@@ -189,10 +191,10 @@ def _how(code: int) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[socket.socket]:
-    """Where the numbers of signals can be read that ask to stop, or say that a worker ended.
+    """Yield a socket from which the numbers of received signals can be read: those to stop, and SIGCHLD.
 
-    On the way out, also that of a worker, all is as before; but a worker leaves SIGINT, which a terminal sends to all,
-    to the one that watches over it.
+    Restores all handlers at the end, in a worker as well, except that a worker ignores SIGINT: a terminal sends that to
+    all processes, and the supervisor handles it.
     """
     process = os.getpid()
     reading, writing = socket.socketpair()

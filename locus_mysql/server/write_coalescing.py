@@ -1,22 +1,22 @@
-"""Sending an answer's head and body together: `Gathering`."""
+"""`CoalescingTransport`: sends an answer's head and body together."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
-#: More than this is not gathered, but sent as it comes.
-GATHERED_BYTES = 65_536
+#: Data beyond this size is sent at once, not buffered.
+BUFFER_BYTES = 65_536
 
 
-class Gathering:
-    """A transport that sends what is written within one turn of the event loop with one system call.
+class CoalescingTransport:
+    """A transport that sends all writes of one turn of the event loop with one system call.
 
-    Uvicorn writes an answer's head when it begins and its body when that is there, which for nearly all answers here is
-    the same moment. On a busy machine a second call costs as much as parsing the request does.
+    Uvicorn writes an answer's head and body separately, which nearly always happens in the same turn. On a busy machine
+    a second system call costs as much as parsing the request.
 
     Args:
-        transport: The transport proper, which does all else.
+        transport: The wrapped transport.
         loop: Its event loop.
     """
 
@@ -29,24 +29,24 @@ class Gathering:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send this, soon."""
-        if len(data) > GATHERED_BYTES:
+        """Send data at the end of this turn of the event loop."""
+        if len(data) > BUFFER_BYTES:
             self.flush()
             self._transport.write(data)
             return
         if not self._pieces:
             self._loop.call_soon(self.flush)
         self._pieces.append(data)
-        if len(self._pieces) > 1 and sum(map(len, self._pieces)) > GATHERED_BYTES:
-            self.flush()  # an answer without end must not wait for a turn that it does not give
+        if len(self._pieces) > 1 and sum(map(len, self._pieces)) > BUFFER_BYTES:
+            self.flush()  # an endless answer may never end its turn
 
     def flush(self) -> None:
-        """Send what was gathered."""
+        """Send the buffered data."""
         pieces, self._pieces = self._pieces, []
         if pieces and not self._transport.is_closing():
             self._transport.write(b"".join(pieces))
 
     def close(self) -> None:
-        """Send what was gathered, and close the connection."""
+        """Send the buffered data, and close the connection."""
         self.flush()
         self._transport.close()

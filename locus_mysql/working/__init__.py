@@ -1,17 +1,21 @@
-"""The public names of working memory; each is imported when first used."""
+"""The public names of working memory; each is imported when first used.
+
+Only an import path for users: the code is in `locus_mysql.families.working`, where reading begins. `testing` gives
+the checks for storages of others the same way.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..families.working.calls import Limits
-    from ..families.working.memory import SyncWorkingMemory, WorkingMemory
     from ..families.working.records import CheckpointInfo, SessionStats, TaskState
     from ..families.working.storages.fallback import FallbackStorage
     from ..families.working.storages.in_memory import InMemoryStorage
     from ..families.working.storages.interface import Storage
     from ..families.working.storages.mysql import MySQLStorage
     from ..families.working.storages.redis import RedisStorage
+    from ..families.working.store import SyncWorkingMemory, WorkingMemory
     from ..families.working.values import MISSING
 
 _HOMES = {
@@ -24,9 +28,9 @@ _HOMES = {
     "RedisStorage": "..families.working.storages.redis",
     "SessionStats": "..families.working.records",
     "Storage": "..families.working.storages.interface",
-    "SyncWorkingMemory": "..families.working.memory",
+    "SyncWorkingMemory": "..families.working.store",
     "TaskState": "..families.working.records",
-    "WorkingMemory": "..families.working.memory",
+    "WorkingMemory": "..families.working.store",
 }
 
 __all__ = [

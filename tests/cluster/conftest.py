@@ -1,11 +1,13 @@
-"""Fixtures of the tests with a real group: three members, which tests freeze, kill and let lag.
+"""Fixtures of the tests with a real replication group: three members, which tests freeze, kill and delay.
 
-The group is that of `ci/cluster run`, which starts a killed member again. A test begins and ends with all three online.
+The group is that of `ci/cluster --router run`, which starts a killed member again. A test begins and ends with all
+three online.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
 import signal
@@ -21,13 +23,32 @@ import pytest
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 
 from ..integration.drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
+from .load import Way, open_ways
+from .table import Row, as_markdown, write_document
 
 EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
 
-#: For what a group does by itself: to elect, to let a member in again, to start a killed one.
+#: Limit for what a group does by itself: elect a primary, readmit a member, restart a killed one.
 GROUP_TAKES_S = 120.0
 
 View = dict[int, tuple[str, str]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the document."""
+    parser.addoption("--write-load-table", action="store_true", help="write the table in docs/failover.md")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the table of the tests under load."""
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    rows = [Row(*value) for report in reports for name, value in report.user_properties if name == "load"]
+    if rows:
+        terminalreporter.write_line("")
+        terminalreporter.write_line(as_markdown(rows))
+        if config.getoption("write_load_table"):
+            write_document(rows)
 
 
 class Member:
@@ -54,21 +75,21 @@ class Member:
         )
 
     def run(self, *statements: str) -> tuple[Any, ...]:
-        """Run statements as the administrator; the rows of the last."""
+        """Run statements as the administrator; return the rows of the last."""
         with self.open() as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
             return cursor.fetchall()
 
     def view(self) -> View:
-        """State and role of each member as this one sees them, by port."""
+        """Return state and role of each member by port, in this member's view."""
         rows = self.run(
             "SELECT member_port, member_state, member_role FROM performance_schema.replication_group_members"
         )
         return {int(port): (state, role) for port, state, role in rows if port}
 
     def ask(self, question: str) -> Any:
-        """The first value of an answer, from a member that is up; a busy machine's may lose a connection."""
+        """Return the first value of a result from a running member; retries lost connections of a busy machine."""
         deadline = time.monotonic() + GROUP_TAKES_S
         while True:
             try:
@@ -78,38 +99,46 @@ class Member:
                 time.sleep(0.2)
 
     def executed(self) -> str:
-        """The transactions this member has carried out."""
+        """Return the GTID set that this member has executed."""
         return str(self.ask("SELECT @@GLOBAL.gtid_executed"))
 
     def wait_for(self, executed: str) -> None:
-        """Wait until it has carried these transactions out."""
+        """Wait until it has executed these transactions."""
         assert self.ask(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == 0
 
     @contextmanager
     def lagging(self, database: str) -> Iterator[None]:
-        """Let it receive what the group does, but carry out nothing that concerns the tables of a schema."""
+        """Let it receive transactions of the group without applying those on a schema's tables."""
         with self.open() as connection, connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLES {database}.locus_store_threads READ, {database}.locus_store_checkpoints READ")
             yield
 
+    def process_id(self) -> int:
+        """The id of its process; 0 while it is stopped."""
+        try:
+            return int(self._pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return 0
+
     def freeze(self) -> None:
-        """Stop its process where it is; the system goes on to accept connections for it."""
-        self._frozen = int(self._pid_file.read_text())
+        """Suspend its process; the system still accepts connections for it."""
+        self._frozen = self.process_id()
         os.kill(self._frozen, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let its process go on."""
+        """Resume its process."""
         if self._frozen:
             os.kill(self._frozen, signal.SIGCONT)
             self._frozen = 0
 
     def kill(self) -> None:
-        """End its process without a word."""
-        os.kill(int(self._pid_file.read_text()), signal.SIGKILL)
+        """Kill its process."""
+        os.kill(self.process_id(), signal.SIGKILL)
 
     def join(self) -> None:
-        """Become a member again."""
-        self.run("STOP GROUP_REPLICATION", f"START GROUP_REPLICATION USER = 'root', PASSWORD = '{self._password}'")
+        """Rejoin the group."""
+        user = f"member_{self.run('SELECT @@server_id')[0][0]}"
+        self.run("STOP GROUP_REPLICATION", f"START GROUP_REPLICATION USER = '{user}', PASSWORD = '{self._password}'")
 
 
 class Group:
@@ -119,20 +148,28 @@ class Group:
         self.config = MySQLConfig(dsn=dsn)
         self.members = [Member(self.config, endpoint.port) for endpoint in self.config.endpoints]
 
+    def cut_off(self, *members: Member) -> None:
+        """Cut the network between these members and all others; without members, connect all again."""
+        file = Path(os.environ["LOCUS_MYSQL_TEST_CUTS"])
+        new = file.with_suffix(".new")
+        new.write_text(" ".join(str(member.port) for member in members))
+        new.rename(file)
+
     def primary(self) -> Member:
-        """The member that takes writes."""
+        """Return the writable member."""
         view = next(view for view in map(self._view_of, self.members) if view)
         port = next(port for port, (state, role) in view.items() if role == "PRIMARY" and state == "ONLINE")
         return next(member for member in self.members if member.port == port)
 
     def secondaries(self) -> tuple[Member, Member]:
-        """The others."""
+        """Return the other members."""
         primary = self.primary()
         first, second = (member for member in self.members if member is not primary)
         return first, second
 
     def mend(self) -> None:
-        """Thaw and let in whoever is out, until all are online."""
+        """Thaw and readmit members until all are online."""
+        self.cut_off()
         for member in self.members:
             member.thaw()
         deadline = time.monotonic() + GROUP_TAKES_S
@@ -145,7 +182,7 @@ class Group:
             time.sleep(0.2)
 
     def _whole(self, views: list[View]) -> View:
-        """The view that all must have: every member online, one of them the primary."""
+        """Return the view that all members must have: every member online, one of them the primary."""
         ports = {member.port for member in self.members}
         for view in views:
             if view.keys() == ports and {state for state, _ in view.values()} == {"ONLINE"}:
@@ -164,13 +201,13 @@ class Group:
 def whole_group() -> Group:
     dsn = os.environ.get("LOCUS_MYSQL_TEST_CLUSTER")
     if not dsn:
-        pytest.fail("No group to test on: run these tests by `ci/cluster run --`.", pytrace=False)
+        pytest.fail("No group to test on: run these tests by `ci/cluster --router run --`.", pytrace=False)
     return Group(dsn)
 
 
 @pytest.fixture
 def group(whole_group: Group) -> Iterator[Group]:
-    """The group, complete before the test and after it."""
+    """The group, with all members online before and after the test."""
     whole_group.mend()
     yield whole_group
     whole_group.mend()
@@ -190,7 +227,7 @@ def database(group: Group) -> Iterator[str]:
 
 
 class Store:
-    """A store of any side, awaited; one that blocks does so in a thread."""
+    """A store of either side with awaitable methods; a blocking one runs in a thread."""
 
     def __init__(self, side: str, config: MySQLConfig) -> None:
         driver, _, way = side.rpartition("-")
@@ -209,7 +246,7 @@ class Store:
 
 @pytest.fixture
 def open_store(group: Group, database: str) -> Callable[..., Store]:
-    """``open_store(side, *members, **options)``: a store with these servers in this order; all by default."""
+    """``open_store(side, *members, **options)`` opens a store with these hosts in this order; all by default."""
 
     def open_one(side: str, *members: Member, **options: Any) -> Store:
         hosts = tuple(member.host for member in members or group.members)
@@ -217,3 +254,24 @@ def open_store(group: Group, database: str) -> Callable[..., Store]:
         return Store(side, MySQLConfig(**{**given, "hosts": hosts, **options}))
 
     return open_one
+
+
+def router_addresses() -> dict[str, str]:
+    """The DSN of each port of the Router, and the file of the authority of its certificate."""
+    given = os.environ.get("LOCUS_MYSQL_TEST_ROUTER")
+    if not given:
+        pytest.fail("No Router to test with: run these tests by `ci/cluster --router run --`.", pytrace=False)
+    addresses: dict[str, str] = json.loads(given)
+    return addresses
+
+
+@pytest.fixture
+def ways(group: Group, database: str) -> list[Way]:
+    """Every side of every driver, directly and through the Router."""
+    account = {"user": group.config.user, "password": group.config.password, "database": database}
+    router = MySQLConfig(dsn=router_addresses()["writes"])
+    return open_ways(
+        EVERY_SIDE,
+        {**account, "hosts": tuple(member.host for member in group.members)},
+        {**account, "host": router.host, "port": router.port},
+    )

@@ -1,4 +1,4 @@
-"""The primary of a group is frozen, killed or moved: calls follow the new one, and no acknowledged save is missed."""
+"""Calls follow the new primary after a freeze, crash or switchover, and no acknowledged save is lost."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .conftest import EVERY_SIDE, GROUP_TAKES_S, Group, Member, Store
 
 OpenStore = Callable[..., Store]
 
-#: Calls that wait for an old primary end this long after another was elected.
+#: Calls that wait for an old primary end within this time after another was elected, in seconds.
 FOLLOWED_WITHIN_S = 10.0
 
-#: More than a few calls take, and less than any time-out.
+#: More than a few calls take, and less than any timeout, in seconds.
 OF_NO_TIME_OUT_S = 5.0
 
 
@@ -25,7 +25,7 @@ def state_of(turns: int) -> dict[str, Any]:
 
 
 async def call_many(store: Store, side: str) -> float:
-    """Save the second turn of three threads and load two others, all at once; when the last of these calls ended."""
+    """Save the second turn of three threads and load two others concurrently; return when the last call ended."""
 
     async def check(call: Awaitable[Any], expected: Any) -> float:
         assert await call == expected
@@ -37,7 +37,7 @@ async def call_many(store: Store, side: str) -> float:
 
 
 def wait_until_another_is_elected(group: Group, old: Member) -> tuple[Member, float]:
-    """The new primary, and when it was."""
+    """Return the new primary and the time of its election."""
     end = time.monotonic() + GROUP_TAKES_S
     while time.monotonic() < end:
         for member in group.members:
@@ -50,7 +50,7 @@ def wait_until_another_is_elected(group: Group, old: Member) -> tuple[Member, fl
 @pytest.mark.parametrize(
     ("way", "pinged"), [("freeze", False), ("freeze", True), ("kill", False)], ids=["frozen", "frozen idle", "killed"]
 )
-async def test_calls_follow_the_primary_that_is_elected_when_the_old_one_says_no_more(
+async def test_calls_follow_the_elected_primary_when_the_old_one_falls_silent(
     group: Group, open_store: OpenStore, way: str, pinged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = group.primary()
@@ -59,7 +59,7 @@ async def test_calls_follow_the_primary_that_is_elected_when_the_old_one_says_no
     for side, store in stores.items():  # several connections each: not every one of them may cost a time-out
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(5)))
     if pinged:
-        monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", 0.0)
+        monkeypatch.setattr("locus_mysql.engine.idle.PING_AFTER_S", 0.0)
     getattr(old, way)()
     election = asyncio.create_task(asyncio.to_thread(wait_until_another_is_elected, group, old))
     ended = await asyncio.gather(*(call_many(store, side) for side, store in stores.items()))
@@ -86,7 +86,7 @@ async def test_calls_follow_the_primary_that_is_elected_when_the_old_one_says_no
 
 
 async def open_once(open_store: OpenStore, side: str, member: Member, thread_id: str) -> Any:
-    """What a new process loads from this member."""
+    """Return the state that a new process loads from this member."""
     store = open_store(side, member)
     try:
         return await store.load(thread_id)
@@ -94,7 +94,7 @@ async def open_once(open_store: OpenStore, side: str, member: Member, thread_id:
         await store.close()
 
 
-async def test_with_the_primary_frozen_a_store_is_closed_at_once_and_a_new_process_finds_the_new_primary(
+async def test_with_a_frozen_primary_a_store_closes_at_once_and_a_new_process_finds_the_new_primary(
     group: Group, open_store: OpenStore
 ) -> None:
     old, others = group.primary(), group.secondaries()

@@ -1,4 +1,4 @@
-"""What is loaded comes from the primary, whichever server is named first and whatever the others are doing."""
+"""Loads read from the primary, in any order of the configured hosts and in any state of the other members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "Correct-horse-1"
 
 @pytest.fixture
 def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
-    """A user as the documents tell to make it: it may not see the members of the group."""
+    """A user with the documented privileges, who may not see the members of the group."""
     user = f"locus_{secrets.token_hex(8)}"
     primary = group.primary()
     primary.run(f"CREATE USER {user} IDENTIFIED BY '{SECRET}'", f"GRANT ALL ON {database}.* TO {user}")
@@ -31,7 +31,7 @@ def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
     group.primary().run(f"DROP USER {user}")
 
 
-async def test_a_load_never_comes_from_a_secondary_that_lags(
+async def test_a_load_never_reads_a_lagging_secondary(
     group: Group, open_store: OpenStore, plain_user: dict[str, str], database: str
 ) -> None:
     primary, (behind, _) = group.primary(), group.secondaries()
@@ -51,9 +51,7 @@ async def test_a_load_never_comes_from_a_secondary_that_lags(
     await before.close()
 
 
-async def test_a_process_that_only_reads_follows_a_primary_that_was_moved(
-    group: Group, open_store: OpenStore, database: str
-) -> None:
+async def test_a_read_only_process_follows_a_switchover(group: Group, open_store: OpenStore, database: str) -> None:
     old, (new, _) = group.primary(), group.secondaries()
     readers = {side: open_store(side, old, new) for side in EVERY_SIDE}
     writer = open_store("pymysql-sync", new, old)
@@ -71,7 +69,7 @@ async def test_a_process_that_only_reads_follows_a_primary_that_was_moved(
 
 
 @one_of_each
-async def test_a_member_that_left_its_group_is_passed_over_also_if_it_takes_writes(
+async def test_a_member_outside_its_group_is_skipped_even_if_writable(
     group: Group, open_store: OpenStore, side: str
 ) -> None:
     primary, (outside, _) = group.primary(), group.secondaries()
@@ -90,9 +88,7 @@ async def test_a_member_that_left_its_group_is_passed_over_also_if_it_takes_writ
 
 
 @one_of_each
-async def test_a_member_that_is_recovering_is_passed_over(
-    group: Group, open_store: OpenStore, database: str, side: str
-) -> None:
+async def test_a_recovering_member_is_skipped(group: Group, open_store: OpenStore, database: str, side: str) -> None:
     primary, (recovering, _) = group.primary(), group.secondaries()
     before = open_store("pymysql-sync", primary)
     await before.save("thread", {"turn": 1})
@@ -118,7 +114,18 @@ async def test_a_member_that_is_recovering_is_passed_over(
 
 
 @one_of_each
-async def test_without_a_primary_nothing_is_loaded_and_a_single_secondary_is_read_as_it_is(
+async def test_a_single_secondary_is_refused_to_a_user_who_may_not_see_the_group(
+    group: Group, open_store: OpenStore, plain_user: dict[str, str], side: str
+) -> None:
+    secondary, _ = group.secondaries()
+    store = open_store(side, secondary, **plain_user)
+    with pytest.raises(ReadOnlyServer, match="secondary of a group"):
+        await store.load("thread")
+    await store.close()
+
+
+@one_of_each
+async def test_without_a_primary_loads_fail_but_a_single_secondary_can_be_inspected(
     group: Group, open_store: OpenStore, side: str
 ) -> None:
     primary, secondaries = group.primary(), group.secondaries()
@@ -131,8 +138,10 @@ async def test_without_a_primary_nothing_is_loaded_and_a_single_secondary_is_rea
         await both.load("thread")
     assert all(str(secondary.port) in str(caught.value) for secondary in secondaries)
     single = open_store(side, secondaries[0])
-    assert await single.load("thread") == {"turn": 1}
-    with pytest.raises(ReadOnlyServer):
-        await single.save("thread", {"turn": 2})
-    for one in (before, both, single):
+    for call in (single.load("thread"), single.save("thread", {"turn": 2})):
+        with pytest.raises(ReadOnlyServer, match="secondary of a group"):
+            await call
+    inspecting = open_store(side, secondaries[0], reads="inspect")
+    assert await inspecting.load("thread") == {"turn": 1}
+    for one in (before, both, single, inspecting):
         await one.close()

@@ -1,4 +1,4 @@
-"""Reads that the user sends to secondaries: they are answered there, and never behind what this process has seen."""
+"""Secondaries answer reads if the user wants it, and never miss a transaction that this process has seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .conftest import EVERY_SIDE, GROUP_TAKES_S, Group, Member, Store
 
 OpenStore = Callable[..., Store]
 
-#: More than asking another server takes on a slow machine, and less than ``read_timeout_s``, in seconds.
+#: More than a query to another server takes on a slow machine, and less than ``read_timeout_s``, in seconds.
 NO_TIME_OUT_S = 40.0
 
 one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
@@ -28,7 +28,7 @@ one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql
 
 @contextmanager
 def counted(member: Member, database: str) -> Iterator[Callable[[], int]]:
-    """How many statements that only read the tables of a schema a member was sent in this block.
+    """Count the statements of this block that a member received and that only read the tables of a schema.
 
     The server counts statements by their shape; those of this schema's sessions have its name.
     """
@@ -44,7 +44,7 @@ def counted(member: Member, database: str) -> Iterator[Callable[[], int]]:
     yield lambda: count() - before
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage()
         for record in caplog.records
@@ -54,12 +54,12 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine's secondaries take longer to carry out what they are sent; they are asked all the same."""
+    """Wait longer for secondaries, which apply transactions slowly on a busy machine."""
     monkeypatch.setattr(secondaries, "LAG_S", 60.0)
 
 
 async def catch_up(group: Group) -> None:
-    """Wait until all members have what the primary has."""
+    """Wait until all members have executed the primary's transactions."""
     executed = group.primary().executed()
     for member in group.members:
         await asyncio.to_thread(member.wait_for, executed)
@@ -92,14 +92,14 @@ async def test_lists_come_from_a_secondary_and_show_each_save_and_loads_come_fro
 
 @pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("side", EVERY_SIDE)
-async def test_who_only_looks_loads_from_a_secondary_and_writes_nothing(
+async def test_an_inspecting_store_loads_from_a_secondary_and_writes_nothing(
     group: Group, open_store: OpenStore, database: str, side: str
 ) -> None:
     primary, (first, second) = group.primary(), group.secondaries()
     writer = open_store(side)
     await writer.save("thread", {"turn": 0}, "turn 0")
     reader = open_store(side, reads="inspect")
-    for turn in range(1, 6):  # the writer is asked for what it wrote, as the reader is there
+    for turn in range(1, 6):  # the writer reports its transactions, because the reader exists
         await writer.save("thread", {"turn": turn}, f"turn {turn}")
         assert await reader.load("thread") == {"turn": turn}
     with (
@@ -128,7 +128,7 @@ async def test_who_only_looks_loads_from_a_secondary_and_writes_nothing(
 
 
 @pytest.mark.parametrize("side", EVERY_SIDE)
-async def test_a_secondary_that_lags_is_waited_for_and_then_the_primary_answers(
+async def test_a_read_waits_for_a_lagging_secondary_and_then_goes_to_the_primary(
     group: Group,
     open_store: OpenStore,
     database: str,
@@ -152,11 +152,11 @@ async def test_a_secondary_that_lags_is_waited_for_and_then_the_primary_answers(
             assert await looker.load("thread") == {"turn": turn}
             assert await looker.count() == turn
         assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_store_threads") == ((1,),)
-        assert len(told(caplog)) == 2  # one of each
-        assert "lags behind" in told(caplog)[0]
+        assert len(logged(caplog)) == 2  # one of each
+        assert "lags behind" in logged(caplog)[0]
     await catch_up(group)
     monkeypatch.setattr(secondaries, "LAG_S", 60.0)
-    await store.list_threads()  # what was being committed is asked for anew
+    await store.list_threads()  # transactions that were being committed are queried again
     await looker.count()
     with counted(behind, database) as at_secondary:
         assert await store.count() == 4
@@ -168,10 +168,10 @@ async def test_a_secondary_that_lags_is_waited_for_and_then_the_primary_answers(
 
 
 @one_of_each
-async def test_what_one_secondary_showed_is_not_missing_from_the_next(
+async def test_transactions_read_from_one_secondary_are_visible_on_the_next(
     group: Group, open_store: OpenStore, database: str, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process wrote it, so only the read of the first secondary tells this one of it."""
+    """Another process wrote it, so this process learns of it only from its read of the first secondary."""
     monkeypatch.setattr(secondaries, "LAG_S", 0.2)
     primary, (ahead, behind) = group.primary(), group.secondaries()
     looker = open_store(side, ahead, behind, primary, reads="inspect")
@@ -192,7 +192,7 @@ async def test_what_one_secondary_showed_is_not_missing_from_the_next(
         ahead.wait_for(primary.executed())
         deadline = time.monotonic() + GROUP_TAKES_S
         seen: list[list[str]] = []
-        while not seen or seen[-1] != ["moved"]:  # whichever secondary answers
+        while not seen or seen[-1] != ["moved"]:  # with either secondary
             seen.append(await looker.list_threads())
             assert time.monotonic() < deadline
             if seen[-1] != ["moved"]:
@@ -204,7 +204,7 @@ async def test_what_one_secondary_showed_is_not_missing_from_the_next(
 
 
 @one_of_each
-async def test_a_secondary_that_is_out_of_its_group_is_not_read(
+async def test_a_secondary_outside_its_group_is_not_read(
     group: Group, open_store: OpenStore, side: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(secondaries, "REST_S", 0.0)
@@ -217,7 +217,7 @@ async def test_a_secondary_that_is_out_of_its_group_is_not_read(
     assert await store.load("thread") == {"turn": 1}
     outside.run("STOP GROUP_REPLICATION")
     assert await store.load("thread") == {"turn": 1}
-    assert any("its state is OFFLINE" in line for line in told(caplog))
+    assert any("its state is OFFLINE" in line for line in logged(caplog))
     await writer.save("thread", {"turn": 2})
     assert await store.load("thread") == {"turn": 2}
     for one in (store, writer):
@@ -226,7 +226,7 @@ async def test_a_secondary_that_is_out_of_its_group_is_not_read(
 
 @one_of_each
 @pytest.mark.parametrize("way", ["freeze", "kill"])
-async def test_when_a_secondary_says_no_more_the_primary_answers_within_seconds(
+async def test_the_primary_answers_within_seconds_when_a_secondary_falls_silent(
     group: Group, open_store: OpenStore, side: str, way: str
 ) -> None:
     primary, (silent, _) = group.primary(), group.secondaries()
@@ -249,7 +249,7 @@ async def open_and_save(open_store: OpenStore, side: str, thread_id: str, turn: 
     await store.close()
 
 
-def test_sets_are_joined_as_the_servers_do(group: Group) -> None:
+def test_unions_of_gtid_sets_equal_the_servers(group: Group) -> None:
     primary = group.primary()
     uuid = str(primary.run("SELECT UUID()")[0][0])
     some, others = f"{uuid}:1-5:9:20-30", f"{uuid}:6-7:10:25-40,{uuid}:audit:3"
@@ -263,7 +263,7 @@ def test_sets_are_joined_as_the_servers_do(group: Group) -> None:
 
 @pytest.mark.parametrize("reads", ["secondary", "inspect"])
 @one_of_each
-async def test_with_one_host_nothing_is_asked_of_others(
+async def test_with_one_host_no_other_server_is_queried(
     group: Group, open_store: OpenStore, side: str, reads: str
 ) -> None:
     await open_and_save(open_store, side, "thread", 1)

@@ -1,4 +1,4 @@
-"""Fixtures of the fault tests, and the table of what they saw: printed at the end, and written into the documents.
+"""Fixtures of the fault tests, and their result table: printed at the end, and written into the documents.
 
 pytest tests/faults                          print the table
 pytest tests/faults --write-faults-table     and write it into docs/faults.md; with LOCUS_MYSQL_TEST_FULL=true
@@ -24,6 +24,7 @@ from ..integration.conftest import (  # noqa: F401 - fixtures
     own_sql,
     proxy,
     pytest_collection_modifyitems,
+    pytest_itemcollected,
     run_sql,
     server,
     server_dsn,
@@ -41,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the table. What tests saw comes with their reports, so that it comes from other processes as well."""
+    """Print the table. Its rows come with the tests' reports, so that those of other processes are included."""
     reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
     rows = [value for report in reports for name, value in report.user_properties if name == "faults"]
     if not rows:
@@ -56,7 +57,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture
 def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:  # noqa: F811 - the fixtures above
-    """``through_proxy(**options)``: a configuration by way of the proxy."""
+    """``through_proxy(**options)`` returns a configuration that connects through the proxy."""
 
     def make(**options: Any) -> MySQLConfig:
         return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)

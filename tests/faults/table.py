@@ -1,4 +1,4 @@
-"""The table of what the fault tests saw: faults and drivers, and how calls came off."""
+"""The result table of the fault tests: outcomes of calls for each fault and driver."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """What one driver made of one fault.
+    """Outcomes of calls with one driver under one fault.
 
     Args:
-        fault: What went wrong.
+        fault: The fault.
         side: The driver and side.
-        attempts: Calls that were made.
-        acknowledged: Of these, those that returned.
-        lost: Saves that returned, of which the checkpoint was not there afterwards.
-        wrong: Calls that returned something else than they must, and checkpoints there twice or unreadable.
-        longest_s: The longest that a call took, in seconds.
+        attempts: Number of calls.
+        acknowledged: Number of calls that returned.
+        lost: Acknowledged saves whose checkpoint was missing afterwards.
+        wrong: Calls with a wrong result, and duplicate or unreadable checkpoints.
+        longest_s: Duration of the longest call, in seconds.
     """
 
     fault: str
@@ -32,7 +32,7 @@ _HEADS = ("what goes wrong", "driver", "attempts", "acknowledged", "lost", "wron
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """The table for a terminal, with a line for each fault and driver."""
+    """Return the table for a terminal, with a line for each fault and driver."""
     lines = [_HEADS, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADS))]
     return "\n".join(
@@ -45,7 +45,7 @@ def as_text(rows: Sequence[Row]) -> str:
 
 
 def as_document(rows: Sequence[Row]) -> str:
-    """The page of the documents."""
+    """Return the page of the documents."""
     head = f"| {' | '.join(_HEADS)} |\n|---|---|{'--:|' * 5}"
     body = "\n".join(f"| {' | '.join(_cells(row))} |" for row in rows)
     sums = (sum(row.attempts for row in rows), sum(row.lost for row in rows), sum(row.wrong for row in rows))

@@ -1,4 +1,4 @@
-"""Connections that break at every place, restarts, and silence: every call ends well or says what to do."""
+"""Broken connections, restarts and silent servers: every call succeeds or raises an error with advice."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_every_other_call_survives_a_break(
 
 @one_of_each
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-async def test_a_copy_onto_a_thread_that_exists_is_refused_also_after_a_break(
+async def test_a_copy_onto_an_existing_thread_is_refused_even_after_a_break(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str
 ) -> None:
     store = open_store(side, config=through_proxy(retry_deadline_s=5))
@@ -171,10 +171,10 @@ async def test_connections_that_the_server_closed_as_idle_are_replaced(
 @pytest.mark.slow
 @pytest.mark.parametrize("crash", [False, True], ids=["stopped", "killed"])
 @one_of_each
-async def test_savers_go_on_through_a_restart_of_the_server(
+async def test_savers_continue_after_a_server_restart(
     open_store: OpenStore, own_server: LocalServer, own_config: MakeConfig, side: str, crash: bool
 ) -> None:
-    """What a save reported is there afterwards, also when the server was killed."""
+    """Acknowledged saves survive, even if the server was killed."""
     store = open_store(side, config=own_config())
     await store.save("thread", state_of(1), "c1")
     stop = threading.Event()

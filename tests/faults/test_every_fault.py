@@ -1,4 +1,4 @@
-"""Every fault that the wire or the server can have, met by every kind of call, with every driver."""
+"""Every fault of the network or the server, during every kind of call, with every driver."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from .table import Row
 #: Rounds of calls for each fault and driver.
 ROUNDS = 6 if FULL else 2
 
-#: An answer that takes longer is given up; on the asynchronous side, twice that.
+#: Read timeout in seconds; twice that on the asynchronous side.
 READ_TIMEOUT_S = 0.5
-#: A call that takes longer is given up, but for the time-out of its last try.
+#: Deadline of a call in seconds; the timeout of its last attempt may exceed it.
 RETRY_DEADLINE_S = 10.0
 
 
 class Trouble:
-    """What faults are made with: the proxy, and an administrator who ends connections and statements.
+    """Injects faults with the proxy, and with an administrator who kills connections and statements.
 
     Args:
         proxy: The proxy before the server.
-        administrator: A connection of nobody else's.
-        database: Connections to it are ended, but for those that are there now.
+        administrator: A connection that nothing else uses.
+        database: Connections to it are killed, except those that exist now.
     """
 
     def __init__(self, proxy: WireProxy, administrator: pymysql.Connection[Any], database: str) -> None:
@@ -47,7 +47,7 @@ class Trouble:
         self._meanwhile: list[threading.Thread] = []
 
     def kill(self, what: Literal["CONNECTION", "QUERY"], for_s: float = 0) -> None:
-        """End every connection, or the statement that it runs; go on with it for so long."""
+        """Kill every connection, or the statement that it runs, repeatedly for this time."""
         end = time.monotonic() + for_s
         while True:
             for number in self._connections() - self._spared:
@@ -57,12 +57,12 @@ class Trouble:
                 return
 
     def meanwhile(self, act: Callable[[], object]) -> None:
-        """Do something while the next call is on its way."""
+        """Run something during the next call."""
         self._meanwhile.append(threading.Thread(target=act))
         self._meanwhile[-1].start()
 
     def over(self) -> None:
-        """Wait for what is still being done."""
+        """Wait for everything still running."""
         while self._meanwhile:
             self._meanwhile.pop().join()
 
@@ -84,7 +84,7 @@ def drip(trouble: Trouble, _: int) -> None:
     trouble.proxy.drip(interval_s=0.0005)
 
 
-#: What goes wrong, and how it is brought about before a call; the number is another one each time.
+#: Each fault, and how it is injected before a call; the number differs each time.
 FAULTS: dict[str, Callable[[Trouble, int], object]] = {
     "nothing": lambda trouble, _: None,
     "cut before the server gets the command": lambda trouble, _: trouble.proxy.drop_before(),
@@ -103,18 +103,18 @@ FAULTS: dict[str, Callable[[Trouble, int], object]] = {
 }
 
 
-#: What a call returned that was not acknowledged.
+#: Stands for the result of an unacknowledged call.
 UNKNOWN = object()
 
 
 class Witness:
-    """Counts how calls come off."""
+    """Counts the outcomes of calls."""
 
     def __init__(self, fault: str, side: str) -> None:
         self.row = Row(fault, side, 0, 0, 0, 0, 0.0)
 
     async def watch(self, call: Awaitable[Any]) -> Any:
-        """What a call returns; `UNKNOWN` if the server could not be reached within the deadline."""
+        """Return the result of a call; `UNKNOWN` if the server could not be reached within the deadline."""
         self.count(attempts=1)
         began = time.monotonic()
         try:
@@ -127,11 +127,11 @@ class Witness:
         return outcome
 
     def expect(self, found: object, expected: object) -> None:
-        """What an acknowledged call returned must be this."""
+        """Count an acknowledged call as wrong unless it returned this."""
         self.count(wrong=int(found is not UNKNOWN and found != expected))
 
     def count(self, **more: int) -> None:
-        """Add to numbers of the row."""
+        """Add to counters of the row."""
         self.row = self.row._replace(**{name: getattr(self.row, name) + number for name, number in more.items()})
 
 
@@ -144,7 +144,7 @@ def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("side", EVERY_SIDE if FULL else ONE_OF_EACH)
-async def test_a_fault_loses_nothing_and_brings_no_wrong_answer(
+async def test_no_fault_loses_a_save_or_returns_a_wrong_result(
     open_store: OpenStore,
     make_config: MakeConfig,
     through_proxy: MakeConfig,
@@ -179,7 +179,7 @@ async def test_a_fault_loses_nothing_and_brings_no_wrong_answer(
 async def _one_round(
     store: AnyStore, observer: SyncCheckpointStore, witness: Witness, trouble: Trouble, number: int
 ) -> None:
-    """Save twice, load, list and delete, each call disturbed; and look whether all is as it must be."""
+    """Save twice, load, list and delete with a fault in each call, and check the results."""
     calls = iter(range(5 * number, 5 * number + 5))
 
     async def disturbed(method: str, *arguments: Any) -> Any:
@@ -188,8 +188,8 @@ async def _one_round(
         trouble.over()
         return outcome
 
-    first = {"said": ["a first word " * 200]}
-    second = {"said": [*first["said"], "and another " * 20]}
+    first = {"notes": ["a first word " * 200]}
+    second = {"notes": [*first["notes"], "and another " * 20]}
     for state, name in ((first, "first"), (second, None)):
         saved = await disturbed("save", "thread", state, name)
         if saved is not UNKNOWN:

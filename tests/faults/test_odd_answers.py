@@ -1,4 +1,4 @@
-"""What the wire does to whole stores: wrong answers, killed statements, idle connections, forks with a lock held."""
+"""Stores with unusual connections: wrong answers, killed statements, idle connections, forks with a held lock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locus_mysql.errors import LocusMySQLError
 from ..integration.conftest import EACH_WAY, EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
 from ..integration.connecting import connect
 from ..integration.proxy import WireProxy
-from ..unit.drivers.answers import Done, Refused, encoded
+from ..unit.drivers.wire.answers import Done, Refused, encoded
 from ..waiting import until
 
 RunSQL = Callable[..., tuple[Any, ...]]
@@ -30,9 +30,7 @@ one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
 @each_way
-async def test_a_load_that_is_answered_without_rows_is_asked_again(
-    open_store: OpenStore, proxy: WireProxy, side: str
-) -> None:
+async def test_a_load_answered_without_rows_is_repeated(open_store: OpenStore, proxy: WireProxy, side: str) -> None:
     await open_store(side).save("t", STATE)
     store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")  # does not know the thread
     assert await store.list_threads() == ["t"]
@@ -41,7 +39,9 @@ async def test_a_load_that_is_answered_without_rows_is_asked_again(
 
 
 @each_way
-async def test_a_result_that_comes_late_is_no_other_load_s(open_store: OpenStore, proxy: WireProxy, side: str) -> None:
+async def test_a_late_result_is_never_taken_for_another_load(
+    open_store: OpenStore, proxy: WireProxy, side: str
+) -> None:
     store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", cache_bytes=0)
     for thread in ("one", "two"):
         await store.save(thread, {"is": thread})
@@ -53,7 +53,7 @@ async def test_a_result_that_comes_late_is_no_other_load_s(open_store: OpenStore
 
 @each_way
 @pytest.mark.parametrize("errno", [1062, 1048, 1317, 1999, 65535])
-async def test_no_error_number_brings_an_exception_that_is_not_ours(
+async def test_every_error_number_raises_an_error_of_this_package(
     open_store: OpenStore, proxy: WireProxy, side: str, errno: int
 ) -> None:
     store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", retry_deadline_s=0)
@@ -71,7 +71,7 @@ async def test_no_error_number_brings_an_exception_that_is_not_ours(
 
 
 @each_way
-async def test_a_save_whose_statement_is_killed_is_carried_out(
+async def test_a_save_whose_statement_is_killed_is_repeated(
     open_store: OpenStore, run_sql: RunSQL, server_dsn: str, database: str, side: str
 ) -> None:
     store = open_store(side)
@@ -86,7 +86,7 @@ async def test_a_save_whose_statement_is_killed_is_carried_out(
         )
 
         def interrupted() -> object:
-            """End what waits, unless it was ended; a KILL that arrives between two statements of a batch ends none."""
+            """Kill the waiting statement; repeat it, as a KILL between two statements of a batch ends none."""
             done = run_sql(_INTERRUPTED, database)
             for (number,) in () if done else run_sql(waiting, database):
                 run_sql(f"KILL QUERY {number}")
@@ -105,7 +105,7 @@ _INTERRUPTED = (
 
 
 async def _save_in_thread(store: Any, state: Any) -> None:
-    """A blocking save, too, leaves the test's event loop free."""
+    """Save in a thread, so that a blocking save leaves the test's event loop free."""
     method = store.store.save
     if asyncio.iscoroutinefunction(method):
         await method("t", state)
@@ -114,7 +114,7 @@ async def _save_in_thread(store: Any, state: Any) -> None:
 
 
 @every_side
-async def test_an_idle_connection_is_closed_without_a_next_use(
+async def test_an_idle_connection_is_closed_without_another_use(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     def connections() -> int:
@@ -136,7 +136,7 @@ def run_script(script: str, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 @every_side
-def test_connections_that_wait_to_be_closed_keep_no_interpreter(
+def test_connections_waiting_to_be_closed_do_not_keep_the_interpreter_alive(
     make_config: MakeConfig, server_dsn: str, database: str, side: str
 ) -> None:
     driver, _, way = side.rpartition("-")
@@ -161,8 +161,8 @@ def test_connections_that_wait_to_be_closed_keep_no_interpreter(
     assert (outcome.stdout, outcome.stderr) == ("done\n", "")
 
 
-def test_a_fork_finds_no_thread_of_a_blocking_store(server_dsn: str, database: str) -> None:
-    """Python 3.12 warns of a fork with threads; and parent and child both go on, and close what is idle."""
+def test_a_blocking_store_has_no_thread_at_a_fork(server_dsn: str, database: str) -> None:
+    """Python 3.12 warns of a fork with threads. Parent and child both continue and close idle connections."""
     outcome = run_script(
         """
         import os, sys, time
@@ -174,7 +174,7 @@ def test_a_fork_finds_no_thread_of_a_blocking_store(server_dsn: str, database: s
         store.save("t", {"n": 1})
         child = os.fork()
         assert store.load("t") == {"n": 1}
-        pool = store.database.synchronous._pool
+        pool = store.database.synchronous._pools.primary
         end = time.monotonic() + 60
         while pool._idle._kept:
             assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""Answers with NULLs, too few columns or other types, to the reads of every family: an error of ours, or no error."""
+"""Results with NULLs, missing columns or wrong types never raise an error from outside of this package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..integration.conftest import MakeConfig
 from ..integration.drivers_under_test import SYNC_DRIVERS
 from ..integration.integrations.memu.conftest import UserModel
 from ..integration.proxy import WireProxy
-from ..unit.drivers.answers import BIGINT, BINARY, TEXT, Rows, encoded
+from ..unit.drivers.wire.answers import BIGINT, BINARY, TEXT, Rows, encoded
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ Reads = dict[str, Callable[[], Any]]
 
 
 def shapes() -> Iterator[bytes]:
-    """Answers of one result: NULLs, numbers, texts and bytes in different numbers of columns."""
+    """Answers with one result: NULLs, numbers, texts and bytes in different numbers of columns."""
     for width in (*range(1, 9), 11, 12, 15, 16, 18, 24):
         yield encoded([Rows([TEXT] * width, [[None] * width])])
     for width in (1, 3, 5, 15, 18):
@@ -122,7 +122,7 @@ def memu(config: MySQLConfig) -> Reads:
 
 @pytest.mark.parametrize("driver", SYNC_DRIVERS)
 @pytest.mark.parametrize("family", [checkpoints, graphs, memories, working, memu])
-def test_no_row_of_another_shape_brings_an_error_that_is_not_ours(
+def test_unexpected_rows_raise_only_errors_of_this_package(
     make_config: MakeConfig, proxy: WireProxy, family: Callable[[MySQLConfig], Reads], driver: str
 ) -> None:
     config = make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", retry_deadline_s=0, driver=driver)

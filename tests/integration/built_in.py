@@ -10,7 +10,7 @@ from locus_mysql.config import MySQLConfig
 
 
 def open_built_in(config: MySQLConfig, **options: Any) -> StorageBackendAdapter:
-    """The backend, as its users open it. To be closed."""
+    """Open the backend as its users do. The caller closes it."""
     (endpoint,) = config.endpoints
     return mysql_checkpointer(
         host=endpoint.host,

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(path: Path) -> Path:
-    """Write a certificate for 127.0.0.1 that signs itself, behind its key, into a file."""
+    """Write a private key and a self-signed certificate for 127.0.0.1 into a file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,4 +1,4 @@
-"""Fixtures of all integration tests: a real MySQL server, and a schema of its own for each test."""
+"""Fixtures of all integration tests: a real MySQL server and a separate schema for each test."""
 
 from __future__ import annotations
 
@@ -22,32 +22,49 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.families.checkpoints import maintenance as cleaning
 from locus_mysql.families.graphs import saving
 from locus_mysql.families.memories import writing
-from locus_mysql.families.working import operations
+from locus_mysql.families.working.storages import mysql_calls
 
 from ..either_side import AnyStore
 from ..thoroughness import FULL
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
+from .engines import ENGINE, left_out_because
 from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
+from .side_rotation import rotated
 
 MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run all tests with the durable server, as each such server takes 600 MB of memory.
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Run all tests that use the durable server in one process, as each such server takes 600 MB of memory.
 
-    What takes long comes first, so that no process is left with it at the end.
+    The mark has to be there before pytest-xdist reads it, which is before `pytest_collection_modifyitems` below.
     """
-    for item in items:
-        if "own_server" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("own_server"))
+    if "own_server" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.xdist_group("own_server"))
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m, so that a test whose other side they deselect is kept
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Rotate the tests of several sides among the sides in short runs, and run slow tests first.
+
+    So no process is still busy with a slow test when all others have finished.
+    """
+    here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
+    if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY)):
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+        items[:] = [item for item in items if item.nodeid not in left_out]
+    if ENGINE != "mysql":
+        without = [item for item in items if not left_out_because(item.nodeid, getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=[item for item in items if item not in without])
+        items[:] = without
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(scope="session")
 def server_dsn() -> str:
-    """The server to test on; its user may create schemas and users."""
+    """Return the DSN of the test server. Its user may create schemas and users."""
     dsn = os.environ.get("LOCUS_MYSQL_TEST_DSN")
     if not dsn:
         pytest.fail("No MySQL server to test on: run ci/test or set LOCUS_MYSQL_TEST_DSN.", pytrace=False)
@@ -56,7 +73,7 @@ def server_dsn() -> str:
 
 @pytest.fixture(scope="session")
 def server(server_dsn: str) -> Iterator[pymysql.Connection[Any]]:
-    """An administrator's connection, to prepare and to look."""
+    """Yield an administrator's connection, with which tests prepare and check data."""
     connection = connect(MySQLConfig(dsn=server_dsn))
     yield connection
     connection.close()
@@ -64,7 +81,7 @@ def server(server_dsn: str) -> Iterator[pymysql.Connection[Any]]:
 
 @pytest.fixture
 def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
-    """Run one statement as the administrator: ``run_sql(sql, *params)`` gives the rows."""
+    """Return ``run_sql(sql, *params)``, which runs one statement as the administrator and returns its rows."""
 
     def run(sql: str, *params: Any) -> tuple[Any, ...]:
         with server.cursor() as cursor:
@@ -76,7 +93,7 @@ def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
 
 @pytest.fixture(scope="session")
 def kept_schemas(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[KeptSchemas]:
-    """For tests marked ``kept_tables``."""
+    """Yield the reusable schemas for tests marked ``kept_tables``."""
     kept = KeptSchemas(MySQLConfig(dsn=server_dsn), server)
     yield kept
     kept.drop()
@@ -84,7 +101,7 @@ def kept_schemas(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[K
 
 @pytest.fixture
 def database(request: pytest.FixtureRequest, run_sql: Callable[..., object]) -> Iterator[str]:
-    """A schema of the test's own: new and empty, or with the empty tables that its mark ``kept_tables`` names."""
+    """Yield the name of the test's schema: new, or with empty tables of the families in its ``kept_tables`` mark."""
     marker = request.node.get_closest_marker("kept_tables")
     if marker is None or not marker.args:
         name = f"locus_test_{secrets.token_hex(8)}"
@@ -100,7 +117,7 @@ def database(request: pytest.FixtureRequest, run_sql: Callable[..., object]) -> 
 
 @pytest.fixture
 def make_config(server_dsn: str, database: str) -> MakeConfig:
-    """``make_config(**options)``: for the test's schema; options win over the server's DSN."""
+    """Return ``make_config(**options)``: a configuration of the test's schema. Options override the server's DSN."""
     server = MySQLConfig(dsn=server_dsn)
     given = {name: getattr(server, name) for name in server.model_fields_set}
 
@@ -115,7 +132,7 @@ def make_config(server_dsn: str, database: str) -> MakeConfig:
 
 @pytest.fixture
 def proxy(server_dsn: str) -> Iterator[WireProxy]:
-    """A proxy before the server: ``make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")``."""
+    """Yield a proxy to the server: ``make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")``."""
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     with WireProxy(endpoint.host, endpoint.port) as running:
         yield running
@@ -123,25 +140,28 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
 
 @pytest.fixture
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that count: what one save in 32 does for others, by chance, is another round trip."""
+    """Disable the random maintenance that one save in 32 does: its round trip would disturb tests that count."""
     monkeypatch.setattr(cleaning, "one_in", lambda one_in: False)
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
+    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: False)
 
 
 @pytest.fixture(autouse=True)
 def no_housekeeping_of_memories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of long-term memories and graphs, none that a test does not ask for: many of them count or look at rows."""
+    """Disable random maintenance of memories and graphs in all tests: many of them count or compare rows."""
     monkeypatch.setattr(writing, "one_in", lambda one_in: False)
     monkeypatch.setattr(saving, "one_in", lambda one_in: False)
 
 
-# Stores of every driver and side, and a server that a test may restart, lock and misconfigure.
+# Stores of every driver and side, and a server that tests may restart, lock and misconfigure.
 
 EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
+
+#: An asynchronous and a blocking driver. A test of these two runs on one of them, chosen by `rotated`, except in full
+#: runs.
 ONE_OF_EACH = ("mysql-connector-async", "pymysql-sync")
 
-#: One that is awaited, one that blocks and one in a thread: after the login, drivers share all code of these. In full,
-#: every one.
+#: One asynchronous driver, one blocking, and one in a worker thread: after the login, the drivers of each kind share
+#: all code. A test of these three runs on one of them, chosen by `rotated`; in full runs, on every driver.
 EACH_WAY = EVERY_SIDE if FULL else ("mysql-connector-async", "mysql-connector-sync", "pymysql-async")
 
 _CLASSES = {
@@ -157,9 +177,9 @@ OpenStore: TypeAlias = Callable[..., AnyStore]
 
 @pytest.fixture
 async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
-    """``open_store(side, kind="store", **options)``: a store in the test's schema, closed after the test.
+    """Yield ``open_store(side, kind="store", **options)``: a store in the test's schema, closed after the test.
 
-    Given ``config=``, it is used as it is, but for the driver.
+    A given ``config=`` is used unchanged except for its driver.
     """
     opened: list[AnyStore] = []
 
@@ -180,19 +200,19 @@ async def open_store(make_config: MakeConfig) -> AsyncIterator[OpenStore]:
         await store.close()
 
 
-#: What a packet to the test's own server may hold.
+#: ``max_allowed_packet`` of the tests' own server, in bytes.
 SMALL_PACKET_BYTES = 1_048_576
 
 
-#: Where ``ci/mysql`` keeps an empty data folder, to be copied.
+#: The empty data folder that ``ci/mysql`` keeps for copying.
 MADE_BEFORE = Path(__file__).resolve().parents[2] / ".cache/mysql-data"
 
 
 @pytest.fixture(scope="session")
 def own_server() -> Iterator[LocalServer]:
-    """A server that is durable, on disk, with small packets and short lock waits; all its tests run in one process.
+    """Yield a durable server on disk with small packets and short lock waits; all its tests run in one process.
 
-    A test may restart and crash it, and read its counters; one that changes it changes it back.
+    Tests may restart and crash it and read its counters. A test that changes a setting restores it.
     """
     options = [f"--max-allowed-packet={SMALL_PACKET_BYTES}", "--innodb-lock-wait-timeout=1"]
     with LocalServer(extra_args=options, made_before=MADE_BEFORE) as server:
@@ -201,7 +221,7 @@ def own_server() -> Iterator[LocalServer]:
 
 @pytest.fixture
 def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
-    """Run one statement on the tests' own server as its administrator."""
+    """Return a function that runs one statement on the tests' own server as its administrator."""
 
     def run(sql: str, *params: Any) -> tuple[Any, ...]:
         connection = connect(MySQLConfig(dsn=own_server.dsn))
@@ -214,7 +234,7 @@ def own_sql(own_server: LocalServer) -> Callable[..., tuple[Any, ...]]:
 
 @pytest.fixture
 def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Iterator[MakeConfig]:
-    """``own_config(**options)``: for a new schema on the tests' own server."""
+    """Return ``own_config(**options)``: a configuration of a new schema on the tests' own server."""
     name = f"locus_test_{secrets.token_hex(8)}"
     own_sql(f"CREATE DATABASE {name}")
     given = MySQLConfig(dsn=own_server.dsn)
@@ -229,7 +249,7 @@ def own_config(own_server: LocalServer, own_sql: Callable[..., object]) -> Itera
 
 @pytest.fixture
 def table_contents(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Callable[[], Any]:
-    """Every row of the tables of the test's schema, to be compared before and after."""
+    """Return a function that reads every row of the test's schema, to compare before and after a call."""
 
     def contents() -> dict[str, tuple[Any, ...]]:
         tables = [name for (name,) in run_sql(f"SHOW TABLES FROM {database}")]

@@ -1,4 +1,4 @@
-"""Connections of the tests themselves, to prepare and to look: `connect`."""
+"""`connect`: connections with which the tests themselves prepare and check data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 import pymysql
 
 from locus_mysql import MySQLConfig
+
+from .engines import ENGINE
 
 
 def connect(config: MySQLConfig, database: str | None = None, *, autocommit: bool = True) -> pymysql.Connection[Any]:
@@ -22,13 +24,13 @@ def connect(config: MySQLConfig, database: str | None = None, *, autocommit: boo
         password=config.password.get_secret_value().encode(),
         database=database,
         autocommit=autocommit,
-        ssl=_trusting(),
+        ssl=_trusting() if ENGINE == "mysql" else None,  # the private server of another engine has no certificate
     )
 
 
 @cache
 def _trusting() -> ssl.SSLContext:
-    """PyMySQL makes a context for each connection, and each reads all of the system's certificates: 20 ms of CPU."""
+    """Return a shared TLS context. PyMySQL makes one per connection, and each reads all system certificates (20 ms)."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""Every stored column damaged in every way, one at a time: `damages`."""
+"""`damages`: damages every stored column in every way, one at a time."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from typing import Any, TypeAlias
 
 import pymysql
 
+from locus_mysql.dialect.checkpoints.pieces import PIECES
+
+from ..thoroughness import FULL
+
 RunSQL: TypeAlias = Callable[..., tuple[Any, ...]]
 
 
-#: Of a table, this many rows are damaged.
-MOST_ROWS = 4
+#: The number of rows damaged in each table: the last one, which builds on others, and one of those. Each damage is
+#: followed by all reads of a test.
+MOST_ROWS = 4 if FULL else 2
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that may be damaged."""
+    """A column that can be damaged."""
 
     name: str
     kind: str
@@ -27,7 +32,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Damage:
-    """What was done to the tables, as an error message says it."""
+    """One damage to the tables, with a description for failure messages."""
 
     table: str
     column: str
@@ -36,16 +41,21 @@ class Damage:
 
     @property
     def hides(self) -> bool:
-        """Whether a query may no longer find the row: one that is gone is noticed only by those that build on it."""
+        """Whether queries may no longer find the row: a missing row is noticed only by rows that build on it."""
         return self.column in {
             "tenant", "thread_id", "ns_key", "version_key", "seq", "hidden", "expires_at", "task_key"
         }  # fmt: skip
 
 
-def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
-    """Damage each column of each row of a table; between two damages all is as it was.
+def reseal(table: str) -> str:
+    """Return a statement that recomputes the checksums of all rows of a table of checkpoints."""
+    return f"UPDATE {table} c SET c.{PIECES['SOUND.c'].removeprefix('c.')}"
 
-    A value is made NULL, gets a bit flipped, loses its end, or is exchanged with that of another row.
+
+def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
+    """Damage each column of each row of a table in turn, and restore the row after each damage.
+
+    A value becomes NULL, gets one bit flipped, is truncated, or is swapped with that of another row.
 
     Args:
         run_sql: Runs a statement as the administrator.
@@ -60,27 +70,28 @@ def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
     ]
     key = [one[4] for one in run_sql(f"SHOW INDEX FROM {place} WHERE Key_name = 'PRIMARY'")]
     names = ", ".join(f"`{column.name}`" for column in columns)
-    # Tokens of calls are of no tenant.
+    # Idempotency tokens of calls belong to no tenant.
     of_tenants = "WHERE tenant <> '' " if any(column.name == "tenant" for column in columns) else ""
     rows = run_sql(f"SELECT {names} FROM {place} {of_tenants}ORDER BY {', '.join(key)}")
     by_name = [dict(zip((column.name for column in columns), row, strict=True)) for row in rows]
     for column in columns:
-        for number, row in enumerate(by_name[:MOST_ROWS]):
+        for number in range(len(by_name) - 1, -1, -1 if FULL else -2)[:MOST_ROWS]:
+            row = by_name[number]
             old = row[column.name]
             for change, new in changed(old, column):
                 if _set(run_sql, place, key, row, {column.name: new}):
                     yield Damage(table, column.name, change, number)
-                    _put_back(run_sql, place, names, key, rows)
+                    _set(run_sql, place, key, {**row, column.name: new}, {column.name: old})
             other = by_name[(number + 1) % len(by_name)]
             if other[column.name] != old and column.name not in key:
                 _set(run_sql, place, key, other, {column.name: old})
                 if _set(run_sql, place, key, row, {column.name: other[column.name]}):
                     yield Damage(table, column.name, "exchanged", number)
-                _put_back(run_sql, place, names, key, rows)
+                _put_back(run_sql, place, names, rows)
 
 
 def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
-    """Other values that a column may have."""
+    """Yield damaged values of a column."""
     if column.nullable and old is not None:
         yield "NULL", None
     if isinstance(old, bytes) and old:
@@ -111,7 +122,7 @@ def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
 
 
 def _set(run_sql: RunSQL, place: str, key: list[str], row: dict[str, Any], values: dict[str, Any]) -> bool:
-    """Change a row; False if the server does not take it."""
+    """Change a row. Return False if the server rejects the change."""
     changes = ", ".join(f"`{name}` = %s" for name in values)
     which = " AND ".join(f"`{name}` = %s" for name in key)
     try:
@@ -121,7 +132,7 @@ def _set(run_sql: RunSQL, place: str, key: list[str], row: dict[str, Any], value
     return True
 
 
-def _put_back(run_sql: RunSQL, place: str, names: str, key: list[str], rows: tuple[Any, ...]) -> None:
+def _put_back(run_sql: RunSQL, place: str, names: str, rows: tuple[Any, ...]) -> None:
     run_sql(f"DELETE FROM {place}")
     values = ", ".join([f"({', '.join(['%s'] * len(rows[0]))})"] * len(rows))
     run_sql(f"INSERT INTO {place} ({names}) VALUES {values}", *(value for row in rows for value in row))

@@ -1,4 +1,4 @@
-"""Schemas whose tables are made once for many tests, one after another: `KeptSchemas`."""
+"""`KeptSchemas`: schemas whose tables are made once and reused by many tests, one after another."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import pymysql
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.tables import schemas
+from locus_mysql.dialect.variants import variant_of
 
 from .connecting import connect
+from .engines import PROCESSLIST
 
 #: How long the server may take to end the connections of a test that is over, before its schema is given up.
 GONE_S = 2.0
@@ -36,6 +38,7 @@ class KeptSchemas:
         self._connection = connection
         self._free: dict[frozenset[str], list[str]] = {}
         self._made: dict[str, dict[str, str]] = {}  # the definitions of the tables of each schema
+        self._variant = variant_of(" ".join(self._run("SELECT VERSION(), @@version_comment")[0]))
 
     def lend(self, families: Iterable[str]) -> str:
         """The name of a schema with the tables of these families."""
@@ -48,7 +51,7 @@ class KeptSchemas:
             for family in sorted(wanted):
                 for schema in schemas(self._config, family):
                     for statement in schema.create():
-                        cursor.execute(statement.sql)
+                        cursor.execute((self._variant.statement(statement) if self._variant else statement).sql)
         self._made[name] = self._definitions(name)
         return name
 
@@ -69,7 +72,7 @@ class KeptSchemas:
 
     def _is_as_made(self, name: str) -> bool:
         end = time.monotonic() + GONE_S
-        while self._run("SELECT 1 FROM performance_schema.threads WHERE processlist_db = %s LIMIT 1", name):
+        while self._run(f"SELECT 1 FROM {PROCESSLIST} WHERE db = %s LIMIT 1", name):
             if time.monotonic() > end:
                 return False
             time.sleep(0.005)

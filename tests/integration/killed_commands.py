@@ -1,4 +1,4 @@
-"""Commands that write or read files of lines, in processes that are killed in the middle of their work: `killed`."""
+"""`killed`: runs commands that write or read files of lines in processes that are killed during their work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DEADLINE_S = 240.0
 #: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
 _KILLED = """
 import os, signal, sys
-from locus_mysql.cli import line_reader, line_writer, part_file
+from locus_mysql.transfer import family_pages, jsonl, part_file
 from locus_mysql.cli.main import main
 what, at, items, *arguments = sys.argv[1:]
 calls = 0
@@ -30,14 +30,14 @@ def counted(function):
 if what == "write":
     part_file.PartFile.write = counted(part_file.PartFile.write)
 else:
-    line_reader.content_of = counted(line_reader.content_of)
-line_reader.ITEMS_AT_ONCE = line_writer.ITEMS_AT_ONCE = int(items)
+    jsonl.content_of = counted(jsonl.content_of)
+family_pages.MAX_RECORDS = int(items)
 sys.exit(main(arguments))
 """
 
 
 def killed(what: str, at: int, *arguments: str, items: int) -> bool:
-    """Whether a command was killed when it was about to write, or read, for the n-th time.
+    """Run a command that is killed at its n-th write or read, and return whether it was killed.
 
     Args:
         what: ``write`` or ``read``: a piece of a file, or a line.

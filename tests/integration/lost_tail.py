@@ -1,4 +1,4 @@
-"""A server that loses its newest commits while processes go on: `Tables`, which are put back to an earlier moment."""
+"""`Tables`: restores tables to an earlier moment, like a server that loses its newest commits while processes go on."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Fault = Literal["drop_before", "drop_after_send", "swallow_answer"]
 
 @dataclass
 class Count:
-    """What went through. A goodbye (COM_QUIT) counts only as bytes."""
+    """Counters of the traffic. A goodbye (COM_QUIT) counts only as bytes."""
 
     #: Times the client sent and then waited: commands sent without waiting for an answer are one round trip.
     round_trips: int = 0
@@ -45,7 +45,7 @@ class Count:
 
 @dataclass(frozen=True)
 class _Treatment:
-    """What is done to an answer."""
+    """The treatment of one answer."""
 
     delay_s: float = 0
     keep_bytes: int | None = None
@@ -53,7 +53,7 @@ class _Treatment:
 
 
 class WireProxy:
-    """Listens on ``port`` of 127.0.0.1 and forwards to the target, until told otherwise.
+    """Listens on ``port`` of 127.0.0.1 and forwards to the target, until a method changes that.
 
     Args:
         target_host: Host of the server.
@@ -105,17 +105,17 @@ class WireProxy:
         """From now on, let bytes of the server through one by one.
 
         Args:
-            after_bytes: So many of each connection pass at once, counted from its beginning.
+            after_bytes: The number of bytes of each connection that pass at once, counted from its beginning.
             interval_s: The time between two.
         """
         self._drip = (after_bytes, interval_s)
 
     def delay_answer(self, seconds: float, n: int = 1) -> None:
-        """Hold the answer to the n-th command from now back for so long."""
+        """Delay the answer to the n-th command from now by ``seconds``."""
         self._treat(n, _Treatment(delay_s=seconds))
 
     def cut_answer(self, after_bytes: int, n: int = 1) -> None:
-        """Let so many bytes of the answer to the n-th command from now through, then close the connection."""
+        """Forward ``after_bytes`` of the answer to the n-th command from now, then close the connection."""
         self._treat(n, _Treatment(keep_bytes=after_bytes))
 
     def repeat_answer(self, n: int = 1) -> None:
@@ -287,7 +287,7 @@ class _Link:
                 self.treat(data)
 
     def treat(self, data: bytes) -> None:
-        """Forward a piece of an answer as the proxy was told to."""
+        """Forward a piece of an answer in the current mode of the proxy."""
         treatment, self.treatment = self.treatment, None
         if treatment is None:
             self.forward(data)

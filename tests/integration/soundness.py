@@ -1,4 +1,4 @@
-"""What must be true of the tables after any sequence of operations: `assert_sound`."""
+"""`assert_sound`: checks the invariants of the tables, which hold after any sequence of operations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.dialect.graphs.rows import OWN_PARTS
+from locus_mysql.dialect.checkpoints.pieces import PIECES
+from locus_mysql.dialect.graphs.new_rows import OWN_PARTS
 from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
 from locus_mysql.runtime.exact_json import decode_json
 
@@ -29,16 +30,18 @@ class StoredCheckpoint:
 
     @property
     def text(self) -> str | None:
-        """What is searched of it, indexed or not yet."""
+        """Return its searchable text, indexed or not yet."""
         return self.search_text or self.pending_text
 
 
 def assert_all_sound(connection: Any) -> None:
-    """All tables of the schema are sound, whatever their prefix and kind."""
+    """Verify all tables of the schema, whatever their prefix and kind."""
     tables = [name for (name,) in _rows(connection, "SHOW TABLES")]
     for table in tables:
         if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
             assert_sound(connection, table.removesuffix("threads"))
+        if table.endswith("transcripts"):
+            assert_transcripts_sound(connection, table.removesuffix("transcripts"))
         if table.endswith("version_threads"):
             assert_versions_sound(connection, table.removesuffix("version_threads"))
 
@@ -63,10 +66,33 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
         f" metadata_keys, search_text, pending_text FROM `{prefix}checkpoints`",
     ):
         stored.setdefault((tenant, thread_id), {})[values[0]] = StoredCheckpoint(*values)
+    unsound = _rows(
+        connection, f"SELECT tenant, thread_id, seq FROM `{prefix}checkpoints` c WHERE NOT ({PIECES['SOUND.c']})"
+    )
+    assert not unsound, "rows that do not fit their checksums"
     assert stored.keys() == threads.keys(), "a thread without checkpoints, or checkpoints without a thread"
     for place, rows in stored.items():
         assert max(rows) <= threads[place], (place, "a row is newer than the thread")
         _assert_thread_sound(place, rows)
+
+
+def assert_transcripts_sound(connection: Any, prefix: str = "locus_") -> None:
+    """Verify the tables of transcripts by raw SQL."""
+    counted = {
+        sid: tuple(map(int, numbers))
+        for sid, *numbers in _rows(
+            connection,
+            f"SELECT sid, COUNT(*), SUM(LENGTH(content)), MAX(seq) FROM `{prefix}transcript_items` GROUP BY sid",
+        )
+    }
+    for sid, items, size_bytes, last_seq, revision, prior in _rows(
+        connection, f"SELECT sid, items, size_bytes, last_seq, revision, prior FROM `{prefix}transcripts`"
+    ):
+        count, size, last = counted.pop(sid, (0, 0, 0))
+        assert (items, size_bytes) == (count, size), "a transcript counts other items than it has"
+        assert last <= last_seq, "an item is newer than its transcript"
+        assert prior < revision, "a revision that did not rise"
+    assert not counted, "items of no transcript"
 
 
 def assert_versions_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -139,7 +165,7 @@ def _chain(place: tuple[str, str], rows: dict[int, StoredCheckpoint], row: Store
 
 
 def _rows_whose_text_is_held(rows: dict[int, StoredCheckpoint]) -> set[int]:
-    """The rows whose text a named row has, its own or by going on with it."""
+    """Return the rows whose text belongs to a named row: its own, and those it continues."""
     held: set[int] = set()
     for row in rows.values():
         link: StoredCheckpoint | None = row if row.name is not None else None

@@ -1,4 +1,4 @@
-"""Broken connections, restarts, locks, cancelled tasks, forks and crowds: every call ends well or says what to do."""
+"""Broken connections, restarts, locks, cancelled tasks, forks, many clients: calls succeed or explain their failure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
 
 
 @one_of_each
-async def test_a_save_gives_up_at_the_retry_deadline_and_says_so(
+async def test_a_save_raises_an_error_at_the_retry_deadline(
     open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, side: str
 ) -> None:
     config = own_config(retry_deadline_s=0.5)
@@ -184,10 +184,10 @@ async def test_many_tasks_share_a_small_pool(
                 assert await store.load(f"thread {task}") == state_of(task + turn)
 
         stop = asyncio.Event()
-        inspection = asyncio.create_task(look(stop))
+        watcher = asyncio.create_task(look(stop))
         await asyncio.gather(*(work(task) for task in range(32)))
         stop.set()
-        await inspection
+        await watcher
         assert await store.count() == 32
     assert 2 <= most <= 4
 

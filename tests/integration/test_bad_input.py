@@ -140,7 +140,7 @@ async def test_a_checkpoint_id_that_cannot_be_stored_is_refused_by_every_call(
     assert table_contents() == before
 
 
-async def test_an_id_that_is_too_long_is_told_its_length_and_the_limit(open_store: OpenStore) -> None:
+async def test_the_error_of_an_id_that_is_too_long_names_its_length_and_the_limit(open_store: OpenStore) -> None:
     with pytest.raises(InvalidInput, match=r"600 characters.*512"):
         await open_store().save("x" * 600, {})
     with pytest.raises(InvalidInput, match=r"200 characters.*128"):

@@ -312,7 +312,7 @@ def go_on(config: MySQLConfig) -> None:
 
 
 def wait_for(process: ForkServerProcess, event: threading.Event) -> bool:
-    """Whether the event came about; False if the process ended before."""
+    """Wait for the event, and return whether it was set; False if the process ended before."""
     while not event.wait(0.005):
         if not process.is_alive():
             return event.is_set()

@@ -1,4 +1,4 @@
-"""The demo: the main job, whole, in a process of its own; and that it tells the truth when something fails."""
+"""The demo does its whole job, as a process too, and reports failures correctly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from examples import __main__ as examples
 from examples.agents import story
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable
-from locus_mysql.families.checkpoints.operations import CheckpointOperations
+from locus_mysql.families.checkpoints.queries import Queries
 from tests.thoroughness import FULL
 
 from .cli.test_main import dsn_of
@@ -35,7 +35,8 @@ def config(make_config: MakeConfig) -> MySQLConfig:
 
 @pytest.fixture
 def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.delenv("LOCUS_MYSQL_DSN", raising=False)
+    for name in [name for name in os.environ if name.startswith("LOCUS_MYSQL_")]:
+        monkeypatch.delenv(name)
     return dsn_of(config)
 
 
@@ -52,7 +53,6 @@ def running_demo(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={name: value for name, value in os.environ.items() if not name.startswith("LOCUS_MYSQL_")},
     )
     try:
         yield process
@@ -81,13 +81,20 @@ def test_every_check_holds_and_nothing_is_left_behind(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
-@pytest.mark.parametrize(("chapter", "checks"), [("langgraph", 7), ("memories", 8), ("working", 10), ("incident", 7)])
+@pytest.mark.parametrize(
+    ("chapter", "checks"), [("langgraph", 7), ("memories", 8), ("working", 10), ("claude", 5), ("incident", 7)]
+)
 def test_a_chapter_holds_and_leaves_nothing_behind(
-    chapter: str, checks: int, driver: str, dsn: str, tables: Callable[[], tuple[Any, ...]]
+    chapter: str,
+    checks: int,
+    driver: str,
+    dsn: str,
+    tables: Callable[[], tuple[Any, ...]],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with running_demo(chapter, "--dsn", dsn, "--driver", driver) as process:
-        shown, complaints = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 0, shown + complaints
+    code = examples.main([chapter, "--dsn", dsn, "--driver", driver])
+    shown, complaints = capsys.readouterr()
+    assert code == 0, shown + complaints
     assert "FAILED" not in shown
     assert f"\nAll {checks} checks held" in shown
     assert complaints == ""
@@ -102,11 +109,12 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "langgraph",
         "memories",
         "working",
+        "claude",
         "incident",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
-    assert "there are agents, langgraph, memories, working, incident" in capsys.readouterr().err
+    assert "there are agents, langgraph, memories, working, claude, incident" in capsys.readouterr().err
 
 
 def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
@@ -115,13 +123,13 @@ def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    find = CheckpointOperations.search
+    find = Queries.search
 
-    def forgetful(self: CheckpointOperations, tenant: str, query: str, limit: int = 10) -> Any:
+    def forgetful(self: Queries, tenant: str, query: str, limit: int = 10) -> Any:
         yield from find(self, tenant, query, limit)
         return []
 
-    monkeypatch.setattr(CheckpointOperations, "search", forgetful)
+    monkeypatch.setattr(Queries, "search", forgetful)
     monkeypatch.setattr(story, "SCENES", (story.conversation, story.search))
     assert examples.main(["--dsn", dsn]) == 1
     shown = capsys.readouterr().out

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
+from claude_agent_sdk import ClaudeAgentOptions
 from locus.agent import Agent
 from locus.core.messages import Message
 from locus.core.state import AgentState
@@ -25,6 +26,7 @@ from opentelemetry.util._once import Once
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
@@ -74,6 +76,8 @@ def all_examples() -> list[Example]:
     examples += examples_of("HashingEmbedder", HashingEmbedder.__doc__ or "", names)
     for saver in (AsyncMySQLSaver, MySQLSaver):
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
+    names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
+    examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 
@@ -134,7 +138,7 @@ def run(code: str, place: str, names: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")  # of connections left open by `run_sync`
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
-def test_an_example_runs_as_it_stands(
+def test_an_example_of_the_documents_runs(
     example: Example,
     dsn: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Every command that fails, by the registry of commands: it says why, in words, and never shows a password."""
+"""Every command in the registry, when it fails, reports the reason in words and never shows a password."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_command_is_tried() -> None:
 
 
 @pytest.mark.parametrize("failure", ["wrong password", "nobody there", "no such host", "no DSN", "wrong option"])
-def test_a_command_that_fails_says_why_and_shows_no_password(
+def test_a_command_that_fails_gives_the_reason_and_shows_no_password(
     failure: str, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -69,12 +69,12 @@ def test_a_command_that_fails_says_why_and_shows_no_password(
         for given in (["--dsn", dsn], []):
             monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn) if not given else monkeypatch.delenv("LOCUS_MYSQL_DSN", False)
             code = run([command, *(one.replace("FILE", str(file)) for one in arguments), *given])
-            said = "".join(capsys.readouterr())
+            output = "".join(capsys.readouterr())
             assert code != 0, command
-            assert said.strip(), command
-            assert "Traceback" not in said, command
+            assert output.strip(), command
+            assert "Traceback" not in output, command
             for secret in (PASSWORD, quote(PASSWORD, safe=""), "S3cret", "pass/word"):
-                assert secret not in said, (command, said)
+                assert secret not in output, (command, output)
     assert not os.path.exists(tmp_path / "FILE.out")  # noqa: PTH110 - of what may be a link
 
 

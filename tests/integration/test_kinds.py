@@ -1,4 +1,4 @@
-"""States of different kinds under one prefix: none is read, replaced or deleted as another."""
+"""States of different kinds under one table prefix are never read, replaced or deleted as another kind."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def test_tables_of_another_kind_are_refused_and_left_alone(config: MySQLConfig, 
 
 
 @pytest.mark.parametrize("state", [{"a": 1}, {}, {"messages": "none"}])
-def test_what_is_no_state_of_an_agent_is_an_error_not_an_empty_state(
-    config: MySQLConfig, state: dict[str, Any]
-) -> None:
+def test_a_stored_value_that_is_not_an_agent_state_raises_an_error(config: MySQLConfig, state: dict[str, Any]) -> None:
     with SyncCheckpointStore(config) as store:
         store.save("t", state)
     unchecked = config.model_copy(update={"table_prefix": "locus_store_", "ddl_mode": "off"})

@@ -1,4 +1,4 @@
-"""What is listed page by page while others delete, save and insert: what nobody touches is listed exactly once."""
+"""Lists read page by page while others write contain every untouched entry exactly once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from locus_mysql import (
 )
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.engine.operation import Operation
-from locus_mysql.families.memories.exporting import ItemSource
+from locus_mysql.families.memories.transfer import ItemSource
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
@@ -48,10 +48,17 @@ class Others:
         save: Saves to a thread, which it makes if there is none.
         delete: Deletes a thread.
         at_once: How many threads are deleted each time; half as many are saved to and made.
+        threads: How many threads there are at first.
     """
 
-    def __init__(self, save: Callable[[str], object], delete: Callable[[str], object], at_once: int = 12) -> None:
-        self.names = [f"thread {number:03}" for number in range(THREADS)]
+    def __init__(
+        self,
+        save: Callable[[str], object],
+        delete: Callable[[str], object],
+        at_once: int = 12,
+        threads: int = THREADS,
+    ) -> None:
+        self.names = [f"thread {number:03}" for number in range(threads)]
         self._save = save
         self._delete = delete
         self._at_once = at_once
@@ -79,7 +86,7 @@ class Others:
         return [name for name in self.names if name not in touched]
 
     def assert_each_once(self, listed: Iterable[str]) -> None:
-        """What was left alone was listed, and only once."""
+        """Check that every untouched thread was listed exactly once."""
         assert self.times >= 2, "it took one page"
         counts = Counter(listed)
         assert {name: counts[name] for name in self.untouched} == dict.fromkeys(self.untouched, 1)
@@ -114,7 +121,7 @@ def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
     return others
 
 
-@pytest.mark.parametrize("side", [*ONE_OF_EACH, "mysql-connector-sync", "aiomysql-async"])
+@one_of_each
 @pytest.mark.parametrize("saved_lately", [True, False], ids=["lately", "long-ago"])
 async def test_a_graph_s_threads(
     open_saver: OpenSaver,  # noqa: F811 - a fixture
@@ -150,7 +157,7 @@ def others_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = la
 
 def disturb(store: Any, method: str, others: Others) -> None:
     """Have others act between the round trips of an operation of a store."""
-    operations = store.store._operations.checkpoints
+    operations = store.store._operations.checkpoints.queries
     original = getattr(operations, method)
     setattr(operations, method, lambda *args: disturbed(original(*args), others))
 
@@ -187,7 +194,7 @@ async def test_checkpoints_found_by_metadata(
     others = others_with_a_store(make_config(driver="pymysql"), metadata)
     wanted = [name for name in others.untouched if int(name[-3:]) % 3 == 0]
     store = open_store(side).store
-    finding = getattr(store._operations.checkpoints, method)("default", "wanted", True, len(wanted) * 2)
+    finding = getattr(store._operations.checkpoints.queries, method)("default", "wanted", True, len(wanted) * 2)
     found = store._run(disturbed(finding, others))
     found = await found if inspect.isawaitable(found) else found
     infos = [one[0] if isinstance(one, tuple) else one for one in found]
@@ -200,7 +207,7 @@ async def test_checkpoints_found_by_metadata(
 
 
 async def pages_of(read: Callable[[str | None], Any], others: Others, name: Callable[[Any], str]) -> list[str]:
-    """What pages list, between which others act."""
+    """Return the entries of all pages, with other processes acting between them."""
     names: list[str] = []
     cursor: str | None = None
     while True:
@@ -279,7 +286,7 @@ async def test_an_export_of_memories(make_config: MakeConfig) -> None:
         source, after, listed = ItemSource(config, Range(b"")), None, list[str]()
         async with Database(config) as database:
             while (page := await source.page(database, after, 40)).last is not None:
-                listed += [json.loads(line)["key"] for line in page.lines]
+                listed += [json.loads(line)["key"] for line in page.records]
                 after = page.last
                 others.act()
     others.assert_each_once(listed)
@@ -302,16 +309,18 @@ class Acting(InMemorySaver):
 
 
 def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> None:
-    others = others_with_a_saver(make_config(driver="pymysql"))
+    others = others_with_a_saver(make_config(driver="pymysql"), threads=100)
     with MySQLSaver(make_config(driver="pymysql")) as source:
         target = Acting(others)
-        summary = copy_checkpoints(source, target)
+        reported: list[str] = []
+        summary = copy_checkpoints(source, target, notify=reported.append)
         there = {found.config["configurable"]["thread_id"] for found in target.list(None)}
         assert not {*others.untouched} - there
         assert not summary.complete
         assert summary.changed
-        assert not {*summary.changed} & {*others.untouched}
-        assert "threads were written to in the source meanwhile" in str(summary)
+        assert len(reported) == summary.changed
+        assert not [name for name in others.untouched if any(repr(name) in message for message in reported)]
+        assert "changed in the source meanwhile" in str(summary)
         target.quiet = True
         again = copy_checkpoints(source, target)
         assert again.complete, again

@@ -1,4 +1,4 @@
-"""What is logged, at which level, and what never is."""
+"""The log: messages, their levels, and data that is never logged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 def records(logged: pytest.LogCaptureFixture, topic: str) -> list[tuple[str, str]]:
-    """Level and text of what a logger said."""
+    """Return levels and texts of the messages of a logger."""
     return [(one.levelname, one.getMessage()) for one in logged.records if one.name == f"locus_mysql.{topic}"]
 
 
@@ -70,7 +70,7 @@ async def test_a_connection_that_was_ended_while_idle(
     await store.save("t", {"n": 0})
     for (number,) in run_sql("SELECT ID FROM performance_schema.processlist WHERE DB = %s", database):
         run_sql(f"KILL {number}")
-    monkeypatch.setattr("locus_mysql.engine.pool.PING_AFTER_S", -1)
+    monkeypatch.setattr("locus_mysql.engine.idle.PING_AFTER_S", -1)
     await store.save("t", {"n": 1})
     opened, gone, again = records(logged, "connections")
     assert (opened[0], gone[0], again[0]) == ("DEBUG", "INFO", "DEBUG")
@@ -123,7 +123,7 @@ async def test_a_conflict(make_config: MakeConfig, logged: pytest.LogCaptureFixt
         await run()
     assert "thread-91c" in str(raised.value)
     assert records(logged, "conflicts") == [
-        ("DEBUG", "A batch was undone, as something is not as it supposed: error 1062.")
+        ("DEBUG", "A batch was undone, because its assumptions do not hold: error 1062.")
     ]
     closed = engine.close()
     if asyncio.iscoroutine(closed):
@@ -170,7 +170,7 @@ async def test_a_server_that_takes_no_writes_is_not_well(
 
 
 @pytest.mark.parametrize("side", EACH_WAY)
-async def test_no_record_holds_what_is_the_users(
+async def test_no_log_record_contains_user_data(
     make_config: MakeConfig, open_store: OpenStore, proxy: WireProxy, run_sql: Callable[..., Any], database: str,
     logged: pytest.LogCaptureFixture, side: str,
 ) -> None:  # fmt: skip

@@ -1,4 +1,4 @@
-"""A server loses its newest commits while processes of other families go on: none gives what is no longer stored."""
+"""A server loses its newest commits while processes go on: none returns data that is no longer stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = 70
 
 
 class Loss:
-    """What is stored by a model, and moments to which both go back.
+    """A model of the stored data, and moments to which the model and the tables return.
 
     Args:
         tables: The tables.
@@ -65,7 +65,7 @@ async def test_checkpoints_load_exactly_or_not_at_all(
     chosen = random.Random(seed)
     stores = [open_store(side), open_store(side, cache_bytes=0), open_store(side)]
     loss = Loss(Tables(run_sql, database), chosen)
-    said: list[str] = []
+    messages: list[str] = []
     for step in range(STEPS):
         store = chosen.choice(stores)
         if step and chosen.random() < 0.4:
@@ -73,12 +73,12 @@ async def test_checkpoints_load_exactly_or_not_at_all(
             newest = next(reversed(loss.stored), None)
             assert await store.load("t", name) == loss.stored.get(name or newest)
         else:
-            said = [
-                *(said if chosen.random() < 0.7 else list(loss.stored.values() or [{"m": []}])[-1]["m"]),
+            messages = [
+                *(messages if chosen.random() < 0.7 else list(loss.stored.values() or [{"m": []}])[-1]["m"]),
                 f"{step:04}" * 150,
             ]
-            loss.stored[f"c{step}"] = {"m": said}
-            await store.save("t", {"m": said}, f"c{step}")
+            loss.stored[f"c{step}"] = {"m": messages}
+            await store.save("t", {"m": messages}, f"c{step}")
         loss.step()
     for reader in (*stores, open_store(side)):
         for name, state in loss.stored.items():
@@ -118,7 +118,9 @@ def test_working_memory_gives_what_is_stored(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_memu_finds_what_is_stored(make_config: MakeConfig, run_sql: RunSQL, database: str, seed: int) -> None:
+def test_memu_finds_exactly_the_stored_records(
+    make_config: MakeConfig, run_sql: RunSQL, database: str, seed: int
+) -> None:
     chosen = random.Random(seed)
     databases = [MemuDatabase(make_config(driver="pymysql"), user_model=UserModel) for _ in range(2)]
     loss = Loss(Tables(run_sql, database), chosen)

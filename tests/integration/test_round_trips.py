@@ -1,4 +1,4 @@
-"""After the first use, a call is one round trip: counted on the wire, for each driver and side."""
+"""After the first use, a call is one round trip, counted on the wire for each driver and side."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     from locus.core.messages import Message
     from locus.core.state import AgentState
 
+    from locus_mysql.integrations.locus.agent_states import ITERATION_CHECKPOINTS_KEY
     from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
-    from locus_mysql.integrations.locus.operations import ITERATION_CHECKPOINTS_KEY
 
     kind = MySQLCheckpointer if way == "async" else SyncMySQLCheckpointer
     saver = AnyStore(kind(through_proxy()))

@@ -1,8 +1,9 @@
-"""What is wrong with the configuration, the server or the tables is said plainly, with what to do about it."""
+"""Errors about the configuration, the server or the tables name the cause and its remedy."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import multiprocessing
 import secrets
 import socket
@@ -17,7 +18,16 @@ from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
-from locus_mysql.engine.pool import AsyncPool, SyncPool
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.counters import Counters
+from locus_mysql.engine.loops import run_awaited, run_blocking
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.engine.places import Place
+from locus_mysql.engine.pool import Pool
+from locus_mysql.engine.servers import ServerConnection
+from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
+from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.engine.watch import SUSPICION_S
 from locus_mysql.errors import (
     AuthenticationFailed,
@@ -31,7 +41,9 @@ from locus_mysql.errors import (
     UnsupportedServer,
 )
 
-from .conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from ..thoroughness import FULL
+from .conftest import EACH_WAY, EVERY_SIDE, ONE_OF_EACH, MakeConfig, OpenStore
+from .drivers_under_test import ASYNC_DRIVERS
 from .proxy import WireProxy, with_version
 
 pytestmark = pytest.mark.slow
@@ -43,6 +55,7 @@ DEADLINE_S = 180.0
 SECRET = "s3cr3t-Pa55"
 
 every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
@@ -55,7 +68,7 @@ def tables(run_sql: RunSQL, database: str) -> list[str]:
 
 
 @every_side
-async def test_a_missing_database_is_told_with_the_statement_that_makes_it(
+async def test_a_missing_database_is_reported_with_the_statement_that_creates_it(
     open_store: OpenStore, run_sql: RunSQL, side: str
 ) -> None:
     name = f"locus_test_{secrets.token_hex(8)}-x"
@@ -71,7 +84,7 @@ async def test_a_missing_database_is_told_with_the_statement_that_makes_it(
 
 @pytest.fixture
 def make_user(run_sql: RunSQL, database: str) -> Iterator[Callable[..., dict[str, str]]]:
-    """``make_user("SELECT", …)``: options for a new user with these privileges on the test's schema."""
+    """Yield ``make_user("SELECT", …)``: options of a new user with these privileges on the test's schema."""
     made: list[str] = []
 
     def make(*privileges: str) -> dict[str, str]:
@@ -88,7 +101,7 @@ def make_user(run_sql: RunSQL, database: str) -> Iterator[Callable[..., dict[str
 
 
 @every_side
-async def test_a_wrong_password_is_told_without_showing_any(
+async def test_a_wrong_password_is_reported_without_showing_it(
     open_store: OpenStore, make_user: Callable[..., dict[str, str]], side: str
 ) -> None:
     user = make_user("ALL")
@@ -101,7 +114,7 @@ async def test_a_wrong_password_is_told_without_showing_any(
 
 
 @every_side
-async def test_a_user_who_may_not_use_the_database_is_told(
+async def test_a_user_without_access_to_the_database_gets_an_error_that_explains_it(
     open_store: OpenStore, make_user: Callable[..., dict[str, str]], side: str, database: str
 ) -> None:
     with pytest.raises(PrivilegeMissing, match=rf"GRANT SELECT, INSERT, UPDATE, DELETE ON `{database}`"):
@@ -122,7 +135,7 @@ async def test_a_server_that_is_not_there_is_reported_at_once_with_its_address(
 
 
 @one_of_each
-async def test_a_host_name_nobody_has_is_reported_with_the_name(open_store: OpenStore, side: str) -> None:
+async def test_an_unknown_host_name_is_reported_with_the_name(open_store: OpenStore, side: str) -> None:
     with pytest.raises(Unavailable, match=r"no-such-host\.invalid"):
         await open_store(side, host="no-such-host.invalid", port=3306).save("thread", {})
 
@@ -135,7 +148,7 @@ async def test_a_socket_that_is_not_there_is_reported_with_its_path(open_store: 
 
 @every_side
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "expected"),
     [
         ("5.5.5-10.11.6-MariaDB-0+deb12u1", "MariaDB 10.11.6"),
         ("11.4.2-MariaDB", "MariaDB 11.4.2"),
@@ -144,14 +157,14 @@ async def test_a_socket_that_is_not_there_is_reported_with_its_path(open_store: 
     ],
 )
 async def test_a_server_that_is_not_supported_is_refused_by_its_version(
-    open_store: OpenStore, make_config: MakeConfig, server_dsn: str, side: str, version: str, said: str
+    open_store: OpenStore, make_config: MakeConfig, server_dsn: str, side: str, version: str, expected: str
 ) -> None:
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     with WireProxy(endpoint.host, endpoint.port, with_version(version)) as proxy:
         store = open_store(side, config=make_config(host="127.0.0.1", port=proxy.port))
         with pytest.raises(UnsupportedServer, match=r"8\.0\.19 or later") as caught:
             await store.save("thread", {})
-        assert said in str(caught.value)
+        assert expected in str(caught.value)
         assert proxy.total.connections == 1
 
 
@@ -197,7 +210,7 @@ async def test_four_privileges_are_enough_once_the_tables_exist(
 
 
 @one_of_each
-async def test_a_user_who_may_not_make_tables_is_told_what_is_needed(
+async def test_the_error_for_a_user_who_may_not_create_tables_names_the_required_privileges(
     open_store: OpenStore, make_user: Callable[..., dict[str, str]], run_sql: RunSQL, database: str, side: str
 ) -> None:
     user = make_user("SELECT", "INSERT", "UPDATE", "DELETE")
@@ -208,7 +221,7 @@ async def test_a_user_who_may_not_make_tables_is_told_what_is_needed(
 
 @one_of_each
 @pytest.mark.parametrize("missing", ["SELECT", "INSERT", "UPDATE", "DELETE"])
-async def test_a_user_who_lacks_a_privilege_is_told_which(
+async def test_the_error_for_a_user_who_lacks_a_privilege_names_it(
     open_store: OpenStore,
     make_user: Callable[..., dict[str, str]],
     table_contents: Callable[[], Any],
@@ -246,11 +259,11 @@ async def test_a_table_that_is_missing_is_named_or_made(
     with pytest.raises(SchemaMismatch, match="locus_store_checkpoints"):
         await open_store(side, ddl_mode="validate").save("thread", {})
     await open_store(side).save("thread", {"a": 1})
-    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_ledger", "locus_store_threads"]
 
 
 @one_of_each
-async def test_tables_dropped_while_in_use_are_told(
+async def test_tables_dropped_while_in_use_are_reported(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     store = open_store(side)
@@ -276,7 +289,7 @@ async def test_a_foreign_table_of_the_same_name_is_refused_and_left_alone(
 
 
 @one_of_each
-async def test_a_foreign_table_is_told_also_when_nothing_is_checked(
+async def test_a_foreign_table_is_reported_even_without_schema_checks(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     for table in ("locus_store_threads", "locus_store_checkpoints"):
@@ -311,7 +324,7 @@ async def test_another_layout_is_refused_with_what_to_do(
 
 
 @one_of_each
-async def test_tables_without_the_full_text_index_are_told_with_the_statement_that_adds_it(
+async def test_a_missing_full_text_index_is_reported_with_the_statement_that_adds_it(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     plain = open_store(side, search=False)
@@ -330,14 +343,16 @@ async def test_tables_without_the_full_text_index_are_told_with_the_statement_th
 
 
 @one_of_each
-async def test_search_without_the_index_is_told_also_when_nothing_is_checked(open_store: OpenStore, side: str) -> None:
+async def test_search_without_the_index_is_reported_even_without_schema_checks(
+    open_store: OpenStore, side: str
+) -> None:
     await open_store(side, search=False).save("thread", {})
     with pytest.raises(SchemaMismatch):
         await open_store(side, ddl_mode="off").search("walrus")
 
 
 @one_of_each
-async def test_the_printed_schema_is_what_is_made(
+async def test_the_printed_schema_equals_the_created_tables(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str
 ) -> None:
     for statement in CheckpointDialect("printed_", "dicts").schema.create():
@@ -374,7 +389,7 @@ def test_twenty_processes_that_start_at_once_on_an_empty_database_all_save(
     with SyncCheckpointStore(config) as store:
         assert sorted(store.list_checkpoints("thread", 100)) == sorted(f"p{n}" for n in range(20))
         assert all(store.load("thread", f"p{n}") == {"name": f"p{n}"} for n in range(20))
-    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_settled", "locus_store_threads"]
+    assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_ledger", "locus_store_threads"]
 
 
 # A server that takes no writes: the tests' own
@@ -387,7 +402,7 @@ def read_only(own_sql: RunSQL) -> Iterator[Callable[[], None]]:
     own_sql("SET GLOBAL read_only = 0")
 
 
-@every_side
+@each_way
 async def test_a_read_only_server_is_told_and_still_read(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None], side: str
 ) -> None:
@@ -444,7 +459,7 @@ def replica_and_primary(
     run_sql(f"DROP DATABASE {database}")
 
 
-@every_side
+@one_of_each
 async def test_of_several_servers_the_one_that_takes_writes_gets_the_save(
     open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
 ) -> None:
@@ -457,8 +472,10 @@ async def test_of_several_servers_the_one_that_takes_writes_gets_the_save(
     assert len(await open_store("pymysql-sync", config=primary).list_checkpoints("thread")) == 3
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "aiomysql", "pymysql", "asyncmy"])
-@pytest.mark.parametrize("tasks", [2, 3, 8])
+@pytest.mark.parametrize(
+    ("driver", "tasks"),
+    itertools.product(ASYNC_DRIVERS, (2, 3, 8)) if FULL else [("mysql-connector", 2), ("pymysql", 3), ("asyncmy", 8)],
+)
 async def test_many_at_once_all_find_the_server_that_takes_writes(
     replica_and_primary: tuple[MySQLConfig, MySQLConfig], driver: str, tasks: int
 ) -> None:
@@ -470,39 +487,39 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
         assert await store.count("thread *") == tasks
 
 
+def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[object]:
+    """The port of the server that a pool leads to after two users at once were refused by another."""
+    pool = Pool(config, find_driver(driver), side)
+    places = [Place(), Place()]
+    for place in places:
+        yield from pool.borrow(place)
+    for place in places:
+        pool.give_back_after(place, ServerError(1290, "read only"))
+
+    def port(connection: ServerConnection) -> Steps[object]:
+        (found,) = yield from connection.execute((Statement("SELECT @@port"),))
+        return found.rows[0][0]
+
+    found = yield from pool.lend(port)
+    yield from pool.close()
+    return found
+
+
 def test_two_refused_at_once_move_on_to_the_next_server_not_to_the_one_after(
     replica_and_primary: tuple[MySQLConfig, MySQLConfig],
 ) -> None:
     config, primary = replica_and_primary
-    pool = SyncPool(config, find_driver("pymysql"))
-    lent = [pool.connection() for _ in range(2)]
-    for one in lent:
-        one.__enter__()
-    refusal = ServerError(1290, "read only")
-    for one in lent:
-        one.__exit__(ServerError, refusal, None)
-    with pool.connection() as connection:
-        assert connection.execute((Statement("SELECT @@port"),))[0].rows[0][0] == primary.port
-    pool.close()
+    assert run_blocking(two_are_refused(config, "pymysql", BlockingSide())) == primary.port
 
 
 async def test_two_tasks_refused_at_once_move_on_to_the_next_server_too(
     replica_and_primary: tuple[MySQLConfig, MySQLConfig],
 ) -> None:
     config, primary = replica_and_primary
-    pool = AsyncPool(config, find_driver("mysql-connector"))
-    lent = [pool.connection() for _ in range(2)]
-    for one in lent:
-        await one.__aenter__()
-    refusal = ServerError(1290, "read only")
-    for one in lent:
-        await one.__aexit__(ServerError, refusal, None)
-    async with pool.connection() as connection:
-        assert (await connection.execute((Statement("SELECT @@port"),)))[0].rows[0][0] == primary.port
-    await pool.close()
+    assert await run_awaited(two_are_refused(config, "mysql-connector", AwaitedSide())) == primary.port
 
 
-@every_side
+@one_of_each
 async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_is_named_first(
     open_store: OpenStore, replica_and_primary: tuple[MySQLConfig, MySQLConfig], side: str
 ) -> None:
@@ -517,7 +534,7 @@ async def test_a_load_comes_from_the_server_that_takes_writes_though_a_replica_i
     assert await alone.load("there") == {"a": 0}
 
 
-@every_side
+@one_of_each
 async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
     open_store: OpenStore,
     replica_and_primary: tuple[MySQLConfig, MySQLConfig],
@@ -536,7 +553,7 @@ async def test_a_load_never_comes_from_a_server_that_takes_no_writes_any_more(
 
 
 @pytest.mark.slow
-@every_side
+@one_of_each
 @pytest.mark.parametrize(
     ("missing", "error"),
     [("the database", DatabaseMissing), ("the user", AuthenticationFailed), ("the server", Unavailable)],
@@ -571,6 +588,12 @@ async def test_a_server_that_cannot_serve_is_passed_over(
         own_sql(f"CREATE DATABASE IF NOT EXISTS {config.database}")
 
 
+def sleeps() -> Operation[object]:
+    """An operation that takes longer than a server may be silent without being suspected."""
+    (slept,) = yield Batch.of(Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)))
+    return slept.rows
+
+
 @pytest.mark.slow
 def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_writes(
     replica_and_primary: tuple[MySQLConfig, MySQLConfig], own_sql: RunSQL
@@ -578,10 +601,11 @@ def test_a_slow_call_is_not_taken_for_a_frozen_server_though_another_takes_write
     config, _ = replica_and_primary
     own_sql("SET GLOBAL super_read_only = 0")
     own_sql("SET GLOBAL read_only = 0")
-    pool = SyncPool(config, find_driver("pymysql"))
-    with pool.connection() as connection:
-        assert connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),))[0].rows == [(0,)]
-    pool.close()
+    counters = Counters()
+    engine = SyncEngine(config.model_copy(update={"driver": "pymysql"}), counters)
+    assert engine.run(sleeps()) == [(0,)]
+    assert (counters.lost, counters.retries) == (0, 0)
+    engine.close()
 
 
 @pytest.mark.slow
@@ -591,10 +615,11 @@ async def test_a_slow_awaited_call_is_not_either(
     config, _ = replica_and_primary
     own_sql("SET GLOBAL super_read_only = 0")
     own_sql("SET GLOBAL read_only = 0")
-    pool = AsyncPool(config, find_driver("aiomysql"))
-    async with pool.connection() as connection:
-        assert (await connection.execute((Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)),)))[0].rows == [(0,)]
-    await pool.close()
+    counters = Counters()
+    engine = AsyncEngine(config.model_copy(update={"driver": "aiomysql"}), counters)
+    assert await engine.run(sleeps()) == [(0,)]
+    assert (counters.lost, counters.retries) == (0, 0)
+    await engine.close()
 
 
 @one_of_each

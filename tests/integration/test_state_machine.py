@@ -1,4 +1,4 @@
-"""Random sequences of operations from two stores at once, some of their answers lost, against a plain dict."""
+"""Random concurrent operations of two stores, with some answers lost, compared with a plain dict."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import ThreadExists
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new import Encoded, NewCheckpoint
-from locus_mysql.families.checkpoints.searchable import text_of_plain
+from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.search_text import text_of_dict
 
 from .connecting import connect
 from .proxy import WireProxy
@@ -39,7 +39,7 @@ KEPT = 2
 #: What an item is about; long ones make states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
-TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_settled"
+TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_ledger"
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Checkpoint:
 
 @dataclass
 class Model:
-    """What the stores should hold: each thread's checkpoints, oldest first, and the threads by time."""
+    """The expected contents of the stores: each thread's checkpoints, oldest first, and the threads by time."""
 
     threads: dict[str, list[Checkpoint]] = field(default_factory=dict)
     recent: list[str] = field(default_factory=list)
@@ -69,13 +69,13 @@ class Model:
         self.touch(thread_id)
 
     def prune(self, thread_id: str, keep: int) -> None:
-        """Of the lasting ones, the newest stay."""
+        """Keep only the newest of the lasting checkpoints."""
         there = self.threads[thread_id]
         kept = [one.name for one in there if not one.provisional][-keep:]
         self.threads[thread_id] = [one for one in there if one.provisional or one.name in kept]
 
     def copy(self, source: str, destination: str) -> bool | str:
-        """Whether there was a source; "exists" if there is a destination too."""
+        """Return whether there was a source; "exists" if there is a destination too."""
         if source not in self.threads:
             return False
         if destination in self.threads:
@@ -141,7 +141,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES, thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=2))
     def go_on_from_what_it_last_saw(self, store: int, thread_id: str, items: list[tuple[str, int]]) -> None:
-        """As an agent does that holds its state while others delete, replace or begin the thread anew."""
+        """Save like an agent that keeps its state while others delete, replace or restart the thread."""
         state = copy.deepcopy(self.seen.get((store, thread_id), {}))
         state["messages"] = [*state.get("messages", []), *self._messages(items)]
         self._save(store, thread_id, None, state)
@@ -167,7 +167,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES, thread_id=THREADS, place=st.integers(0, 30), data=st.data())
     def edit_history(self, store: int, thread_id: str, place: int, data: st.DataObject) -> None:
-        """Change, drop or insert something in the middle of what was said."""
+        """Change, remove or insert a message in the middle of the conversation."""
         state = self.model.newest(thread_id)
         messages = list(state.get("messages", []))
         place = min(place, len(messages))
@@ -201,7 +201,7 @@ class Stores(RuleBasedStateMachine):
     def run_a_turn(
         self, store: int, finisher: int, thread_id: str, iterations: list[list[tuple[str, int]]], crash: bool
     ) -> None:
-        """As an agent does: save at each iteration, then the turn's end, then delete the iteration saves."""
+        """Save like an agent: after each iteration and at the end of the turn; then delete the iterations' saves."""
         names = []
         state = self.stores[store].load(thread_id) or {}
         for items in iterations:
@@ -279,7 +279,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(fault=st.sampled_from(["drop_before", "drop_after_send"]), command=st.integers(1, 3))
     def break_a_connection(self, fault: str, command: int) -> None:
-        """At one of the next commands, whosever it is: before the server has it, or before its answer."""
+        """Break a connection at one of the next commands, before the server receives it or before its answer."""
         getattr(self.proxy, fault)(command)
 
     @rule(one=RIVALS, other=RIVALS, stores=st.tuples(STORES, STORES), thread_id=THREADS, source=THREADS)
@@ -301,7 +301,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:
-        """Forget what a process remembers."""
+        """Empty the caches of a process."""
         self._forget(self.stores[store])
 
     # Reading
@@ -394,13 +394,13 @@ class Stores(RuleBasedStateMachine):
         if provisional:
             new = NewCheckpoint(
                 lambda _: Encoded(encode(state)),
-                lambda delta: text_of_plain(state, delta),
+                lambda delta: text_of_dict(state, delta),
                 name,
                 {"kind": kind},
                 provisional=True,
             )
             operations = self.stores[store]._operations.checkpoints
-            saved = self.stores[store]._run(operations.save("default", thread_id, new))
+            saved = self.stores[store]._run(operations.saving.save("default", thread_id, new))
         else:
             saved = self.stores[store].save(thread_id, state, name, {"kind": kind})
         assert saved == (name or saved)
@@ -413,8 +413,8 @@ class Stores(RuleBasedStateMachine):
         assert self.stores[store].delete(thread_id, name) is self.model.delete(thread_id, name)
 
     def _forget(self, store: SyncCheckpointStore) -> None:
-        """As after a restart."""
-        store._operations.checkpoints.memory.begin_empty()
+        """Empty the caches, as after a restart."""
+        store._operations.checkpoints.context.cache.begin_empty()
 
     def _name(self) -> str:
         return f"save-{self.saves}-{secrets.token_hex(3)}"

@@ -1,4 +1,4 @@
-"""A zoo: the oddest rows that each family accepts, beside ordinary ones. No query over these stumbles over those."""
+"""Every query over ordinary rows works beside the most unusual rows that each family accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 from locus_mysql.errors import LocusMySQLError, UsageError
-from locus_mysql.families.graphs.saver import SyncMySQLCheckpointSaver
+from locus_mysql.families.graphs.store import SyncMySQLCheckpointSaver
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import MemuDatabase

@@ -1,11 +1,12 @@
-"""`MySQLConfig`: every option is checked once, contradictions are refused, and the password shows nowhere."""
+"""`MySQLConfig` checks every option, refuses contradictions, and never shows the password."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,14 @@ from locus_mysql import (
     SyncCheckpointStore,
     SyncMySQLBackend,
 )
-from locus_mysql.config import Endpoint, MySQLConfig
+from locus_mysql.config import Endpoint, MySQLConfig, PasswordFunction
 from locus_mysql.errors import ConfigError
 
 SECRET = "s3cr3t-Pa55"
 
 
 def refused(**options: Any) -> str:
-    """What the refusal of these options says."""
+    """Return the message that refuses these options."""
     with pytest.raises(ConfigError) as caught:
         MySQLConfig(**options)
     return str(caught.value)
@@ -179,7 +180,7 @@ def test_several_mistakes_are_all_reported_at_once() -> None:
     assert "ddl_mode" in message
 
 
-def test_it_cannot_be_changed() -> None:
+def test_a_configuration_is_frozen() -> None:
     config = MySQLConfig(password=SECRET)
     with pytest.raises(ValidationError) as caught:
         config.password = SecretStr("new-" + SECRET)  # type: ignore[misc]
@@ -237,7 +238,7 @@ def test_options_that_contradict_each_other_are_refused(options: dict[str, Any],
         ({"unix_socket": "/run/my.sock"}, [("localhost", 3306, "/run/my.sock")]),
     ],
 )
-def test_the_servers_to_try_are_told_in_order(options: dict[str, Any], endpoints: list[Any]) -> None:
+def test_the_servers_are_tried_in_order(options: dict[str, Any], endpoints: list[Any]) -> None:
     assert MySQLConfig(**options).endpoints == tuple(Endpoint(*endpoint) for endpoint in endpoints)
 
 
@@ -252,12 +253,12 @@ def from_dsn(dsn: str) -> MySQLConfig:
     return MySQLConfig(dsn=dsn)
 
 
-def test_a_dsn_says_user_password_host_port_and_database() -> None:
+def test_a_dsn_has_user_password_host_port_and_database() -> None:
     config = from_dsn("mysql://agent:pw@db.example.com:3307/app")
     assert config == MySQLConfig(host="db.example.com", port=3307, user="agent", password="pw", database="app")
 
 
-def test_what_a_dsn_leaves_out_keeps_its_default() -> None:
+def test_options_missing_from_a_dsn_keep_their_defaults() -> None:
     config = from_dsn("mysql:///app")
     assert config.endpoints == MySQLConfig().endpoints
     assert (config.user, config.database) == ("root", "app")
@@ -313,7 +314,7 @@ def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dsn", "said"),
+    ("dsn", "named"),
     [
         ("", "mysql://"),
         ("host/db", "mysql://"),
@@ -351,11 +352,11 @@ def test_a_dsn_may_be_secret_and_may_end_with_a_line_break() -> None:
         ("mysql+pymysql://h/db?charset=", "charset"),
     ],
 )
-def test_a_dsn_with_a_mistake_is_refused_by_saying_which(dsn: str, said: str | None) -> None:
-    if said is None:
+def test_the_error_of_a_wrong_dsn_names_the_mistake(dsn: str, named: str | None) -> None:
+    if named is None:
         assert from_dsn(dsn).database == "db"
     else:
-        assert said in refused(dsn=dsn)
+        assert named in refused(dsn=dsn)
 
 
 @pytest.mark.parametrize(
@@ -447,7 +448,7 @@ def test_a_keyword_that_contradicts_the_dsn_is_refused(dsn: str, keyword: dict[s
         (f"mysql://h/db?ssl_ca={__file__}", {"ssl_ca": Path(__file__)}),
     ],
 )
-def test_a_keyword_that_says_the_same_as_the_dsn_is_accepted(dsn: str, keyword: dict[str, Any]) -> None:
+def test_a_keyword_that_equals_the_dsn_s_option_is_accepted(dsn: str, keyword: dict[str, Any]) -> None:
     assert MySQLConfig(dsn=dsn, **keyword) == MySQLConfig(dsn=dsn)
 
 
@@ -527,8 +528,11 @@ def config_with_secret() -> MySQLConfig:
     return MySQLConfig(dsn=f"mysql://u:{SECRET}@h/db")
 
 
-def texts_about_config() -> Iterator[tuple[str, str]]:
-    config = config_with_secret()
+def config_with_function() -> MySQLConfig:
+    return MySQLConfig(dsn="mysql://u@h/db", password=partial(str, SECRET))
+
+
+def texts_about(config: MySQLConfig) -> Iterator[tuple[str, str]]:
     yield "repr", repr(config)
     yield "str", str(config)
     yield "format", f"{config} {config!r} {config.password}"
@@ -546,8 +550,22 @@ def texts_about_config() -> Iterator[tuple[str, str]]:
     yield "checkpointer", f"{MySQLCheckpointer(config)!r}"
 
 
-def test_the_password_is_not_shown() -> None:
-    assert [how for how, text in texts_about_config() if SECRET in text] == []
+@pytest.mark.parametrize("make", [config_with_secret, config_with_function])
+def test_the_password_is_not_shown(make: Callable[[], MySQLConfig]) -> None:
+    assert [how for how, text in texts_about(make()) if SECRET in text] == []
+
+
+def test_a_function_as_password_is_kept_by_copies() -> None:
+    def function() -> str:
+        return SECRET
+
+    config = MySQLConfig(password=function, hosts=("a",))
+    for one in (config, config.for_store(tenant="t"), config.model_copy(update={"port": 1})):
+        assert isinstance(one.password, PasswordFunction)
+        assert one.password.call is function
+    with pytest.raises(ConfigError, match="not a function"):
+        _ = config.password_text
+    assert MySQLConfig(password=SECRET).password_text == SECRET
 
 
 @pytest.mark.parametrize(
@@ -573,7 +591,7 @@ def test_no_error_and_no_traceback_shows_the_password(options: dict[str, Any]) -
     assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_model_that_holds_a_configuration_is_told_what_is_wrong() -> None:
+def test_a_model_that_holds_a_configuration_gets_a_validation_error() -> None:
     class Settings(BaseModel):
         mysql: MySQLConfig
 

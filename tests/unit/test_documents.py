@@ -1,4 +1,4 @@
-"""What the documents say of options, methods, commands, errors and files is so."""
+"""The documents agree with the package on options, methods, commands, errors and files."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import SecretStr
 
 import locus_mysql
+from ci import options as written
 from locus_mysql import errors
 from locus_mysql.cli.main import _parser, main
 from locus_mysql.config import MySQLConfig
@@ -32,13 +33,13 @@ def read(name: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A document with its blocks of code blank, and every other character where it was."""
+    """Return a document with blank code blocks and all other characters in place."""
     blocks = re.compile(r"^(```.*?^```)$", re.MULTILINE | re.DOTALL)
     return blocks.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
 
 
 def section(title: str, document: str) -> str:
-    """The text under a heading, up to the next one of the same rank or above."""
+    """Return the text under a heading, up to the next one of the same or a higher level."""
     text = read(document)
     heading = re.search(rf"^(#+) {re.escape(title)}$", prose(text), re.MULTILINE)
     assert heading, f"{document} has no heading {title!r}"
@@ -47,7 +48,7 @@ def section(title: str, document: str) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of the first table in a text, without its heading."""
+    """Return the cells of the first table in a text, without its heading."""
     found = re.search(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     assert found
     lines = found[0].splitlines()[2:]
@@ -55,14 +56,14 @@ def rows(text: str) -> list[list[str]]:
 
 
 def code(cell: str) -> str:
-    """What a cell holds between back quotes."""
+    """Return the words of a cell in back quotes."""
     assert cell.startswith("`")
     assert cell.endswith("`")
     return cell[1:-1]
 
 
 def options(title: str, document: str) -> dict[str, Any]:
-    """Names and defaults of a table of options."""
+    """Return names and defaults of a table of options."""
     table = rows(section(title, document))
     assert all(len(row) == 3 and row[2] for row in table)
     return {code(name): ast.literal_eval(code(default)) for name, default, _ in table}
@@ -72,13 +73,28 @@ def plain(value: Any) -> Any:
     return value.get_secret_value() if isinstance(value, SecretStr) else value
 
 
-def test_the_table_of_options_is_the_configuration() -> None:
+def described() -> dict[str, Any]:
+    """Return names and defaults of the options on the page about the configuration."""
+    usual = options("Options of MySQLConfig", "docs/configuration.md")
+    advanced = options("Advanced options", "docs/configuration.md")
+    assert not usual.keys() & advanced.keys()
+    return {**usual, **advanced}
+
+
+def test_the_tables_of_options_are_the_configuration() -> None:
     defaults = {name: plain(field.default) for name, field in MySQLConfig.model_fields.items()}
-    assert options("Options of MySQLConfig", "docs/configuration.md") == {"dsn": None, **defaults}
+    assert described() == {"dsn": None, **defaults}
 
 
-def test_the_table_of_options_is_in_the_order_of_the_configuration() -> None:
-    assert list(options("Options of MySQLConfig", "docs/configuration.md")) == ["dsn", *MySQLConfig.model_fields]
+@pytest.mark.parametrize("title", ["Options of MySQLConfig", "Advanced options"])
+def test_the_options_stand_in_the_order_of_the_configuration(title: str) -> None:
+    listed = options(title, "docs/configuration.md")
+    assert list(listed) == [name for name in ["dsn", *MySQLConfig.model_fields] if name in listed]
+
+
+def test_generated_documents_of_options_are_up_to_date() -> None:
+    assert read("docs/configuration.md") == written.page(), "run python -m ci.options"
+    assert read("locus_mysql/keywords.py") == written.keywords_module(), "run python -m ci.options"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +125,7 @@ def test_the_table_of_methods_of_working_memory_is_the_class(name: str) -> None:
     found = {
         code(method.strip()) for _, cell in rows(section("Methods", "docs/working.md")) for method in cell.split(",")
     }
-    assert found == public(getattr(locus_mysql, name)) - {"close", "open", "run", "session_id", "tenant"}
+    assert found == public(getattr(locus_mysql, name)) - {"close", "open", "session_id", "tenant"}
 
 
 @pytest.mark.parametrize("name", sorted(MySQLConfig.model_fields))
@@ -118,7 +134,7 @@ def test_the_docstring_of_the_configuration_names_every_option(name: str) -> Non
 
 
 def methods() -> list[set[str]]:
-    """The methods that the documents name, by group."""
+    """Return the documented methods, by group."""
     return [set(re.findall(r"`(\w+)`", named)) for _, named in rows(section("Methods", "docs/methods.md"))]
 
 
@@ -128,7 +144,7 @@ def public(value: type) -> set[str]:
 
 @pytest.mark.parametrize("name", ["MySQLCheckpointer", "SyncMySQLCheckpointer"])
 def test_the_table_of_methods_is_the_checkpointer(name: str) -> None:
-    own = set(vars(locus_mysql.MySQLCheckpointer)) | set(vars(AsyncStore))
+    own = set(vars(locus_mysql.MySQLCheckpointer)) | set(dir(AsyncStore))
     inherited = public(BaseCheckpointer) - own
     assert set().union(*methods()) == public(getattr(locus_mysql, name)) - inherited
 
@@ -144,7 +160,7 @@ def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
     found = {
         code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
     }
-    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "run", "embed_texts", "database"}
+    assert found == public(getattr(locus_mysql, name)) - {"config", "close", "embed_texts", "database"}
 
 
 def test_the_table_of_commands_is_the_command_line() -> None:
@@ -194,13 +210,13 @@ def test_the_privileges_of_each_mode_are_given(mode: str) -> None:
 
 
 def links(document: str) -> list[str]:
-    """The targets of links and images in a document, but for those in code."""
+    """Return the targets of links and images in a document, except those in code."""
     text = re.sub(r"`[^`\n]*`", "code", prose(read(document)))
     return re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r"^\[[^\]\n]+\]: (\S+)$", text, re.MULTILINE)
 
 
 def anchors(document: str) -> set[str]:
-    """The names that GitHub gives to headings as targets of links; a repeated one is numbered."""
+    """Return the anchors that GitHub gives to headings; it numbers repeated ones."""
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.*)$", prose(read(document)), re.MULTILINE):
         name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
@@ -249,7 +265,7 @@ def test_a_decision_record_is_one_page_and_is_listed(record: str) -> None:
         assert Path(record).name in links("docs/adr/README.md")
 
 
-def test_what_the_readme_shows_of_the_demo_is_in_it() -> None:
+def test_the_readme_quotes_the_demo_exactly() -> None:
     story = read("examples/agents/story.py")
     shown = section("See it", "README.md")
     checks = re.findall(r"^   ok +(.*)$", shown, re.MULTILINE)
@@ -295,7 +311,7 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## [{locus_mysql.__version__}]" in read("CHANGELOG.md")
 
 
-def test_the_table_of_loggers_is_all_there_are() -> None:
+def test_the_table_of_loggers_is_complete() -> None:
     table = [code(name) for name, _ in rows(section("Logs", "docs/observability.md"))]
     named = set()
     for path in (ROOT / "locus_mysql").rglob("*.py"):
@@ -303,7 +319,7 @@ def test_the_table_of_loggers_is_all_there_are() -> None:
     assert {f'"{name}"' for name in table} == named
 
 
-def test_the_table_of_numbers_is_all_that_stats_tell() -> None:
+def test_the_table_of_numbers_lists_all_stats() -> None:
     table = [re.findall(r"`(\w+)`", names) for names, _ in rows(section("Numbers", "docs/observability.md"))]
     assert [name for names in table for name in names] == sorted(
         (field.name for field in fields(Stats)), key=[name for names in table for name in names].index

@@ -1,4 +1,4 @@
-"""The package keeps to the layers that docs/architecture.md draws."""
+"""Imports follow the layers in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Modules beside the layers, which every layer may import.
-BESIDE = {"config", "errors", "signals"}
+#: Modules outside of the layers, which every layer may import.
+BESIDE = {"config", "errors", "extras", "keywords", "signals"}
 
 #: Folders that only give public names to users.
 PUBLIC = {"working"}
 
-#: What is kept; none of these imports another one.
-FAMILIES = {"checkpoints", "graphs", "memories", "working"}
+#: The folders of families; none of these imports another one.
+FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*/family.py")}
 
 #: Client libraries and frameworks, and the layers that may import them.
 FOREIGN = {
@@ -25,12 +25,12 @@ FOREIGN = {
     "redis": {"families"},
     "rich": {"cli"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
-    **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core")},
+    **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk")},
 }
 
 
 def layers() -> list[str]:
-    """The layers, outermost first, as docs/architecture.md lists them."""
+    """Return the layers of docs/architecture.md, outermost first."""
     text = (ROOT / "docs/architecture.md").read_text()
     drawing = text.partition("## The layers")[2].partition("```text\n")[2].partition("```")[0]
     return re.findall(r"^(\w+)", drawing, re.MULTILINE)
@@ -38,12 +38,12 @@ def layers() -> list[str]:
 
 @functools.cache
 def imports() -> list[tuple[str, str]]:
-    """Each module with each that it imports, wherever in it; both in full."""
+    """Return pairs of a module and one that it imports anywhere, both by full name."""
     return list(read_imports())
 
 
 def read_imports() -> Iterator[tuple[str, str]]:
-    """`imports`, from the files."""
+    """Read `imports` from the files."""
     for path in (ROOT / "locus_mysql").rglob("*.py"):
         module = path.relative_to(ROOT).with_suffix("").parts
         for node in ast.walk(ast.parse(path.read_text())):
@@ -59,7 +59,7 @@ def read_imports() -> Iterator[tuple[str, str]]:
 
 
 def within() -> Iterator[tuple[str, str, str, str]]:
-    """The imports from one layer into another: both modules, both layers."""
+    """Return the imports from one layer into another: both modules, both layers."""
     for module, imported in imports():
         if module.count(".") < 2 or not imported.startswith("locus_mysql."):
             continue  # what stands beside the layers gives names to users, or is used by all
@@ -80,7 +80,7 @@ def test_a_layer_imports_only_those_below_it() -> None:
 
 
 def family_of(module: str) -> str | None:
-    """The family that a module belongs to."""
+    """Return the family of a module."""
     package, layer, name, *_ = [*module.split("."), "", "", ""]
     return name if (package, layer) == ("locus_mysql", "families") and name in FAMILIES else None
 
@@ -94,7 +94,7 @@ def test_no_family_imports_another_one() -> None:
     assert wrong == []
 
 
-def test_what_stands_beside_the_layers_imports_none() -> None:
+def test_modules_beside_the_layers_import_no_layer() -> None:
     beside = {f"locus_mysql.{name}" for name in BESIDE}
     wrong = [
         (module, imported)

@@ -1,4 +1,4 @@
-"""What importing the package costs, and that its two sides offer the same."""
+"""The cost of importing the package, and equality of its two sides."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import locus_mysql
+from locus_mysql.extras import install_command
 
 #: Client libraries and frameworks that only their users should pay for.
 FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography", "redis")
@@ -31,7 +32,7 @@ OF_LOCUS = {
 
 
 def run(code: str) -> Any:
-    """What a fresh interpreter prints, as JSON."""
+    """Return the JSON that a fresh interpreter prints."""
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 
@@ -48,7 +49,7 @@ def test_no_public_name_but_those_of_locus_imports_a_library_or_framework() -> N
     assert [name for name in loaded if name.split(".")[0] in FOREIGN] == []
 
 
-def test_importing_the_package_loads_next_to_nothing() -> None:
+def test_importing_the_package_loads_few_modules() -> None:
     loaded = run("import json, sys, locus_mysql\nprint(json.dumps(sorted(sys.modules)))")
     assert "pydantic" not in loaded
     assert [name for name in loaded if name.startswith("locus_mysql")] == ["locus_mysql"]
@@ -67,7 +68,7 @@ print(json.dumps((time.process_time() - between) / (between - begin)))
     assert any(run(code) < 4 for _ in range(5))
 
 
-def test_every_public_name_is_there_and_listed() -> None:
+def test_every_public_name_exists_and_is_listed() -> None:
     for name in locus_mysql.__all__:
         assert getattr(locus_mysql, name) is not None
         assert name in dir(locus_mysql)
@@ -112,18 +113,18 @@ def test_every_error_is_of_one_family() -> None:
         assert issubclass(kind, locus_mysql.LocusMySQLError), name
 
 
-def test_what_needs_locus_says_so_where_it_is_not_installed() -> None:
-    told = run(
+def test_names_that_need_locus_explain_that_it_is_missing() -> None:
+    raised = run(
         "import json, sys, locus_mysql\n"
         "sys.modules['locus'] = None\n"
-        "told = {}\n"
+        "raised = {}\n"
         f"for name in {sorted(OF_LOCUS)!r}:\n"
         "    try: getattr(locus_mysql, name)\n"
-        "    except Exception as error: told[name] = f'{type(error).__name__}: {error}'\n"
-        "print(json.dumps(told))\n"
+        "    except Exception as error: raised[name] = f'{type(error).__name__}: {error}'\n"
+        "print(json.dumps(raised))\n"
     )
-    assert told == {
+    assert raised == {
         name: f"LocusMissing: locus_mysql.{name} needs the Locus SDK, which is not installed. "
-        "Run pip install 'locus-mysql[locus]'."
+        f"Run {install_command('locus')}."
         for name in OF_LOCUS
     }

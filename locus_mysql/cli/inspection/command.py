@@ -1,4 +1,4 @@
-"""What the commands share: their arguments, the inspector they ask, and finding the thread that is meant."""
+"""Shared by the inspection commands: arguments, running an inspector, and finding threads and checkpoints."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from ...config import MySQLConfig
 from ...errors import InvalidInput, NotFound, SchemaMismatch, UsageError
+from ...families.inspection.records import CheckpointRow, ThreadRow, Window
+from ...families.registry import families, find_family
 from ...inspection.inspector import Inspector
-from ...inspection.records import CheckpointRow, ThreadFamily, ThreadRow, Window
 from ..arguments import (
     WrongArgument,
     add_connection,
@@ -19,47 +20,55 @@ from ..arguments import (
     add_tenant,
     options_of,
 )
-from ..tables import THREADED, add_family
-from .measures import age, moment_of, told_time, zone_name, zone_of
-from .screen import Said, need_rich
+from ..tables import add_family
+from .measures import age, format_time, moment_of, zone_name, zone_of
+from .screen import Segment, need_rich
 
 T = TypeVar("T")
 
-#: What is asked for at a time, at most.
+#: The largest page.
 PAGE = 1_000
 
-#: On a terminal that is narrower, lists have no room for times beside the ages.
+#: The smallest width of a terminal on which lists show times beside ages.
 ROOM_FOR_TIMES = 72
 
 
-def add_looking(parser: argparse.ArgumentParser) -> None:
-    """Where to look, and how to show it."""
+def add_inspection(parser: argparse.ArgumentParser, *, all_families: bool = False) -> None:
+    """Add the arguments that select tables and the form of the output.
+
+    Args:
+        parser: The parser of the command.
+        all_families: Whether the command also supports families without threads.
+    """
     add_connection(parser)
     add_tenant(parser, "threads")
     add_prefix(parser)
-    add_family(parser, THREADED, scoped=False)
+    add_family(parser, [family for family in families() if all_families or family.holds_threads])
     parser.add_argument(
-        "--tz", metavar="ZONE", default="UTC", help="the zone of times: UTC (default), local, or such as Europe/Berlin"
+        "--tz",
+        metavar="ZONE",
+        default="UTC",
+        help="the time zone: UTC (default), local, or a name such as Europe/Berlin",
     )
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs; needs no rich")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs; does not need rich")
 
 
 def add_thread(parser: argparse.ArgumentParser) -> None:
-    """Which thread."""
+    """Add the argument that names a thread."""
     parser.add_argument("thread", metavar="THREAD", help="the thread's id")
 
 
 def add_namespace(parser: argparse.ArgumentParser) -> None:
-    """Which namespace of a graph."""
+    """Add ``--namespace``, of a graph."""
     parser.add_argument("--namespace", default="", metavar="NS", help="the checkpoint namespace of a subgraph")
 
 
 class Clock:
-    """The time of one command, and how it reads and shows others.
+    """The time at which a command runs, and how it reads and prints times.
 
     Args:
-        arguments: Tell the zone.
-        now: The present.
+        arguments: The arguments of the command; ``tz`` is the time zone.
+        now: The current time.
     """
 
     def __init__(self, arguments: argparse.Namespace, now: datetime | None = None) -> None:
@@ -67,42 +76,42 @@ class Clock:
         self.now = now or datetime.now(UTC)
 
     def moment(self, text: str) -> datetime:
-        """The moment that an argument names."""
+        """Return the moment that an argument names."""
         return moment_of(text, self.now, self.zone)
 
-    def told(self, moment: datetime) -> str:
-        """A time to the second."""
-        return told_time(moment, self.zone)
+    def time_text(self, moment: datetime) -> str:
+        """Return a time to the second."""
+        return format_time(moment, self.zone)
 
     def zoned(self, moment: datetime) -> str:
-        """A time with its zone and its age."""
-        return f"{self.told(moment)} {zone_name(moment, self.zone)}, {self.age(moment)} ago"
+        """Return a time with its zone and its age."""
+        return f"{self.time_text(moment)} {zone_name(moment, self.zone)}, {self.age(moment)} ago"
 
     def heading(self, title: str) -> str:
-        """What stands above a column of times."""
+        """Return the heading of a column of times."""
         return f"{title} ({zone_name(self.now, self.zone)})"
 
     def age(self, moment: datetime) -> str:
-        """How long ago that was."""
+        """Return the age of a moment."""
         return age(moment, self.now)
 
 
 def config_of(arguments: argparse.Namespace) -> MySQLConfig:
-    """The options of a command, which makes no tables."""
+    """Return the options of a command. Its calls create no tables."""
     return MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
 
 def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]], *, shows: bool = True) -> T:
-    """Do something with an inspector.
+    """Run a function with an inspector.
 
     Args:
         arguments: Of the command.
-        work: What to do.
-        shows: Whether what is found will be shown on a screen, unless as JSON.
+        work: The function.
+        shows: Whether the result is printed by `Screen`, unless as JSON.
 
     Raises:
-        SetupError: It could not be shown, as rich is missing.
-        WrongArgument: The inspector does not take what an argument says.
+        SetupError: Rich, which prints it, is not installed.
+        WrongArgument: The inspector refuses an argument.
     """
     if shows and not arguments.json:
         need_rich()
@@ -118,26 +127,32 @@ def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]
     return asyncio.run(run())
 
 
-async def families_of(inspector: Inspector, asked: str | None) -> list[ThreadFamily]:
-    """The families of threads that are meant: the one that was asked for, or all whose tables are there.
+async def families_of(inspector: Inspector, asked: str | None, *, all_families: bool = False) -> list[str]:
+    """Return the families to inspect: the named one, or all whose tables exist.
+
+    Args:
+        inspector: The inspector.
+        asked: A family's name; None for all.
+        all_families: Whether the command also supports families without threads.
 
     Raises:
-        SchemaMismatch: There are none.
+        SchemaMismatch: No tables exist.
     """
     if asked is not None:
-        return [cast(ThreadFamily, asked)]
-    there = [cast(ThreadFamily, family) for family in await inspector.families() if family in THREADED]
+        return [asked]
+    there = [name for name in await inspector.families() if all_families or find_family(name).holds_threads]
     if not there:
         config = inspector.config
+        kind = "" if all_families else " of threads"
         raise SchemaMismatch(
-            f"Database {config.database!r} has no tables of threads with prefix {config.table_prefix!r}: nothing was "
-            "saved there yet, or with another --prefix. The first save makes the tables."
+            f"Database {config.database!r} has no tables{kind} with prefix {config.table_prefix!r}: nothing was "
+            "saved there yet, or with another --prefix. The first save creates the tables."
         )
     return there
 
 
 async def find_thread(inspector: Inspector, thread_id: str, asked: str | None) -> ThreadRow:
-    """The thread of an id.
+    """Return the thread of an id.
 
     Raises:
         NotFound: There is none.
@@ -148,7 +163,7 @@ async def find_thread(inspector: Inspector, thread_id: str, asked: str | None) -
     if not found:
         raise NotFound(
             f"There is no thread {thread_id!r:.200} of tenant {inspector.config.tenant!r} in {' or '.join(families)}. "
-            "The command threads lists what there is."
+            "The command threads lists those that exist."
         )
     if len(found) > 1:
         raise UsageError(
@@ -161,10 +176,10 @@ async def find_thread(inspector: Inspector, thread_id: str, asked: str | None) -
 async def checkpoint_at(
     inspector: Inspector, thread: ThreadRow, moment: datetime, namespace: str, clock: Clock
 ) -> CheckpointRow:
-    """The newest checkpoint that a thread had at a moment.
+    """Return the newest checkpoint that a thread had at a moment.
 
     Raises:
-        NotFound: It had none yet.
+        NotFound: It had no checkpoint yet.
     """
     view = await inspector.state(thread.family, thread.thread_id, namespace=namespace, at=moment, window=Window(1))
     if view is None:
@@ -176,11 +191,11 @@ async def checkpoint_at(
 
 
 async def named(inspector: Inspector, thread: ThreadRow, checkpoint_id: str, namespace: str) -> CheckpointRow:
-    """A checkpoint by its id, or by its beginning, as long as only one begins so.
+    """Return a checkpoint by its id, or by a prefix that only one id has.
 
     Raises:
         NotFound: There is none.
-        UsageError: Several begin so.
+        UsageError: Several ids have this prefix.
     """
     cursor: str | None = None
     begin: dict[str, CheckpointRow] = {}
@@ -207,7 +222,7 @@ async def named(inspector: Inspector, thread: ThreadRow, checkpoint_id: str, nam
     return next(iter(begin.values()))
 
 
-def of_checkpoint(row: CheckpointRow, clock: Clock) -> Sequence[Said | str]:
-    """A checkpoint in a line."""
+def of_checkpoint(row: CheckpointRow, clock: Clock) -> Sequence[Segment | str]:
+    """Return a line that describes a checkpoint, as its parts."""
     where = f" in {row.namespace}" if row.namespace else ""
-    return (Said(row.checkpoint_id, "yellow"), f"{where}  ", Said(clock.zoned(row.created_at), "dim"))
+    return (Segment(row.checkpoint_id, "yellow"), f"{where}  ", Segment(clock.zoned(row.created_at), "dim"))

@@ -1,4 +1,4 @@
-"""``diff``: what changed between two checkpoints of a thread, message by message and field by field."""
+"""``diff``: compares two checkpoints of a thread, message by message and field by field."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from ...errors import NotFound, UsageError
-from ...inspection.conversation import told_with_calls
-from ...inspection.inspector import Inspector
-from ...inspection.records import (
+from ...families.inspection.conversation import shown_with_calls
+from ...families.inspection.records import (
     CheckpointRow,
     Difference,
     FieldChange,
@@ -16,9 +15,10 @@ from ...inspection.records import (
     ThreadRow,
     Window,
 )
+from ...inspection.inspector import Inspector
 from .command import (
     Clock,
-    add_looking,
+    add_inspection,
     add_namespace,
     add_thread,
     checkpoint_at,
@@ -29,29 +29,29 @@ from .command import (
 )
 from .measures import TIME_HELP
 from .render_messages import TEXT_LIMIT, one_line, show_message
-from .screen import Said, Screen, json_text, write_json
+from .screen import Screen, Segment, json_text, write_json
 
-#: As of diff.
+#: The exit codes of diff.
 SAME, DIFFERENT, TROUBLE = 0, 1, 2
 
 _ADDED, _REMOVED = "green", "red"
 
 
 def add_diff(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``diff``."""
+    """Add the arguments of ``diff``."""
     add_thread(parser)
     parser.add_argument("before", nargs="?", metavar="BEFORE", help="a checkpoint; by default, the one before AFTER")
     parser.add_argument("after", nargs="?", metavar="AFTER", help="another one; by default, the newest")
-    parser.add_argument("--since", metavar="TIME", help=f"what was there then, instead of BEFORE: {TIME_HELP}")
-    parser.add_argument("--at", metavar="TIME", help="what was there then, instead of AFTER")
-    parser.add_argument("--full", action="store_true", help="long texts whole; in a pipe they are anyway")
+    parser.add_argument("--since", metavar="TIME", help=f"the state at this time, instead of BEFORE: {TIME_HELP}")
+    parser.add_argument("--at", metavar="TIME", help="the state at this time, instead of AFTER")
+    parser.add_argument("--full", action="store_true", help="show long texts in full (always so in a pipe)")
     add_namespace(parser)
-    add_looking(parser)
+    add_inspection(parser)
     parser.set_defaults(failed=TROUBLE)
 
 
 def diff(arguments: argparse.Namespace) -> int:
-    """Compare two checkpoints: 0 if they are the same, 1 if not, 2 if that cannot be told."""
+    """Compare two checkpoints: 0 if they are the same, 1 if not, 2 if they cannot be compared."""
     if (arguments.before and arguments.since) or (arguments.after and arguments.at):
         raise UsageError("Each side is a checkpoint or a time: give BEFORE or --since, and AFTER or --at.")
     clock = Clock(arguments)
@@ -82,7 +82,7 @@ def diff(arguments: argparse.Namespace) -> int:
 async def _side(
     inspector: Inspector, thread: ThreadRow, checkpoint_id: str | None, time: str | None, namespace: str, clock: Clock
 ) -> CheckpointRow | None:
-    """The checkpoint that an argument names; None if none does."""
+    """Return the checkpoint that an argument names; None without one."""
     if time is not None:
         return await checkpoint_at(inspector, thread, clock.moment(time), namespace, clock)
     return None if checkpoint_id is None else await named(inspector, thread, checkpoint_id, namespace)
@@ -96,41 +96,41 @@ async def _newest(inspector: Inspector, thread: ThreadRow, namespace: str) -> Ch
 
 
 def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], clock: Clock, *, full: bool) -> None:
-    screen.line(Said("--- ", _REMOVED), *of_checkpoint(found.before, clock))
-    screen.line(Said("+++ ", _ADDED), *of_checkpoint(found.after, clock))
+    screen.line(Segment("--- ", _REMOVED), *of_checkpoint(found.before, clock))
+    screen.line(Segment("+++ ", _ADDED), *of_checkpoint(found.after, clock))
     screen.line("")
     after = [change.after for change in changed if change.after is not None]
-    told = {id(after[place]) for place in told_with_calls(after)}
+    with_calls = {id(after[place]) for place in shown_with_calls(after)}
     same = 0
     for change in found.messages:
-        if change.change == "added" and id(change.after) in told:
+        if change.change == "added" and id(change.after) in with_calls:
             continue
         if change.change == "same":
             same += 1
             continue
         if same:
-            screen.line(Said(_alike(same), "dim"))
+            screen.line(Segment(_alike(same), "dim"))
             screen.line("")
             same = 0
         _show_message(screen, change, clock, full=full)
     if same and changed:
-        screen.line(Said(_alike(same), "dim"))
+        screen.line(Segment(_alike(same), "dim"))
         screen.line("")
     for field in found.fields:
         _show_field(screen, field, full=full)
     if found.cut:
-        screen.line(Said("There are more changed fields than are told.", "dim"))
+        screen.line(Segment("Not all changed fields are shown.", "dim"))
     if found.coarse:
-        screen.line(Said("So much changed that some of what changed is shown as removed and added.", "dim"))
+        screen.line(Segment("There are many changes: some changed messages are shown as removed and added.", "dim"))
     if not changed and not found.fields:
-        screen.line(Said("They hold the same.", "dim"))
+        screen.line(Segment("The two checkpoints have the same content.", "dim"))
 
 
 def _show_message(screen: Screen, change: MessageChange, clock: Clock, *, full: bool) -> None:
     if change.before is not None:
-        show_message(screen, change.before, clock, full=full, mark=Said("-", _REMOVED))
+        show_message(screen, change.before, clock, full=full, mark=Segment("-", _REMOVED))
     if change.after is not None:
-        show_message(screen, change.after, clock, full=full, mark=Said("+", _ADDED))
+        show_message(screen, change.after, clock, full=full, mark=Segment("+", _ADDED))
 
 
 def _show_field(screen: Screen, change: FieldChange, *, full: bool) -> None:
@@ -141,12 +141,12 @@ def _show_field(screen: Screen, change: FieldChange, *, full: bool) -> None:
     limit = None if full or not screen.terminal else TEXT_LIMIT
     texts = [(mark, json_text(value), style) for mark, value, style in sides]
     if all(len(text) <= screen.width // 3 for _, text, _ in texts) or not screen.terminal:
-        joined = [Said(f"  {mark} {text}", style) for mark, text, style in texts]
-        screen.line(Said(change.path or "(all)", "bold"), *joined)
+        joined = [Segment(f"  {mark} {text}", style) for mark, text, style in texts]
+        screen.line(Segment(change.path or "(all)", "bold"), *joined)
         return
-    screen.line(Said(change.path or "(all)", "bold"))
+    screen.line(Segment(change.path or "(all)", "bold"))
     for mark, text, style in texts:
-        screen.line(Said(f"  {mark} {one_line(text, limit=limit)}", style))
+        screen.line(Segment(f"  {mark} {one_line(text, limit=limit)}", style))
 
 
 def _alike(count: int) -> str:

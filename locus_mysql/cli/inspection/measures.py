@@ -1,4 +1,4 @@
-"""Times, ages and sizes as people write and read them. Pure."""
+"""Parses and formats times, ages and sizes. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TIME_HELP = "3:12, 2026-11-22 03:12, an ISO time with its zone, or an age such a
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """A time zone by its name; None for that of this machine.
+    """Return a time zone by its name; None for that of this machine.
 
     Raises:
-        WrongArgument: There is none of this name.
+        WrongArgument: There is no zone of this name.
     """
     if name.casefold() == "utc":
         return UTC
@@ -36,15 +36,15 @@ def zone_of(name: str) -> tzinfo | None:
 
 
 def moment_of(text: str, now: datetime, zone: tzinfo | None) -> datetime:
-    """The moment that a text names.
+    """Return the moment that a text names.
 
     Args:
-        text: A time of day, the last such; a date, perhaps with a time; or an age.
-        now: The present.
-        zone: Where a time is meant that tells no zone.
+        text: A time of day, which means its last occurrence; a date, with or without a time; or an age.
+        now: The current time.
+        zone: The zone of a time that has none.
 
     Raises:
-        WrongArgument: It cannot be understood.
+        WrongArgument: The text cannot be parsed.
     """
     text = text.strip()
     if _AGO.fullmatch(text):
@@ -63,18 +63,18 @@ def moment_of(text: str, now: datetime, zone: tzinfo | None) -> datetime:
         raise WrongArgument(f"The time {text[:60]!r} cannot be understood. Write {TIME_HELP}.") from None
 
 
-def told_time(moment: datetime, zone: tzinfo | None) -> str:
-    """A moment to the second, without its zone."""
+def format_time(moment: datetime, zone: tzinfo | None) -> str:
+    """Return a moment to the second, without its zone."""
     return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def zone_name(moment: datetime, zone: tzinfo | None) -> str:
-    """The short name of a zone at a moment."""
+    """Return the short name of a zone at a moment."""
     return moment.astimezone(zone).tzname() or ""
 
 
 def age(moment: datetime, now: datetime) -> str:
-    """How long ago a moment was, in one unit: ``42s``, ``5m``, ``3h``, ``12d``, ``2y``."""
+    """Return the age of a moment in one unit: ``42s``, ``5m``, ``3h``, ``12d``, ``2y``."""
     seconds = (now - moment).total_seconds()
     if seconds < 0:
         return "0s"
@@ -84,8 +84,8 @@ def age(moment: datetime, now: datetime) -> str:
     return f"{int(seconds // 31_536_000)}y"
 
 
-def told_size(size_bytes: float) -> str:
-    """Bytes in decimal units: ``812 B``, ``4.5 KB``, ``120 MB``."""
+def format_size(size_bytes: float) -> str:
+    """Return bytes in decimal units: ``812 B``, ``4.5 KB``, ``120 MB``."""
     size = float(size_bytes)
     for unit in ("B", "KB", "MB", "GB"):
         if abs(size) < 999.5:
@@ -95,10 +95,10 @@ def told_size(size_bytes: float) -> str:
 
 
 def size_of(text: str) -> int:
-    """The bytes that a text such as ``10KB`` tells.
+    """Return the number of bytes of a text such as ``10KB``.
 
     Raises:
-        WrongArgument: It cannot be understood.
+        WrongArgument: The text cannot be parsed.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None:
@@ -111,9 +111,9 @@ def _before(now: datetime, seconds: int, text: str) -> datetime:
     try:
         return now - timedelta(seconds=seconds)
     except OverflowError:
-        raise WrongArgument(f"{text[:60]} ago is before all times. Write a smaller age.") from None
+        raise WrongArgument(f"{text[:60]} ago is before the year 1. Write a smaller age.") from None
 
 
 def _in_zone(naive: datetime, zone: tzinfo | None) -> datetime:
-    """A time that tells no zone, in one; without one, in this machine's."""
+    """Return a time in a zone; None is the zone of this machine."""
     return (naive.replace(tzinfo=zone) if zone is not None else naive.astimezone()).astimezone(UTC)

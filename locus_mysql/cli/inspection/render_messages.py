@@ -1,14 +1,14 @@
-"""A conversation on a screen: who said what, and which tools were called with what and gave what."""
+"""Prints a conversation: messages with their roles, and tool calls with arguments and results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...inspection.conversation import told_with_calls
-from ...inspection.records import Message, PendingWrite, ToolCall
+from ...families.inspection.conversation import shown_with_calls
+from ...families.inspection.records import Message, PendingWrite, ToolCall
 from .command import Clock
-from .screen import Said, Screen, json_text
+from .screen import Screen, Segment, json_text
 
 STYLES: Mapping[str, str] = {
     "user": "bold cyan",
@@ -18,27 +18,27 @@ STYLES: Mapping[str, str] = {
     "tool": "bold magenta",
 }
 
-#: Characters of a message, and of what a tool was given or gave, that a terminal is shown; ``--full`` shows all.
+#: Most characters shown of a message, and of the arguments or the result of a call. ``--full`` shows all.
 TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
 
-#: Characters of a value that stands in one line.
+#: Most characters of a value in one line.
 VALUE_LIMIT = 300
 
 
 def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
-    """Show messages, with what came of tools beside their calls."""
-    told = told_with_calls(messages)
+    """Show messages, with the results of tools beside their calls."""
+    with_calls = shown_with_calls(messages)
     for place, message in enumerate(messages):
-        if place not in told:
+        if place not in with_calls:
             show_message(screen, message, clock, full=full)
 
 
-def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Said | None = None) -> None:
+def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, mark: Segment | None = None) -> None:
     """Show one message."""
     marked = () if mark is None else (mark, " ")
     style = (mark.style if mark else "") or STYLES.get(message.role, "bold")
-    when = () if message.at is None else (Said(f"  {clock.told(message.at)}", "dim"),)
-    screen.line(*marked, Said(message.role or "unknown", style), *when)
+    when = () if message.at is None else (Segment(f"  {clock.time_text(message.at)}", "dim"),)
+    screen.line(*marked, Segment(message.role or "unknown", style), *when)
     if message.text:
         screen.block(message.text, limit=None if full else TEXT_LIMIT)
     elif not message.tool_calls:
@@ -49,16 +49,16 @@ def show_message(screen: Screen, message: Message, clock: Clock, *, full: bool, 
 
 
 def show_writes(screen: Screen, writes: Sequence[PendingWrite], *, full: bool) -> None:
-    """Show what tasks of a graph wrote since a checkpoint."""
-    screen.line(Said("written since, and taken up by no checkpoint", "bold"))
+    """Show the pending writes of a graph's tasks."""
+    screen.line(Segment("pending writes, not yet part of a checkpoint", "bold"))
     for write in writes:
-        screen.line("  ", Said(write.channel, "bold"), Said(f"  task {write.task_id}", "dim"))
+        screen.line("  ", Segment(write.channel, "bold"), Segment(f"  task {write.task_id}", "dim"))
         screen.block(json_text(write.value), indent=4, limit=None if full else TOOL_LIMIT)
     screen.line("")
 
 
 def one_line(value: Any, *, limit: int | None = VALUE_LIMIT) -> str:
-    """A JSON value in one line, cut off where it is long."""
+    """Return a JSON value in one line, truncated if it is long."""
     text = value if isinstance(value, str) else json_text(value)
     text = " ".join(text.split())
     return text if limit is None or len(text) <= limit else f"{text[:limit]}…"
@@ -67,8 +67,8 @@ def one_line(value: Any, *, limit: int | None = VALUE_LIMIT) -> str:
 def _show_call(screen: Screen, call: ToolCall, *, full: bool) -> None:
     limit = None if full else TOOL_LIMIT
     arrow, back = ("→", "←") if screen.unicode else ("->", "<-")
-    known = () if call.call_id is None else (Said(f"  {call.call_id}", "dim"),)
-    screen.line("  ", Said(f"{arrow} {call.name}", "magenta"), *known)
+    known = () if call.call_id is None else (Segment(f"  {call.call_id}", "dim"),)
+    screen.line("  ", Segment(f"{arrow} {call.name}", "magenta"), *known)
     if call.arguments is not None and call.arguments != {}:
         screen.block(json_text(call.arguments), indent=4, limit=limit)
     if call.error is not None:

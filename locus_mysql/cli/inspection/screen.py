@@ -1,7 +1,7 @@
-"""What commands show: lines, blocks of text and tables on a terminal or in a pipe; or JSON, for programs.
+"""`Screen`: prints lines, blocks of text and tables to a terminal or a pipe, or JSON for programs.
 
-Every text that comes in is made harmless here, so no command can forget it. In a pipe there are no colours, nothing is
-wrapped, and nothing is cut off.
+This module sanitizes every text, so no command can forget it. Output to a pipe has no colours, and is neither wrapped
+nor truncated.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from importlib.util import find_spec
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import SetupError
-from ..sanitize import cut, harmless_json, harmless_line, sanitize
+from ...extras import install_command
+from ..sanitize import cut, sanitize, sanitize_json, sanitize_line
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-#: What stands in for the width of a pipe.
+#: Width of a line in a pipe.
 _WIDE = 1_000_000
 
-#: Characters that are written at once.
+#: Characters written by one call.
 _AT_ONCE = 32_768
 
-#: What a shell tells of a process that SIGPIPE ended.
+#: The exit code that a shell reports for a process that SIGPIPE ended.
 PIPE_CLOSED = 128 + 13
 
 
-class Said(NamedTuple):
-    """A piece of a line, with its style; an empty one for none."""
+class Segment(NamedTuple):
+    """A piece of a line with its style; an empty style for none."""
 
     text: str
     style: str = ""
@@ -44,10 +45,10 @@ class Column(NamedTuple):
     """A column of a table.
 
     Args:
-        title: Stands above it.
-        style: Of its cells.
-        right: Whether it is set to the right.
-        whole: Whether it is never broken.
+        title: Its heading.
+        style: The style of its cells.
+        right: Whether it is right-aligned.
+        whole: Whether its cells are never wrapped.
     """
 
     title: str
@@ -57,21 +58,21 @@ class Column(NamedTuple):
 
 
 def need_rich() -> None:
-    """Refuse to show anything where rich is not installed."""
+    """Check that rich is installed."""
     if find_spec("rich") is None:
         raise SetupError(
-            "Showing this in the terminal needs rich, which is not installed. Run pip install 'locus-mysql[cli]'; or "
-            "give --json, which needs nothing."
+            f"This command prints with rich, which is not installed. Run {install_command('cli')}; or give --json, "
+            "which needs no library."
         )
 
 
 class Screen:
-    """Shows what commands found.
+    """Prints results of commands.
 
     Args:
-        stream: Where; the standard output if absent.
-        terminal: Whether that is a terminal; if absent, it is asked.
-        width: Of the terminal; if absent, it is asked.
+        stream: The stream; by default the standard output.
+        terminal: Whether the stream is a terminal; by default, detected.
+        width: Width of the terminal; by default, detected.
     """
 
     def __init__(
@@ -94,16 +95,16 @@ class Screen:
 
     @property
     def width(self) -> int:
-        """How many characters a line may have."""
+        """Width of a line in characters."""
         return self._console.width
 
     @property
     def unicode(self) -> bool:
-        """Whether more than ASCII can be shown."""
+        """Whether the stream's encoding has characters beyond ASCII."""
         return self._console.encoding.lower().startswith("utf")
 
-    def line(self, *parts: Said | str) -> None:
-        """Show a line; what is too long for the terminal goes on below."""
+    def line(self, *parts: Segment | str) -> None:
+        """Print a line, wrapped to the width of the terminal."""
         self._print(_text(parts))
 
     def block(self, text: str, style: str = "", *, indent: int = 2, limit: int | None = None) -> None:
@@ -111,9 +112,9 @@ class Screen:
 
         Args:
             text: The text.
-            style: Of all of it.
-            indent: How many blanks stand before each line.
-            limit: Of how many characters at most, on a terminal.
+            style: Its style.
+            indent: Spaces before each line.
+            limit: The most characters to show on a terminal.
         """
         from rich.padding import Padding
         from rich.text import Text
@@ -140,7 +141,7 @@ class Screen:
                 no_wrap=column.whole,
             )
         for row in rows:
-            table.add_row(*(Text(harmless_line(cell)) for cell in row))
+            table.add_row(*(Text(sanitize_line(cell)) for cell in row))
         self._print(table)
 
     def _print(self, renderable: Any) -> None:
@@ -155,11 +156,11 @@ class Screen:
 def write_json(value: Any, stream: IO[str] | None = None) -> None:
     """Show a value as JSON."""
     text = json.dumps(as_json(value), indent=2, ensure_ascii=False, allow_nan=True)
-    write(harmless_json(text) + "\n", stream or sys.stdout)
+    write(sanitize_json(text) + "\n", stream or sys.stdout)
 
 
 def as_json(value: Any) -> Any:
-    """Records as dicts, and times as ISO text in UTC."""
+    """Return a value with records as dicts, and times as ISO text in UTC."""
     if is_dataclass(value) and not isinstance(value, type):
         shown = [field.name for field in fields(value) if field.metadata.get("shown", True)]
         return {name: as_json(getattr(value, name)) for name in shown}
@@ -173,20 +174,20 @@ def as_json(value: Any) -> Any:
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
-    """A JSON value as text to read."""
+    """Return a JSON value as indented text."""
     return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
 
 
 def write(text: str, stream: IO[str]) -> None:
-    """Write a text; characters that the stream's encoding lacks as their escapes.
+    """Write a text, with escapes for characters that the stream's encoding lacks.
 
     Raises:
-        SystemExit: Whoever read the stream has gone, as ``head`` does.
+        SystemExit: The process that read the stream has ended, such as ``head``.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     shown = text.encode(encoding, "backslashreplace").decode(encoding)
     try:
-        # Unbuffered (PYTHONUNBUFFERED), Python does not say when it could write only a part, but at the next write.
+        # Unbuffered (PYTHONUNBUFFERED), Python reports an incomplete write only at the next write.
         for start in range(0, len(shown), _AT_ONCE):
             stream.write(shown[start : start + _AT_ONCE])
         stream.flush()
@@ -196,7 +197,7 @@ def write(text: str, stream: IO[str]) -> None:
 
 
 def _forget(stream: IO[str]) -> None:
-    """Let nothing more be written to a stream, nor complained of when the process ends."""
+    """Redirect a stream to the null device, so that the interpreter reports no error when it flushes it at exit."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -205,11 +206,11 @@ def _forget(stream: IO[str]) -> None:
         return
 
 
-def _text(parts: Sequence[Said | str]) -> Text:
+def _text(parts: Sequence[Segment | str]) -> Text:
     from rich.text import Text
 
     line = Text(overflow="fold")
     for part in parts:
-        said = Said(part) if isinstance(part, str) else part
-        line.append(harmless_line(said.text), said.style or None)
+        piece = Segment(part) if isinstance(part, str) else part
+        line.append(sanitize_line(piece.text), piece.style or None)
     return line

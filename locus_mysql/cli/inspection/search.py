@@ -1,4 +1,4 @@
-"""``search``: where words were said."""
+"""``search``: finds messages by their words."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import argparse
 import re
 
 from ...errors import LocusMySQLError
+from ...families.inspection.records import Hit
 from ...inspection.inspector import Inspector
-from ...inspection.records import Hit
-from ..arguments import FAILED, OK, add_limit, tell
-from .command import Clock, add_looking, families_of, look
-from .screen import Said, Screen, write_json
+from ..arguments import FAILED, OK, add_limit, notify
+from .command import Clock, add_inspection, families_of, look
+from .screen import Screen, Segment, write_json
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``search``."""
-    parser.add_argument("words", nargs="+", metavar="WORD", help="what is looked for; a phrase in double quotes")
+    """Add the arguments of ``search``."""
+    parser.add_argument("words", nargs="+", metavar="WORD", help="the words to find; a phrase in double quotes")
     add_limit(parser, 20, " hits")
-    add_looking(parser)
+    add_inspection(parser)
 
 
 def search(arguments: argparse.Namespace) -> int:
-    """Show where words were said, best first; 1 if nowhere."""
+    """Show messages that contain words, best first; 1 without any."""
     query = " ".join(arguments.words)
     clock = Clock(arguments)
 
@@ -33,11 +33,11 @@ def search(arguments: argparse.Namespace) -> int:
             try:
                 hits += await inspector.search(query, family=family, limit=arguments.limit)
             except LocusMySQLError as error:  # such as a family whose tables have no index
-                if len(families) == 1:
-                    raise
                 refused.append(f"{family}: {error}")
+                if len(refused) == len(families):  # none could be searched, as while the database is away
+                    raise
         for one in refused:
-            tell(one)
+            notify(one)
         hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
         return hits[: arguments.limit]
 
@@ -50,23 +50,23 @@ def search(arguments: argparse.Namespace) -> int:
         for hit in hits:
             _show(screen, hit, words, clock)
     else:
-        tell("Nobody said that.")
+        notify("No message contains these words.")
     return OK if hits else FAILED
 
 
 def _words(query: str) -> re.Pattern[str]:
-    """Finds the words of a query in a text."""
+    """Return a pattern that matches the words of a query."""
     words = [re.escape(word) for word in query.replace('"', " ").split()]
     return re.compile("|".join(sorted(words, key=len, reverse=True)) or r"(?!)", re.IGNORECASE)
 
 
 def _show(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) -> None:
-    screen.line(Said(hit.thread_id, "bold"), Said(f"  {hit.family}  {clock.zoned(hit.created_at)}", "dim"))
-    screen.line("  ", Said(hit.checkpoint_id, "yellow"))
-    pieces: list[Said | str] = ["  "]
+    screen.line(Segment(hit.thread_id, "bold"), Segment(f"  {hit.family}  {clock.zoned(hit.created_at)}", "dim"))
+    screen.line("  ", Segment(hit.checkpoint_id, "yellow"))
+    pieces: list[Segment | str] = ["  "]
     place = 0
     for found in words.finditer(hit.snippet):
-        pieces += [Said(hit.snippet[place : found.start()]), Said(found.group(), "bold reverse")]
+        pieces += [Segment(hit.snippet[place : found.start()]), Segment(found.group(), "bold reverse")]
         place = found.end()
-    screen.line(*pieces, Said(hit.snippet[place:]))
+    screen.line(*pieces, Segment(hit.snippet[place:]))
     screen.line("")

@@ -1,4 +1,4 @@
-"""``show`` and ``history``: a conversation as it was at a checkpoint or a time; and which checkpoints there are."""
+"""``show`` prints the conversation at a checkpoint or a time; ``history`` lists the checkpoints of a thread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 from collections.abc import Sequence
 
 from ...errors import NotFound
+from ...families.inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
 from ...inspection.inspector import Inspector
-from ...inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
 from ..arguments import FAILED, OK, add_limit, at_least_one
 from .command import (
     PAGE,
     ROOM_FOR_TIMES,
     Clock,
-    add_looking,
+    add_inspection,
     add_namespace,
     add_thread,
     checkpoint_at,
@@ -21,40 +21,44 @@ from .command import (
     look,
     named,
 )
-from .measures import TIME_HELP, told_size
+from .measures import TIME_HELP, format_size
 from .render_messages import one_line, show_messages, show_writes
-from .screen import Column, Said, Screen, as_json, json_text, write_json
+from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
-#: Characters of metadata that a terminal is shown of each checkpoint in a list.
+#: Most characters of metadata shown for each checkpoint in a list.
 _METADATA_LIMIT = 60
 
-#: On a terminal that is narrower, metadata is left out of lists.
+#: The smallest width of a terminal on which lists show metadata.
 _ROOM_FOR_METADATA = 110
 
 
 def add_show(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``show``."""
+    """Add the arguments of ``show``."""
     add_thread(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--checkpoint", metavar="ID", help="as it was then; the beginning of an id will do (the newest)")
-    which.add_argument("--at", metavar="TIME", help=f"as it was at a time: {TIME_HELP}")
+    which.add_argument(
+        "--checkpoint",
+        metavar="ID",
+        help="the checkpoint to show, by its id or the beginning of its id (default: the newest)",
+    )
+    which.add_argument("--at", metavar="TIME", help=f"the newest checkpoint at this time: {TIME_HELP}")
     parser.add_argument("--last", type=at_least_one, metavar="N", help="only the last messages")
-    parser.add_argument("--state", action="store_true", help="the whole state, beside the conversation")
-    parser.add_argument("--full", action="store_true", help="long texts whole; in a pipe they are anyway")
+    parser.add_argument("--state", action="store_true", help="also show the whole state")
+    parser.add_argument("--full", action="store_true", help="show long texts in full (always so in a pipe)")
     add_namespace(parser)
-    add_looking(parser)
+    add_inspection(parser)
 
 
 def add_history(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``history``."""
+    """Add the arguments of ``history``."""
     add_thread(parser)
     add_limit(parser, 50)
-    parser.add_argument("--cursor", metavar="CURSOR", help="go on where a list ended")
-    add_looking(parser)
+    parser.add_argument("--cursor", metavar="CURSOR", help="continue a list where the last page ended")
+    add_inspection(parser)
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """Show a conversation; 1 if there is none."""
+    """Show a conversation; 1 if it does not exist."""
     clock = Clock(arguments)
     moment = None if arguments.at is None else clock.moment(arguments.at)
 
@@ -84,7 +88,7 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def history(arguments: argparse.Namespace) -> int:
-    """List the checkpoints of a thread, newest first; 1 if there is no such thread."""
+    """List the checkpoints of a thread, newest first; 1 if the thread does not exist."""
     clock = Clock(arguments)
 
     async def find(inspector: Inspector) -> Page[CheckpointRow]:
@@ -110,52 +114,52 @@ def history(arguments: argparse.Namespace) -> int:
 def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argparse.Namespace, clock: Clock) -> None:
     checkpoint = view.checkpoint
     newest = " (the newest)" if checkpoint.checkpoint_id == thread.checkpoint_id and not checkpoint.namespace else ""
-    screen.line(Said("thread      ", "dim"), Said(thread.thread_id, "bold"), Said(f"  {thread.family}", "dim"))
-    screen.line(Said("checkpoint  ", "dim"), Said(checkpoint.checkpoint_id, "yellow"), Said(newest, "dim"))
+    screen.line(Segment("thread      ", "dim"), Segment(thread.thread_id, "bold"), Segment(f"  {thread.family}", "dim"))
+    screen.line(Segment("checkpoint  ", "dim"), Segment(checkpoint.checkpoint_id, "yellow"), Segment(newest, "dim"))
     if checkpoint.namespace:
-        screen.line(Said("namespace   ", "dim"), checkpoint.namespace)
-    screen.line(Said("saved       ", "dim"), clock.zoned(checkpoint.created_at))
+        screen.line(Segment("namespace   ", "dim"), checkpoint.namespace)
+    screen.line(Segment("saved       ", "dim"), clock.zoned(checkpoint.created_at))
     if checkpoint.parent_id is not None:
-        screen.line(Said("follows     ", "dim"), checkpoint.parent_id)
+        screen.line(Segment("follows     ", "dim"), checkpoint.parent_id)
     if checkpoint.metadata:
         limit = None if arguments.full or not screen.terminal else 500
-        screen.line(Said("metadata    ", "dim"), one_line(checkpoint.metadata, limit=limit))
+        screen.line(Segment("metadata    ", "dim"), one_line(checkpoint.metadata, limit=limit))
     screen.line("")
     for damage in (checkpoint.damage, view.damage):
         if damage is not None:
-            screen.line(Said("damaged: ", "red"), damage)
+            screen.line(Segment("damaged: ", "red"), damage)
     messages = view.messages[-arguments.last :] if arguments.last else view.messages
     earlier = view.before + len(view.messages) - len(messages)
     if earlier:
-        screen.line(Said(f"({earlier:,} earlier messages)", "dim"))
+        screen.line(Segment(f"({earlier:,} earlier messages)", "dim"))
         screen.line("")
     show_messages(screen, messages, clock, full=arguments.full)
     if arguments.state or not (view.messages or view.damage):
-        screen.line(Said("state", "bold"))
+        screen.line(Segment("state", "bold"))
         screen.block(json_text(as_json(view.state), indent=2), limit=None)
     if view.writes:
         show_writes(screen, view.writes, full=arguments.full)
 
 
 def _show_history(screen: Screen, page: Page[CheckpointRow], clock: Clock) -> None:
-    """A table for each namespace, the graph's own first."""
+    """Show a table for each namespace, the graph's own first."""
     spaces: dict[str, list[CheckpointRow]] = {}
     for row in sorted(page.items, key=lambda row: bool(row.namespace)):
         spaces.setdefault(row.namespace, []).append(row)
     for space, rows in spaces.items():
         if space:
             screen.line("")
-            screen.line(Said("namespace  ", "dim"), space)
+            screen.line(Segment("namespace  ", "dim"), space)
         _show_line(screen, rows, clock)
     for row in page.items:
         if row.damage is not None:
-            screen.line(Said("damaged: ", "red"), row.damage)
+            screen.line(Segment("damaged: ", "red"), row.damage)
     if page.cursor is not None:
-        screen.line(Said(f"There are more: --cursor {page.cursor}", "dim"))
+        screen.line(Segment(f"There are more: --cursor {page.cursor}", "dim"))
 
 
 def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> None:
-    """The checkpoints of one namespace; which one each follows, if that is not the one below."""
+    """Show the checkpoints of a namespace, with the parent of each whose parent is not the checkpoint below it."""
     metadata = not screen.terminal or screen.width >= _ROOM_FOR_METADATA
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     below = [*(row.checkpoint_id for row in found[1:]), None]
@@ -172,9 +176,9 @@ def _show_line(screen: Screen, found: Sequence[CheckpointRow], clock: Clock) -> 
         [
             row.checkpoint_id,
             *([row.parent_id or ""] if strays else []),
-            *([clock.told(row.created_at)] if times else []),
+            *([clock.time_text(row.created_at)] if times else []),
             clock.age(row.created_at),
-            told_size(row.size_bytes),
+            format_size(row.size_bytes),
             *([_metadata(row, screen)] if metadata else []),
         ]
         for row in found

@@ -1,59 +1,69 @@
-"""``stats``: how much is kept, how much was added by day, and the largest threads with how fast they grow."""
+"""``stats``: the numbers and sizes of stored data, their growth by day, and the largest threads."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
+from ...families.family import Counts, in_words
+from ...families.inspection.records import Day, LargeThread, Statistics
+from ...families.registry import find_family
 from ...inspection.inspector import Inspector
-from ...inspection.records import Day, LargeThread, Statistics
-from ...integrations.counting import counted
+from ...runtime.counting import counted
 from ..arguments import OK, add_limit
-from .command import Clock, add_looking, families_of, look
-from .measures import told_size
-from .screen import Column, Said, Screen, write_json
+from .command import Clock, add_inspection, families_of, look
+from .measures import format_size
+from .screen import Column, Screen, Segment, write_json
 
-#: The longest bar, in characters, and what a narrow terminal has besides.
+#: Characters of the longest bar, and of the text beside it on a narrow terminal.
 _BAR, _BESIDE = 30, 50
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``stats``."""
-    add_limit(parser, 10, " large threads")
-    add_looking(parser)
+    """Add the arguments of ``stats``."""
+    add_limit(parser, 10, " number of large threads to list")
+    add_inspection(parser, all_families=True)
 
 
 def stats(arguments: argparse.Namespace) -> int:
-    """Show how much is kept of each family."""
+    """Show the statistics of each family."""
     clock = Clock(arguments)
 
-    async def find(inspector: Inspector) -> list[Statistics]:
-        return [await inspector.statistics(family) for family in await families_of(inspector, arguments.family)]
+    async def find(inspector: Inspector) -> tuple[list[Statistics], dict[str, Counts]]:
+        names = await families_of(inspector, arguments.family, all_families=True)
+        found = [await inspector.statistics(name) for name in names if find_family(name).holds_threads]
+        return found, {name: await inspector.stored(name) for name in names if not find_family(name).holds_threads}
 
-    found = look(arguments, find)
+    found, others = look(arguments, find)
     if arguments.json:
-        write_json({"families": found})
+        stored = {name: {count.noun: count.number for count in counts} for name, counts in others.items()}
+        write_json({"families": found, "stored": stored})
         return OK
     screen = Screen()
     for place, one in enumerate(found):
         if place:
             screen.line("")
         _show(screen, one, arguments.limit, clock)
+    for name, counts in others.items():
+        if found or name != next(iter(others)):
+            screen.line("")
+        screen.line(Segment(name, "bold"))
+        screen.line(f"  {in_words(counts)}")
     return OK
 
 
 def _show(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
-    screen.line(Said(found.family, "bold"))
+    screen.line(Segment(found.family, "bold"))
     screen.line(
         f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
-        told_size(found.size_bytes),
+        format_size(found.size_bytes),
     )
     if found.sampled is not None:
-        screen.line(Said(f"  (estimated from {counted(found.sampled, 'thread')})", "dim"))
+        screen.line(Segment(f"  (estimated from {counted(found.sampled, 'thread')})", "dim"))
     if found.whole_bytes is not None and found.whole_bytes > found.size_bytes:
         times = found.whole_bytes / max(found.size_bytes, 1)
         screen.line(
-            Said(f"  whole states would have taken {told_size(found.whole_bytes)}, {times:.1f} times as much", "dim")
+            Segment(f"  complete states would take {format_size(found.whole_bytes)}, {times:.1f} times as much", "dim")
         )
     if found.days:
         screen.line("")
@@ -78,7 +88,7 @@ def _show_days(screen: Screen, days: Sequence[Day]) -> None:
             day.day,
             f"{day.threads:,}",
             f"{day.checkpoints:,}",
-            told_size(day.size_bytes),
+            format_size(day.size_bytes),
             bar * -(-day.checkpoints * room // most),
         ]
         for day in days
@@ -97,8 +107,8 @@ def _show_largest(screen: Screen, largest: Sequence[LargeThread], clock: Clock) 
     rows = [
         [
             large.thread.thread_id,
-            told_size(large.thread.size_bytes),
-            f"{told_size(large.bytes_per_day)}/day",
+            format_size(large.thread.size_bytes),
+            f"{format_size(large.bytes_per_day)}/day",
             f"{large.thread.checkpoints:,}",
             clock.age(large.thread.created_at),
         ]

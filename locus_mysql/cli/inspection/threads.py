@@ -1,4 +1,4 @@
-"""``threads``: the threads saved to last, with their age, how many checkpoints they have, and what they take."""
+"""``threads``: lists the threads saved to last, with their age, number of checkpoints and size."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ import argparse
 import json
 from typing import Any
 
+from ...families.inspection.records import Page, ThreadRow
 from ...inspection.inspector import Inspector
-from ...inspection.records import Page, ThreadRow
-from ..arguments import FAILED, OK, WrongArgument, add_limit, tell
-from .command import PAGE, ROOM_FOR_TIMES, Clock, add_looking, families_of, look
-from .measures import TIME_HELP, size_of, told_size
-from .screen import Column, Said, Screen, write_json
+from ..arguments import FAILED, OK, WrongArgument, add_limit, notify
+from .command import PAGE, ROOM_FOR_TIMES, Clock, add_inspection, families_of, look
+from .measures import TIME_HELP, format_size, size_of
+from .screen import Column, Screen, Segment, write_json
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    """The arguments of ``threads``."""
+    """Add the arguments of ``threads``."""
     parser.add_argument(
         "pattern", nargs="?", default="*", metavar="GLOB", help="only ids that match, such as 'user-1*'"
     )
     add_limit(parser, 20)
-    parser.add_argument("--metadata", metavar="KEY=VALUE", help="only those whose newest checkpoint has this metadata")
-    parser.add_argument("--min-size", metavar="SIZE", help="only those that take so much, such as 100KB")
-    parser.add_argument("--since", metavar="TIME", help=f"only those last saved then or later: {TIME_HELP}")
-    parser.add_argument("--until", metavar="TIME", help="only those last saved before")
-    parser.add_argument("--cursor", metavar="CURSOR", help="go on where a list ended; needs --family")
-    add_looking(parser)
+    parser.add_argument(
+        "--metadata", metavar="KEY=VALUE", help="only threads whose newest checkpoint has this metadata"
+    )
+    parser.add_argument("--min-size", metavar="SIZE", help="only threads of at least this size, such as 100KB")
+    parser.add_argument("--since", metavar="TIME", help=f"only threads last saved at this time or later: {TIME_HELP}")
+    parser.add_argument("--until", metavar="TIME", help="only threads last saved before this time")
+    parser.add_argument("--cursor", metavar="CURSOR", help="continue a list where the last page ended; needs --family")
+    add_inspection(parser)
 
 
 def threads(arguments: argparse.Namespace) -> int:
-    """List threads, newest first; 1 if there are none."""
+    """List threads, newest first; 1 without any."""
     if arguments.cursor is not None and arguments.family is None:
-        raise WrongArgument("A cursor is of one family; give the --family that it came with.")
+        raise WrongArgument("A cursor belongs to one family. Give the --family with which the list was made.")
     clock = Clock(arguments)
     wanted: dict[str, Any] = {
         "pattern": arguments.pattern,
@@ -67,19 +69,19 @@ def threads(arguments: argparse.Namespace) -> int:
     elif page.items:
         _show(Screen(), page, clock, more=more)
     else:
-        tell("There are no such threads.")
+        notify("No thread matches.")
     return OK if page.items else FAILED
 
 
 def pair_of(text: str) -> tuple[str, Any]:
-    """Key and value of an argument; a value that is JSON as that, any other as text.
+    """Return the key and the value of an argument: the value is parsed as JSON if it is JSON, else it is text.
 
     Raises:
         WrongArgument: It has no ``=``.
     """
     key, given, value = text.partition("=")
     if not given:
-        raise WrongArgument(f"Metadata is given as KEY=VALUE, not {text[:80]!r}.")
+        raise WrongArgument(f"Metadata must be KEY=VALUE, not {text[:80]!r}.")
     try:
         return key, json.loads(value)
     except (ValueError, RecursionError):
@@ -101,18 +103,18 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) ->
         [
             row.thread_id,
             *([row.family] if several else []),
-            *([clock.told(row.updated_at)] if times else []),
+            *([clock.time_text(row.updated_at)] if times else []),
             clock.age(row.updated_at),
             f"{row.checkpoints:,}",
-            told_size(row.size_bytes),
+            format_size(row.size_bytes),
         ]
         for row in page.items
     ]
     screen.table(columns, rows)
     for row in page.items:
         if row.damage is not None:
-            screen.line(Said("damaged: ", "red"), row.damage)
+            screen.line(Segment("damaged: ", "red"), row.damage)
     if page.cursor is not None:
-        screen.line(Said(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
+        screen.line(Segment(f"There are more: --family {page.items[0].family} --cursor {page.cursor}", "dim"))
     elif more:
-        screen.line(Said("There are more: raise -n, or go through one kind at a time with --family.", "dim"))
+        screen.line(Segment("There are more: raise -n, or list one family at a time with --family.", "dim"))

@@ -1,1 +1,5 @@
-"""The SQL of checkpoints: their tables, and all statements about them."""
+"""The SQL of thread states (the families `agents`, `dicts` and `current`): their tables and all statements about them.
+
+Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which brings the statements together;
+`saving` and `loading` have those of each turn.
+"""

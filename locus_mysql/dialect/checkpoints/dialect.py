@@ -7,11 +7,12 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .inspection import InspectionStatements
-from .ledger import LedgerStatements
+from .ledger import CheckpointLedger
 from .loading import LoadingStatements
 from .maintenance import MaintenanceStatements
 from .measuring import MeasuringStatements
 from .moving import MovingStatements
+from .pieces import PIECES
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .tables import Kind, checkpoint_schema, table_names
@@ -38,54 +39,54 @@ class CheckpointDialect(Dialect):
         search_parser: Literal["default", "ngram"] = "default",
     ) -> None:
         schema = checkpoint_schema(table_prefix, kind, search=search, search_parser=search_parser)
-        super().__init__(schema, table_names(table_prefix, kind))
+        super().__init__(schema, table_names(table_prefix, kind), PIECES)
 
     @cached_property
     def threads(self) -> ThreadStatements:
         """Locking, listing and counting threads."""
-        return ThreadStatements(self._tables)
+        return ThreadStatements(self._pieces)
 
     @cached_property
     def checkpoints(self) -> CheckpointStatements:
         """Saving, deleting and looking for checkpoints."""
-        return CheckpointStatements(self._tables)
+        return CheckpointStatements(self._pieces)
 
     @cached_property
     def loading(self) -> LoadingStatements:
         """Loading checkpoints."""
-        return LoadingStatements(self._tables)
+        return LoadingStatements(self._pieces)
 
     @cached_property
     def queries(self) -> QueryStatements:
         """Finding checkpoints by metadata or text, and describing them."""
-        return QueryStatements(self._tables)
+        return QueryStatements(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:
         """Pages of threads, histories and states, for inspection."""
-        return InspectionStatements(self._tables)
+        return InspectionStatements(self._pieces)
 
     @cached_property
     def measuring(self) -> MeasuringStatements:
-        """How much there is, for inspection."""
-        return MeasuringStatements(self._tables)
+        """Counts and sizes, for inspection."""
+        return MeasuringStatements(self._pieces)
 
     @cached_property
     def maintenance(self) -> MaintenanceStatements:
-        """Removing what is old, expired, pruned or no longer needed; copying and rewriting threads."""
-        return MaintenanceStatements(self._tables)
+        """Statements that remove old, expired, pruned and unused rows, and copy and rewrite threads."""
+        return MaintenanceStatements(self._pieces, self.ledger)
 
     @cached_property
     def moving(self) -> MovingStatements:
         """Reading threads whole, and writing checkpoints as they were elsewhere."""
-        return MovingStatements(self._tables)
+        return MovingStatements(self._pieces)
 
     @cached_property
-    def ledger(self) -> LedgerStatements:
-        """Recognising operations that were carried out though their answer was lost."""
-        return LedgerStatements(self._tables)
+    def ledger(self) -> CheckpointLedger:
+        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        return CheckpointLedger(self._pieces)
 
     @cached_property
     def turns(self) -> TurnStatements:
         """Taking turns on a thread, and what a save relies on."""
-        return TurnStatements(self._tables)
+        return TurnStatements(self._pieces)

@@ -1,29 +1,27 @@
-"""Statements that look at threads and checkpoints without loading them, for inspection. All of them only read."""
+"""Statements of the inspection: read threads and checkpoints without loading them. They only read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 
+from ..inspection import ThreadMarker
 from ..like import like
-from ..statement import Param, Statement
-from ..template import Statements
-from .queries import FOLLOWED, SNIPPET_CHARACTERS
+from ..statement import Param, Query
+from ..template import Statements, places
+from ..variants import OCEANBASE
+from .queries import HitRow
 
-#: What a row takes.
-SIZE = "c.payload_bytes + COALESCE(LENGTH(c.metadata), 0) + COALESCE(LENGTH(c.search_text), LENGTH(c.pending_text), 0)"
-
-#: A thread that has not expired.
-LIVE_THREAD = "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))"
-
-# Where a walk along the index recent, from the newest thread on, goes on. Written out, as MySQL does not make ranges of
-# a comparison of rows.
+# Where a walk along the index recent, from the newest thread on, continues. Written out, as MySQL does not make ranges
+# of a comparison of rows.
 BEHIND = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
 
 # A step of a walk along the index recent, which ends with thread_id, so that nothing else is read. Both columns must
 # have the same direction, or all threads would be sorted.
-WALK = """
-step AS (
+WALK = """step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r FORCE INDEX (recent)
    WHERE r.tenant = %s{within}
@@ -33,45 +31,34 @@ step AS (
 """
 
 # Threads by the beginning of their ids: a range of the primary key.
-BEGINNING = """
-candidates AS (
+BEGINNING = """candidates AS (
   SELECT b.thread_id
     FROM {threads} b FORCE INDEX (PRIMARY)
    WHERE b.tenant = %s AND b.thread_id LIKE %s
    LIMIT %s
 ),
+{OF_CANDIDATES}
 """
 
 # Threads that have a checkpoint with one of some metadata keys: by the multi-valued index metadata_pairs.
-HAVING = """
-candidates AS (
+HAVING = """candidates AS (
   SELECT c.thread_id
     FROM {checkpoints} c FORCE INDEX (metadata_pairs)
    WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
    LIMIT %s
 ),
+{OF_CANDIDATES}
 """
 
-# If there are more candidates than wanted, it is not these threads that are looked at.
-OF_CANDIDATES = """
-step AS (
-  SELECT r.thread_id, r.updated_at
-    FROM (SELECT DISTINCT candidates.thread_id FROM candidates) AS found
-    STRAIGHT_JOIN {threads} r ON r.tenant = %s AND r.thread_id = found.thread_id
-   WHERE (SELECT COUNT(*) FROM candidates) <= %s{within}
-)
-"""
-
-THESE = """
-step AS (
+THESE = """step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r
    WHERE r.tenant = %s AND r.thread_id IN ({ids})
 )
 """
 
-# Of the threads that a step came by, the first that fit, each with its newest checkpoint and what it takes; and a row
-# that tells where the step ended and how many it had to look at. The newest checkpoint is the first row of a walk
+# Of the threads of a step, the first that pass the filters, each with its newest checkpoint and its size; and a row
+# with the end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk
 # backwards along the primary key. The order must name all columns of that key: by seq alone, MySQL sorts the rows.
 THREADS = """
 WITH {step},
@@ -84,9 +71,9 @@ fitting AS (
    LIMIT %s
 )
 (SELECT fitting.thread_id, fitting.created_at, fitting.updated_at, newest.checkpoint_id, newest.metadata,
-        counted.checkpoints, counted.size_bytes
+        newest.sound, counted.checkpoints, counted.size_bytes
    FROM fitting
-   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata
+   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, {SOUND.c} AS sound
                         FROM {checkpoints} c
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
@@ -98,7 +85,7 @@ fitting AS (
                          AND c.seq >= fitting.first_seq) AS counted ON TRUE)
 UNION ALL
 (SELECT (SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1), NULL,
-        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, (SELECT COUNT(*) FROM {looked_at}), NULL)
+        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, NULL, (SELECT COUNT(*) FROM {counted}), NULL)
 """
 
 # Whose newest checkpoint has one of these metadata keys.
@@ -111,7 +98,7 @@ NEWEST_HAS = """
            LIMIT 1)
 """
 
-# Whose rows take so much.
+# Threads whose rows take at least a number of bytes.
 AT_LEAST = """
      AND (SELECT SUM({SIZE})
             FROM {checkpoints} c FORCE INDEX (PRIMARY)
@@ -119,9 +106,9 @@ AT_LEAST = """
 """
 
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
-CHOSEN = """
-WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {SIZE} AS size_bytes, c.metadata
+CHOSEN = """WITH RECURSIVE chosen AS (
+  SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {SIZE} AS size_bytes, c.metadata,
+         {SOUND.c} AS sound
     FROM {checkpoints} c{hint}
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}{which}
@@ -129,9 +116,9 @@ WITH RECURSIVE chosen AS (
    LIMIT %s
 ),
 {FOLLOWED}
-""".replace("{FOLLOWED}", FOLLOWED.strip())
+"""
 
-# What the newest checkpoints say in numbers stands at the beginning of their payloads.
+# The numbers of the newest checkpoints, which are at the beginning of their payloads.
 BEGINNINGS = """
 SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
   FROM {checkpoints} c FORCE INDEX (PRIMARY)
@@ -141,11 +128,11 @@ SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.pa
  LIMIT %s
 """
 
-# Only what was saved by a time.
+# Only checkpoints saved by a time.
 BY = " AND c.created_at <= %s"
 
-# Checkpoints with one of some metadata keys, of the first so many that the index metadata_pairs has, newest first; and
-# a row that tells how many these were.
+# Checkpoints with one of some metadata keys, of the first ones in the index metadata_pairs, newest first; and a
+# row with the number of these.
 TAGGED = """
 WITH candidates AS (
   SELECT c.thread_id, c.seq
@@ -153,7 +140,7 @@ WITH candidates AS (
    WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
    LIMIT %s
 )
-(SELECT c.thread_id, c.checkpoint_id, NULL, c.created_at, {SIZE}, c.metadata
+(SELECT c.thread_id, c.checkpoint_id, c.created_at, {SIZE}, c.metadata, {SOUND.c}
    FROM candidates
    STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -161,16 +148,17 @@ WITH candidates AS (
   ORDER BY c.created_at DESC, c.seq DESC
   LIMIT %s)
 UNION ALL
-(SELECT NULL, NULL, NULL, NULL, COUNT(*), NULL FROM candidates)
+(SELECT NULL, NULL, NULL, COUNT(*), NULL, NULL FROM candidates)
 """
 
-# The same for keys that very many have: of the newest checkpoints of the threads saved last.
+# The same for frequent keys: among the newest checkpoints of the threads saved last.
 TAGGED_LATELY = """
 WITH {step}
-SELECT step.thread_id, newest.checkpoint_id, NULL, newest.created_at, newest.size_bytes, newest.metadata
+SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_bytes, newest.metadata, newest.sound
   FROM step
   STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
-  JOIN LATERAL (SELECT c.checkpoint_id, c.created_at, c.metadata, c.metadata_keys, c.seq, {SIZE} AS size_bytes
+  JOIN LATERAL (SELECT c.checkpoint_id, c.created_at, c.metadata, c.metadata_keys, c.seq, {SIZE} AS size_bytes,
+                       {SOUND.c} AS sound
                   FROM {checkpoints} c
                  WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= t.first_seq
@@ -184,7 +172,7 @@ SELECT step.thread_id, newest.checkpoint_id, NULL, newest.created_at, newest.siz
 # Text that waits for the full-text index, by the index pending. There is little of it, as writers index it now and
 # then; to index it here would be a write.
 WAITING = """
-SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {snippet})
+SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {SNIPPET_CHARACTERS})
   FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
   JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -192,18 +180,20 @@ SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pend
 HAVING score > 0
  ORDER BY score DESC, c.created_at DESC, c.seq DESC
  LIMIT %s
-""".replace("{snippet}", str(SNIPPET_CHARACTERS))
+"""
 
-HISTORY = """{CHOSEN}
+HISTORY = """{chosen}
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata
+       chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+       chosen.sound AND COALESCE(followed.sound, TRUE)
   FROM chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
+                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
  ORDER BY chosen.seq DESC
 """
 
-# A checkpoint with the rows that it builds on, newest first, in one statement, so that all is as it was at one moment.
-STATE = """{CHOSEN},
+# A checkpoint with the rows that it builds on, newest first, in one statement, so that all rows are of one moment.
+STATE = """{chosen},
 lineage (seq, base_seq) AS (
   SELECT chosen.seq, chosen.base_seq FROM chosen
   UNION ALL
@@ -214,13 +204,37 @@ lineage (seq, base_seq) AS (
 )
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
-       c.seq, c.token, c.payload
+       chosen.sound AND COALESCE(followed.sound, TRUE), c.seq, c.token, c.payload
   FROM lineage
   JOIN chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
+                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
+
+# There is no LIMIT in a recursion (error 3575).
+OCEANBASE.instead_of(
+    STATE,
+    """{chosen},
+lineage (seq, base_seq, hops) AS (
+  SELECT chosen.seq, chosen.base_seq, 1 FROM chosen
+  UNION ALL
+  SELECT b.seq, b.base_seq, lineage.hops + 1
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   WHERE lineage.hops < 500
+)
+SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+       chosen.sound AND COALESCE(followed.sound, TRUE), c.seq, c.token, c.payload
+  FROM lineage
+  JOIN chosen
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
+                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+""",
+)
 
 MARKERS = """
 SELECT t.thread_id, t.version
@@ -230,7 +244,7 @@ SELECT t.thread_id, t.version
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ThreadRange:
     """A part of a tenant's threads in the order of their last saves, times as text.
 
     Args:
@@ -244,7 +258,7 @@ class Place:
     until: str | None = None
 
     def condition(self) -> tuple[str, tuple[Param, ...]]:
-        """What a row of a thread, as ``r``, must fulfil."""
+        """Return the conditions on a row of a thread, aliased ``r``."""
         text, params = "", list[Param]()
         if self.since is not None:
             text += " AND r.updated_at >= %s"
@@ -260,49 +274,123 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Threads to look at, as common table expressions the last of which is ``step``.
+    """Threads to examine, as common table expressions of which the last is ``step``.
 
     Args:
-        text: Their text.
+        pieces: Their text as the piece ``step``, and its pieces.
         params: Their parameters.
-        looked_at: The one whose rows are counted.
+        counted: The one whose rows are counted.
     """
 
-    text: str
+    pieces: Mapping[str, str]
     params: tuple[Param, ...]
-    looked_at: str
+    counted: str
+
+
+class SteppedThread(NamedTuple):
+    """A thread of a step with its newest checkpoint; or, without ``created_at``, the row about the step.
+
+    In the row about the step, the id and the time are those of its last thread, and ``checkpoints`` is the number of
+    threads that it examined.
+    """
+
+    thread_id: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    checkpoint_id: str | None
+    metadata: str | None
+    sound: int | None
+    checkpoints: int | None
+    size_bytes: int | Decimal | None
+
+
+class HistoryRow(NamedTuple):
+    """A checkpoint in the history of its thread."""
+
+    seq: int
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: datetime
+    size_bytes: int
+    metadata: str | None
+    sound: int
+
+
+class StateRow(NamedTuple):
+    """A checkpoint, and one of the rows that it builds on."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: datetime
+    size_bytes: int
+    metadata: str | None
+    sound: int
+    seq: int
+    token: bytes
+    payload: bytes
+
+
+class TaggedRow(NamedTuple):
+    """A checkpoint with one of some metadata keys; or, without a thread, the number of candidates as its bytes."""
+
+    thread_id: str | None
+    checkpoint_id: str | None
+    created_at: datetime | None
+    size_bytes: int | Decimal
+    metadata: str | None
+    sound: int | None
+
+    @property
+    def parent_id(self) -> None:
+        """Parents are not looked up here."""
+
+
+class BeginningRow(NamedTuple):
+    """A checkpoint, and the first bytes of its payload."""
+
+    seq: int
+    base_seq: int | None
+    parent_seq: int | None
+    checkpoint_id: str
+    created_at: datetime
+    beginning: bytes
 
 
 class InspectionStatements(Statements):
-    """Pages of threads, histories, states as they were."""
+    """Inspection of threads: pages of threads, histories, earlier states."""
 
-    def walk(self, tenant: str, place: Place, threads: int) -> Step:
-        """Threads from the newest on.
+    def walk(self, tenant: str, within: ThreadRange, threads: int) -> Step:
+        """Return threads from the newest on.
 
         Args:
-            tenant: Whose.
-            place: Where to begin and to end.
-            threads: How many.
+            tenant: The tenant.
+            within: Where to begin and to end.
+            threads: The number of threads.
         """
-        within, params = place.condition()
-        return Step(WALK.replace("{within}", within), (tenant, *params, threads), "step")
+        conditions, params = within.condition()
+        return Step({"step": WALK, "within": conditions}, (tenant, *params, threads), "step")
 
-    def beginning(self, tenant: str, pattern: str, place: Place, candidates: int) -> Step:
-        """Threads whose ids match a glob that does not begin with a wildcard; none if they are more than so many."""
-        within, params = place.condition()
-        text = BEGINNING + OF_CANDIDATES.lstrip().replace("{within}", within)
-        return Step(text, (tenant, like(pattern), candidates + 1, tenant, candidates, *params), "candidates")
+    def beginning(self, tenant: str, pattern: str, within: ThreadRange, candidates: int) -> Step:
+        """Threads whose ids match a glob without a leading wildcard; none if there are more than ``candidates``."""
+        conditions, params = within.condition()
+        return Step(
+            {"step": BEGINNING, "within": conditions},
+            (tenant, like(pattern), candidates + 1, tenant, candidates, *params),
+            "candidates",
+        )
 
-    def having(self, tenant: str, keys: str, place: Place, candidates: int) -> Step:
-        """Threads that have a checkpoint with one of these metadata keys; none if these are more than so many."""
-        within, params = place.condition()
-        text = HAVING + OF_CANDIDATES.lstrip().replace("{within}", within)
-        return Step(text, (tenant, keys, candidates + 1, tenant, candidates, *params), "candidates")
+    def having(self, tenant: str, keys: str, within: ThreadRange, candidates: int) -> Step:
+        """Threads with a checkpoint with one of these metadata keys; none if there are more than ``candidates``."""
+        conditions, params = within.condition()
+        return Step(
+            {"step": HAVING, "within": conditions},
+            (tenant, keys, candidates + 1, tenant, candidates, *params),
+            "candidates",
+        )
 
     def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
-        """These threads."""
-        ids = ", ".join(["%s"] * len(thread_ids))
-        return Step(THESE.replace("{ids}", ids), (tenant, *thread_ids), "step")
+        """Return these threads."""
+        return Step({"step": THESE, "ids": places(len(thread_ids))}, (tenant, *thread_ids), "step")
 
     def threads(
         self,
@@ -313,45 +401,41 @@ class InspectionStatements(Statements):
         keys: str | None = None,
         min_bytes: int | None = None,
         limit: int,
-    ) -> Statement:
-        """Of the threads of a step, the first that fit, in no order, and a row about the step.
-
-        Id, time of the first and of the last save, newest checkpoint, its metadata, checkpoints, bytes. In the row
-        about the step: the id and the time of its last thread, no time of a first save, and, instead of checkpoints,
-        at how many it looked.
+    ) -> Query[SteppedThread]:
+        """Return the first threads of a step that pass the filters, unordered, and a row about the step.
 
         Args:
-            tenant: Whose.
-            step: The threads to look at.
+            tenant: The tenant.
+            step: The threads to examine.
             pattern: A glob of their ids.
             keys: Their newest checkpoint has one of these metadata keys.
-            min_bytes: Their rows take at least so much.
-            limit: How many.
+            min_bytes: The smallest size of their rows.
+            limit: The most threads to return.
         """
         fits, params = "", list[Param]()
         if pattern is not None:
             fits += " AND step.thread_id LIKE %s"
             params.append(like(pattern))
         if keys is not None:
-            fits += NEWEST_HAS.rstrip()
+            fits += NEWEST_HAS
             params.append(keys)
         if min_bytes is not None:
-            fits += AT_LEAST.rstrip()
+            fits += AT_LEAST
             params.append(min_bytes)
-        text = THREADS.replace("{fits}", fits).replace("{step}", step.text.strip())
-        return Statement(
-            self._filled(text.replace("{looked_at}", step.looked_at)), (*step.params, tenant, *params, limit)
-        )
+        text = self._text(THREADS, **step.pieces, fits=fits, counted=step.counted)
+        return Query(text, (*step.params, tenant, *params, limit), row=SteppedThread)
 
-    def history(self, tenant: str, thread_id: str, before_seq: int | None, at: str | None, limit: int) -> Statement:
-        """Seq, id, id of the one before, time, bytes and metadata of a thread's checkpoints, newest first.
+    def history(
+        self, tenant: str, thread_id: str, before_seq: int | None, at: str | None, limit: int
+    ) -> Query[HistoryRow]:
+        """Return a thread's checkpoints, newest first.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             thread_id: The thread.
             before_seq: Only those with a smaller seq.
             at: Only those that were saved at this time or before.
-            limit: How many.
+            limit: The most checkpoints to return.
         """
         key = (tenant, thread_id)
         which, params = "", list[Param]()
@@ -361,13 +445,13 @@ class InspectionStatements(Statements):
         if at is not None:
             which += BY
             params.append(at)
-        return Statement(self._chosen(HISTORY, which), (*key, *params, limit, *key, *key))
+        return Query(self._chosen(HISTORY, which), (*key, *params, limit, *key, *key), row=HistoryRow)
 
-    def state(self, tenant: str, thread_id: str, checkpoint_id: str | None, at: str | None) -> Statement:
-        """The rows of a checkpoint, each behind what `history` tells of the checkpoint.
+    def state(self, tenant: str, thread_id: str, checkpoint_id: str | None, at: str | None) -> Query[StateRow]:
+        """Return a checkpoint with the rows that it builds on, newest first.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             thread_id: The thread.
             checkpoint_id: The checkpoint; if None, the newest.
             at: Only one that was saved at this time or before.
@@ -381,48 +465,41 @@ class InspectionStatements(Statements):
             which += BY
             params.append(at)
         named = checkpoint_id is not None
-        return Statement(self._chosen(STATE, which, named=named), (*key, *params, 1, *key, *key, *key, *key))
+        text = self._chosen(STATE, which, named=named)
+        return Query(text, (*key, *params, 1, *key, *key, *key, *key), row=StateRow)
 
-    def beginnings(self, tenant: str, thread_id: str, size: int, at: str | None, limit: int) -> Statement:
-        """Seq, base, parent, id, time and the first bytes of the payload of the newest checkpoints, newest first."""
+    def beginnings(self, tenant: str, thread_id: str, size: int, at: str | None, limit: int) -> Query[BeginningRow]:
+        """Return the newest checkpoints with the first bytes of their payloads, newest first."""
         which, params = ("", ()) if at is None else (BY, (at,))
-        text = BEGINNINGS.replace("{bytes}", str(size)).replace("{which}", which)
-        return Statement(self._text(text), (tenant, thread_id, *params, limit))
+        text = self._text(BEGINNINGS, bytes=str(size), which=which)
+        return Query(text, (tenant, thread_id, *params, limit), row=BeginningRow)
 
-    def tagged(self, tenant: str, keys: str, candidates: int, limit: int) -> Statement:
-        """Checkpoints with one of these metadata keys, newest first, and a row with the number of candidates.
+    def tagged(self, tenant: str, keys: str, candidates: int, limit: int) -> Query[TaggedRow]:
+        """Return checkpoints with one of these metadata keys, newest first, and a row with the number of candidates."""
+        return Query(self._text(TAGGED), (tenant, keys, candidates, tenant, limit), row=TaggedRow)
 
-        Thread, id, nothing, time, bytes and metadata; of the row with the number, only the bytes, which are it.
-        """
-        return Statement(self._filled(TAGGED), (tenant, keys, candidates, tenant, limit))
+    def tagged_lately(self, tenant: str, keys: str, step: Step, newest: int, limit: int) -> Query[TaggedRow]:
+        """Search only the newest checkpoints of each thread of a step, like `tagged`, but without the last row."""
+        text = self._text(TAGGED_LATELY, **step.pieces, newest=str(newest))
+        return Query(text, (*step.params, tenant, keys, limit), row=TaggedRow)
 
-    def tagged_lately(self, tenant: str, keys: str, step: Step, newest: int, limit: int) -> Statement:
-        """The same, without that row, of the newest checkpoints of each thread of a step."""
-        text = TAGGED_LATELY.replace("{step}", step.text.strip()).replace("{newest}", str(newest))
-        return Statement(self._filled(text), (*step.params, tenant, keys, limit))
-
-    def waiting(self, tenant: str, parts: Sequence[str], waiting_rows: int, limit: int) -> Statement:
-        """Hits, as `QueryStatements.search` gives them, in text that is in no index yet.
+    def waiting(self, tenant: str, parts: Sequence[str], waiting_rows: int, limit: int) -> Query[HitRow]:
+        """Return hits, in the form of `QueryStatements.search`, in text that is not indexed yet.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             parts: Words and phrases; a hit holds at least one of them.
-            waiting_rows: How many rows that wait to look at, whoever's.
-            limit: How many hits.
+            waiting_rows: The number of unindexed rows to examine, of all tenants.
+            limit: The most hits to return.
         """
         score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
-        text = self._text(WAITING.replace("{score}", score).replace("{rows}", str(waiting_rows)))
-        return Statement(text, (*(f"%{like(part)}%" for part in parts), tenant, limit))
+        text = self._text(WAITING, score=score, rows=str(waiting_rows))
+        return Query(text, (*(f"%{like(part)}%" for part in parts), tenant, limit), row=HitRow)
 
-    def markers(self, tenant: str, thread_ids: Sequence[str]) -> Statement:
-        """The version of each of these threads that is there."""
-        ids = ", ".join(["%s"] * len(thread_ids))
-        return Statement(self._filled(MARKERS.replace("{ids}", ids)), (tenant, *thread_ids))
+    def markers(self, tenant: str, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
+        """Return those of these threads that exist; the marker is the version."""
+        return Query(self._text(MARKERS, ids=places(len(thread_ids))), (tenant, *thread_ids), row=ThreadMarker)
 
     def _chosen(self, template: str, which: str, *, named: bool = False) -> str:
         hint = "" if named else " FORCE INDEX (PRIMARY)"
-        text = template.replace("{CHOSEN}", CHOSEN.rstrip()).replace("{which}", which)
-        return self._filled(text.replace("{hint}", hint))
-
-    def _filled(self, template: str) -> str:
-        return self._text(template.replace("{SIZE}", SIZE).replace("{LIVE_THREAD}", LIVE_THREAD))
+        return self._text(template, chosen=CHOSEN, which=which, hint=hint)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from ..statement import Statement
-from ..template import Statements
+from ..statement import Query, Statement
+from ..template import Statements, places
+from ..variants import OCEANBASE
 
 #: Rows that one statement reads: a checkpoint's and those of states that it builds on. Each takes the server a quarter
 #: of the time that one row by itself takes. In a conversation of 120 turns no state builds on more; of 250 to 500
@@ -18,24 +20,22 @@ SINCE_ROWS = 16
 
 # The newest checkpoint is the one saved last, unless that was deleted: then this finds the thread and no row.
 LOAD_NEWEST = """
-SELECT {COLUMNS}
+SELECT {columns}
   FROM {threads} t
   LEFT JOIN {checkpoints} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.seq = t.last_seq
                             AND c0.seq >= t.first_seq AND c0.checkpoint_id IS NOT NULL
-{BASES}
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+  {bases}
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
 
 LOAD_NAMED = """
-SELECT {COLUMNS}
+SELECT {columns}
   FROM {threads} t
   JOIN {checkpoints} c0 ON c0.tenant = t.tenant AND c0.thread_id = t.thread_id AND c0.checkpoint_id = %s
                        AND c0.seq >= t.first_seq
-{BASES}
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+  {bases}
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
-
-COLUMNS_OF_ROW = "c{row}.seq, c{row}.token, c{row}.payload"
 
 # A row that another one builds on is found by that one's base_seq, in a join on the whole primary key. MySQL reads such
 # a row while it plans the statement, as a constant, and has nothing left to execute: half the time of a recursion. A
@@ -61,7 +61,7 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    LIMIT 500
 )
-SELECT c.seq, c.token, c.payload, lineage.version
+SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
@@ -79,16 +79,43 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    LIMIT 500
 )
-SELECT c.seq, c.token, c.payload, lineage.version
+SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
 
-# What was saved since a state that a process has: a range of the primary key. The row of that state tells whether it is
+# There is no LIMIT in a recursion (error 3575).
+_LINEAGE = """
+WITH RECURSIVE chosen AS (
+  SELECT c.seq, c.base_seq, t.version
+    FROM {checkpoints} c
+    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+   WHERE c.tenant = %s AND c.thread_id = %s AND {which} AND {LIVE}
+   ORDER BY c.seq DESC
+   LIMIT 1
+),
+lineage (seq, base_seq, version, hops) AS (
+  SELECT seq, base_seq, version, 1 FROM chosen
+  UNION ALL
+  SELECT b.seq, b.base_seq, lineage.version, lineage.hops + 1
+    FROM lineage
+    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
+   WHERE lineage.hops < 500
+)
+SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
+  FROM lineage
+  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
+ ORDER BY c.seq DESC
+"""
+OCEANBASE.instead_of(LOAD_ALL_OF_NEWEST, _LINEAGE.replace("{which}", "c.checkpoint_id IS NOT NULL"))
+OCEANBASE.instead_of(LOAD_ALL_OF_NAMED, _LINEAGE.replace("{which}", "c.checkpoint_id = %s"))
+
+# What was saved since a state that a process has: a range of the primary key. The row of that state shows whether it is
 # still there, and so all that it builds on.
 LOAD_SINCE = """
-SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL
+SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL,
+       {SOUND.c} AS sound
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE}
@@ -98,7 +125,7 @@ SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c
 
 # When the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
 LOAD_ROWS = """
-SELECT c.payload
+SELECT c.payload, {SOUND.c} AS sound
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
@@ -106,59 +133,98 @@ SELECT c.payload
 """
 
 
-def _chain(template: str) -> str:
-    """The template with the columns of all rows of a chain, and the joins that find them."""
-    last = CHAIN_ROWS - 1
-    columns = ["t.version", f"c{last}.base_seq < c{last}.seq"]
-    columns += [COLUMNS_OF_ROW.replace("{row}", str(row)) for row in range(CHAIN_ROWS)]
-    bases = [
-        BASE_OF_ROW.replace("{row}", str(row)).replace("{above}", str(row - 1)).strip("\n")
-        for row in range(1, CHAIN_ROWS)
-    ]
-    return template.replace("{COLUMNS}", ",\n       ".join(columns)).replace("{BASES}", "\n".join(bases))
+class LineageRow(NamedTuple):
+    """A row of a checkpoint, or one that it builds on.
+
+    Args:
+        seq: Its seq.
+        token: Its token.
+        payload: What its state adds to that of the row it builds on.
+        version: The version of the thread.
+        sound: Whether the row fits its checksum; see ``SOUND``.
+    """
+
+    seq: int
+    token: bytes
+    payload: bytes
+    version: bytes
+    sound: int
 
 
-_NEWEST, _NAMED = _chain(LOAD_NEWEST), _chain(LOAD_NAMED)
+class SinceRow(NamedTuple):
+    """A row saved since another one, or that one, whose payload is left out."""
+
+    version: bytes
+    seq: int
+    base_seq: int | None
+    token: bytes
+    payload: bytes | None
+    named: int
+    sound: int
 
 
-def rows_of(chain: Sequence[Any]) -> list[tuple[Any, ...]] | None:
-    """The rows in what `LoadingStatements.newest` or `named` has found, as `all_rows` gives them.
+class KnownRow(NamedTuple):
+    """A row whose key is known."""
+
+    payload: bytes
+    sound: int
+
+
+def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
+    """Return the rows in what `LoadingStatements.newest` or `named` has found, as `all_rows` gives them.
 
     None if there are more of them, or if the newest checkpoint is not the one saved last: ask for `all_rows` then.
+    ``sound`` is that of the first one, which is the checkpoint's own.
     """
-    version, more, *columns = chain
+    version, more, sound, *columns = chain
     if more or columns[0] is None:
         return None
-    return [(*columns[at : at + 3], version) for at in range(0, len(columns), 3) if columns[at] is not None]
+    rows = (columns[at : at + 3] for at in range(0, len(columns), 3) if columns[at] is not None)
+    return [LineageRow(seq, token, payload, version, sound) for seq, token, payload in rows]
 
 
 class LoadingStatements(Statements):
     """Loading checkpoints."""
 
+    @cached_property
+    def _newest(self) -> str:
+        return self._chain(LOAD_NEWEST)
+
+    @cached_property
+    def _named(self) -> str:
+        return self._chain(LOAD_NAMED)
+
+    def _chain(self, template: str) -> str:
+        """A statement with the columns of all rows of a chain, and the joins that find them."""
+        last = CHAIN_ROWS - 1
+        columns = ["t.version", f"c{last}.base_seq < c{last}.seq", "{SOUND.c0} AS sound"]
+        columns += [f"c{row}.seq, c{row}.token, c{row}.payload" for row in range(CHAIN_ROWS)]
+        bases = [self._text(BASE_OF_ROW, row=str(row), above=str(row - 1)) for row in range(1, CHAIN_ROWS)]
+        return self._text(template, columns=",\n       ".join(columns), bases="\n  ".join(bases))
+
     def newest(self, tenant: str, thread_id: str) -> Statement:
         """The newest checkpoint, as one row for `rows_of`; none if there is no thread."""
-        return Statement(self._text(_NEWEST), (tenant, thread_id))
+        return Statement(self._newest, (tenant, thread_id))
 
-    def since(self, tenant: str, thread_id: str, seq: int) -> Statement:
+    def since(self, tenant: str, thread_id: str, seq: int) -> Query[SinceRow]:
         """The rows saved since this one, and itself without its payload, newest first.
 
-        Version, seq, base_seq, token, payload, and whether the row is a checkpoint. If there are more than
-        `SINCE_ROWS`, this one is not among them.
+        If there are more than `SINCE_ROWS`, this one is not among them.
         """
-        return Statement(self._text(LOAD_SINCE), (seq, tenant, thread_id, seq, SINCE_ROWS))
+        return Query(self._text(LOAD_SINCE), (seq, tenant, thread_id, seq, SINCE_ROWS), row=SinceRow)
 
     def named(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
         """A checkpoint by its id, as one row for `rows_of`; none if there is none."""
-        return Statement(self._text(_NAMED), (checkpoint_id, tenant, thread_id))
+        return Statement(self._named, (checkpoint_id, tenant, thread_id))
 
-    def all_rows(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Seq, token, payload and version, of a checkpoint, or of the newest, and of all rows it builds on."""
+    def all_rows(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[LineageRow]:
+        """The row of a checkpoint, or of the newest, and all rows it builds on."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
-            return Statement(self._text(LOAD_ALL_OF_NEWEST), key * 3)
-        return Statement(self._text(LOAD_ALL_OF_NAMED), (*key, checkpoint_id, *key, *key))
+            return Query(self._text(LOAD_ALL_OF_NEWEST), key * 3, row=LineageRow)
+        return Query(self._text(LOAD_ALL_OF_NAMED), (*key, checkpoint_id, *key, *key), row=LineageRow)
 
-    def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Statement:
-        """Payloads of rows by their seqs, newest first; none if the thread has another version."""
-        text = self._text(LOAD_ROWS.replace("{seqs}", ", ".join(["%s"] * len(seqs))))
-        return Statement(text, (tenant, thread_id, version, *seqs))
+    def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Query[KnownRow]:
+        """Rows by their seqs, newest first; none if the thread has another version."""
+        text = self._text(LOAD_ROWS, seqs=places(len(seqs)))
+        return Query(text, (tenant, thread_id, version, *seqs), row=KnownRow)

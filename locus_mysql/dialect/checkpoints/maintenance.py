@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
-from ..statement import Statement
+from ..statement import Query, Statement
 from ..template import Statements
+from ..variants import OCEANBASE
+from .ledger import CheckpointLedger
 from .saving import NewRow
+from .threads import Number, ThreadId
 
 # Threads to clean up, page by page along the primary key. Those that were idle for longer than the cut-off go whole;
 # others lose what is old.
@@ -37,7 +43,7 @@ UNNAME_BEFORE = """
 UPDATE {checkpoints} c
   JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL) AS newest ON c.seq < newest.seq
-   SET {UNNAMED[c]}
+   SET {UNNAMED.c}
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
@@ -61,6 +67,36 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
 """
 
+# There is no recursive UNION DISTINCT (error 1235), and UNION ALL follows every path, of which two edges from each row
+# make too many. Each edge by itself makes one path: up to the next named row, which has a path of its own, and down the
+# bases, of which there are few. Both end where damaged rows follow each other in a circle: rows only follow older ones.
+OCEANBASE.instead_of(
+    SWEEP_LEAVES,
+    """
+DELETE c FROM {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE named (seq, parent_seq, base_seq) AS (
+               SELECT seq, parent_seq, base_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+             ), followed (seq, parent_seq) AS (
+               SELECT seq, parent_seq FROM named
+               UNION ALL
+               SELECT p.seq, p.parent_seq
+                 FROM followed
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
+                                     AND p.seq < followed.seq
+                WHERE p.checkpoint_id IS NULL
+             ), needed (seq, base_seq) AS (
+               SELECT seq, base_seq FROM named
+               UNION ALL
+               SELECT b.seq, b.base_seq
+                 FROM needed
+                 JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq
+                                     AND b.seq < needed.seq
+             ) SELECT seq FROM followed UNION SELECT seq FROM needed) AS followed ON followed.seq = c.seq
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
+""",
+)
+
 # Empty the payloads of unnamed rows that no named state builds on. Relies on the index bases: rows already empty have
 # no base_seq.
 SWEEP_PAYLOADS = """
@@ -76,6 +112,25 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
    SET c.payload = '', c.base_seq = NULL
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
 """
+
+# As for `SWEEP_LEAVES`.
+OCEANBASE.instead_of(
+    SWEEP_PAYLOADS,
+    """
+UPDATE {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
+               SELECT seq, base_seq FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION ALL
+               SELECT b.seq, b.base_seq
+                 FROM needed
+                 JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq
+                                     AND b.seq < needed.seq
+             ) SELECT DISTINCT seq FROM needed) AS needed ON needed.seq = c.seq
+   SET c.payload = '', c.base_seq = NULL
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND c.base_seq IS NOT NULL AND needed.seq IS NULL
+""",
+)
 
 # Forget the texts of unnamed rows that no named state continues.
 SWEEP_TEXTS = """
@@ -94,6 +149,27 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
    AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
 """
 
+# As for `SWEEP_LEAVES`.
+OCEANBASE.instead_of(
+    SWEEP_TEXTS,
+    """
+UPDATE {checkpoints} c
+  LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
+               SELECT seq, parent_seq, continues FROM {checkpoints}
+                WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
+               UNION ALL
+               SELECT p.seq, p.parent_seq, p.continues
+                 FROM held
+                 JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = held.parent_seq
+                                     AND p.seq < held.seq
+                WHERE held.continues = 1 AND p.checkpoint_id IS NULL
+             ) SELECT DISTINCT seq FROM held) AS held ON held.seq = c.seq
+   SET c.search_text = NULL, c.pending_text = NULL, c.continues = 0
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND held.seq IS NULL
+   AND (c.search_text IS NOT NULL OR c.pending_text IS NOT NULL)
+""",
+)
+
 # Rows that are of use only as a link to their parents: the rows that follow get as their parent the nearest one that
 # holds something, and then the links can go.
 SWEEP_BYPASS = """
@@ -102,24 +178,25 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
           SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
             FROM {checkpoints} k
             JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = k.parent_seq AND x.seq < k.seq
-                                AND {HOLLOW[x]}
+                                AND {HOLLOW.x}
            WHERE k.tenant = %s AND k.thread_id = %s
-             AND NOT ({HOLLOW[k]})
+             AND NOT ({HOLLOW.k})
           UNION ALL
           SELECT up.seq, x.seq, x.parent_seq, IF(up.continues = 1 AND x.continues <> 1, 0, up.continues)
             FROM up
             JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq
-                                AND x.seq < up.hollow_seq AND {HOLLOW[x]}
+                                AND x.seq < up.hollow_seq AND {HOLLOW.x}
         )
         SELECT up.seq, up.parent_seq, up.continues
           FROM up
-          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW[x]}
+          LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW.x}
          WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
-   SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
+   SET c.checksum = c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, c.thread_id, c.seq, bypass.parent_seq)),
+       c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW[x]}"
+SWEEP_HOLLOW = "DELETE x FROM {checkpoints} x WHERE x.tenant = %s AND x.thread_id = %s AND {HOLLOW.x}"
 
 TENANT_THREADS = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
@@ -130,16 +207,6 @@ SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thr
 """
 
 # Copying. First, what is left of an expired destination is removed.
-SETTLE_EXPIRED = """
-INSERT INTO {settled} (tenant, token, settled_at)
-SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
-  FROM {checkpoints} c
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.expires_at <= UTC_TIMESTAMP(6) AND c.checkpoint_id IS NOT NULL
-   AND {YOUNG}
-    ON DUPLICATE KEY UPDATE settled_at = UTC_TIMESTAMP(6)
-"""
-
 DELETE_EXPIRED = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -158,11 +225,11 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 # yet: else error 3141 undoes the batch.
 SOURCE_HELD = """
 SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
    FOR UPDATE
 """
 
-# A destination that has expired, and on which somebody has a turn, is still there: its row is made the copy's.
+# A destination that has expired, but on which a turn is held, still exists: its row becomes the copy's.
 COPY_INTO_LEASED = """
 UPDATE {threads} d
   JOIN {threads} t ON t.tenant = d.tenant AND t.thread_id = %s
@@ -181,10 +248,11 @@ SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at,
 
 COPY_ROWS = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
 SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, c.payload,
        c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
-       IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at, c.created_at
+       IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at,
+       c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, %s, c.seq, c.parent_seq)), c.created_at
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
@@ -202,7 +270,7 @@ SELECT DISTINCT c.thread_id
 
 READ_THREAD = """
 SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.metadata, c.metadata_keys, c.created_at,
-       t.version
+       t.version, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
@@ -211,8 +279,8 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.m
 
 PUT_ROW = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, %s)
 """
 
 
@@ -233,18 +301,57 @@ class PlacedRow:
     created_at: str
 
 
+class OldThread(NamedTuple):
+    """A thread that has old checkpoints; ``idle``: whether all of them are old."""
+
+    thread_id: str
+    idle: int
+
+
+class ExpiredThread(NamedTuple):
+    """A thread that has expired."""
+
+    tenant: str
+    thread_id: str
+
+
+class WholeRow(NamedTuple):
+    """A row of a thread that is rewritten."""
+
+    seq: int
+    token: bytes
+    payload: bytes
+    checkpoint_id: str | None
+    base_seq: int | None
+    parent_seq: int | None
+    metadata: str | None
+    metadata_keys: str | None
+    created_at: datetime
+    version: bytes
+    sound: int
+
+
 class MaintenanceStatements(Statements):
-    """Removing, copying and rewriting in bulk."""
+    """Removing, copying and rewriting in bulk.
 
-    def threads_before(self, tenant: str, age_us: int, after: str, limit: int) -> Statement:
-        """Threads begun before a time: id, and whether idle since."""
-        return Statement(self._text(THREADS_BEFORE), (age_us, tenant, after, age_us, limit))
+    Args:
+        pieces: See `Statements`.
+        ledger: The ledger.
+    """
 
-    def expired(self, tenant: str | None, limit: int) -> Statement:
-        """Tenant and id of expired threads, longest expired first."""
+    def __init__(self, pieces: Mapping[str, str], ledger: CheckpointLedger) -> None:
+        super().__init__(pieces)
+        self._ledger = ledger
+
+    def threads_before(self, tenant: str, age_us: int, after: str, limit: int) -> Query[OldThread]:
+        """Threads begun before a time."""
+        return Query(self._text(THREADS_BEFORE), (age_us, tenant, after, age_us, limit), row=OldThread)
+
+    def expired(self, tenant: str | None, limit: int) -> Query[ExpiredThread]:
+        """Threads that have expired, longest expired first."""
         if tenant is None:
-            return Statement(self._text(EXPIRED), (limit,))
-        return Statement(self._text(EXPIRED_OF_TENANT), (tenant, limit))
+            return Query(self._text(EXPIRED), (limit,), row=ExpiredThread)
+        return Query(self._text(EXPIRED_OF_TENANT), (tenant, limit), row=ExpiredThread)
 
     def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
         """Take the names from checkpoints older than this, but for the newest."""
@@ -261,13 +368,13 @@ class MaintenanceStatements(Statements):
             Statement(self._text(SWEEP_HOLLOW), key),
         )
 
-    def tenant_threads(self, tenant: str, limit: int) -> Statement:
+    def tenant_threads(self, tenant: str, limit: int) -> Query[ThreadId]:
         """Ids of a tenant's threads, expired ones too."""
-        return Statement(self._text(TENANT_THREADS), (tenant, limit))
+        return Query(self._text(TENANT_THREADS), (tenant, limit), row=ThreadId)
 
-    def count_named(self, tenant: str, thread_id: str) -> Statement:
-        """How many checkpoints a thread has."""
-        return Statement(self._text(COUNT_NAMED), (tenant, thread_id))
+    def count_named(self, tenant: str, thread_id: str) -> Query[Number]:
+        """Return the number of checkpoints in a thread."""
+        return Query(self._text(COUNT_NAMED), (tenant, thread_id), row=Number)
 
     def copy_thread(
         self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
@@ -276,25 +383,25 @@ class MaintenanceStatements(Statements):
 
         A destination that has not expired is error 1062.
         """
-        held = self._text(SOURCE_HELD.replace("{landed}", landed.sql))
+        held = self._text(SOURCE_HELD, landed=landed.sql)
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
             Statement(held, (*landed.params, tenant, source)),
-            Statement(self._text(SETTLE_EXPIRED), (tenant, destination)),
+            self._ledger.record_expired(tenant, destination),
             Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
             Statement(self._text(COPY_INTO_LEASED), (source, ttl_us, tenant, destination)),
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
-            Statement(self._text(COPY_ROWS), (destination, tenant, source)),
+            Statement(self._text(COPY_ROWS), (destination, destination, tenant, source)),
         )
 
-    def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Statement:
+    def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Query[ThreadId]:
         """Ids of threads with a checkpoint whose oldest message is from before a time."""
-        return Statement(self._text(THREADS_WITH_OLD_MESSAGES), (tenant, after, before, limit))
+        return Query(self._text(THREADS_WITH_OLD_MESSAGES), (tenant, after, before, limit), row=ThreadId)
 
-    def read_thread(self, tenant: str, thread_id: str) -> Statement:
+    def read_thread(self, tenant: str, thread_id: str) -> Query[WholeRow]:
         """Every row of a thread, oldest first."""
-        return Statement(self._text(READ_THREAD), (tenant, thread_id))
+        return Query(self._text(READ_THREAD), (tenant, thread_id), row=WholeRow)
 
     def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
         """Insert a row at a given place of a thread that is locked and has been emptied."""

@@ -1,35 +1,29 @@
-"""Statements that tell how much a tenant keeps, from a part of its threads where there are many. They only read."""
+"""Statements that measure what a tenant stores, by a sample of its threads if there are many. They only read."""
 
 from __future__ import annotations
 
-from ..statement import Statement
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
+
+from ..inspection import ThreadId
+from ..statement import Query
 from ..template import Statements
-from .inspection import LIVE_THREAD, SIZE
 
 # Relies on the index recent, of which all of the tenant's part is read, and nothing else.
 COUNT = """
 SELECT COUNT(*), UTC_TIMESTAMP(6) FROM {threads} r FORCE INDEX (recent) WHERE r.tenant = %s
 """
 
-# One in so many threads, told by their ids, so that it is the same ones each time. The index recent has the ids; the
-# rows are read of those chosen only.
+# A sample of the threads, chosen by a hash of their ids, so that it is the same each time. The index recent has the
+# ids; the rows are read of those chosen only.
 SAMPLE = """
 SELECT t.thread_id, t.first_seq, t.last_seq, t.created_at, t.updated_at
   FROM (SELECT r.thread_id
           FROM {threads} r FORCE INDEX (recent)
-         WHERE r.tenant = %s AND MOD(CRC32(r.thread_id), %s) = 0) AS one_in_so_many
-  STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = one_in_so_many.thread_id
+         WHERE r.tenant = %s AND MOD(CRC32(r.thread_id), %s) = 0) AS sampled
+  STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = sampled.thread_id
  WHERE {LIVE_THREAD}
-"""
-
-# Places in threads, from JSON: an array of pairs of a thread and a seq.
-PLACES = """
-places AS (
-  SELECT j.place, j.thread_id COLLATE utf8mb4_0900_bin AS thread_id, j.seq
-    FROM JSON_TABLE(%s, '$[*]' COLUMNS (place FOR ORDINALITY,
-                                        thread_id VARCHAR(512) CHARACTER SET utf8mb4 PATH '$[0]',
-                                        seq BIGINT UNSIGNED PATH '$[1]')) AS j
-)
 """
 
 # Ranges of the primary key, without payloads.
@@ -99,43 +93,89 @@ SELECT lineage.place, c.seq, c.base_seq, LEFT(c.payload, {bytes})
 """
 
 
+class ThreadCount(NamedTuple):
+    """The number of threads, and the server's time."""
+
+    threads: int
+    now: datetime
+
+
+class SampledThread(NamedTuple):
+    """A thread of a sample: the lowest and the highest seq that a row of it may have, and its first and last save."""
+
+    thread_id: str
+    first_seq: int
+    last_seq: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class MeasuredPlace(NamedTuple):
+    """The number of a place, counted from 1, and the checkpoints at and after it."""
+
+    place: int
+    checkpoints: int
+    size_bytes: int | Decimal
+
+
+class SavedDay(NamedTuple):
+    """A day, and the checkpoints that were saved on it."""
+
+    day: str
+    checkpoints: int
+    size_bytes: int | Decimal
+
+
+class NamedCheckpoint(NamedTuple):
+    """The place of a checkpoint."""
+
+    thread_id: str
+    seq: int
+
+
+class OutlineRow(NamedTuple):
+    """A row that the checkpoint at a place builds on, with the first bytes of its payload."""
+
+    place: int
+    seq: int
+    base_seq: int | None
+    beginning: bytes
+
+
 class MeasuringStatements(Statements):
-    """How much there is. Places are a JSON array of pairs of a thread's id and a seq."""
+    """Statements that count and measure. Places are a JSON array of pairs of a thread's id and a seq."""
 
-    def count(self, tenant: str) -> Statement:
-        """How many threads there are, those that have just expired among them; and the server's time."""
-        return Statement(self._text(COUNT), (tenant,))
+    def count(self, tenant: str) -> Query[ThreadCount]:
+        """Count the threads, including those that have just expired."""
+        return Query(self._text(COUNT), (tenant,), row=ThreadCount)
 
-    def sample(self, tenant: str, one_in: int) -> Statement:
-        """Of one in so many threads: id, first and last seq, and the times of the first and the last save."""
-        return Statement(self._filled(SAMPLE), (tenant, one_in, tenant))
+    def sample(self, tenant: str, one_in: int) -> Query[SampledThread]:
+        """Return a sample of the threads."""
+        return Query(self._text(SAMPLE), (tenant, one_in, tenant), row=SampledThread)
 
-    def measure(self, tenant: str, places: str) -> Statement:
-        """The number, from 1 on, of each place behind which there is a row, how many checkpoints there, and bytes."""
-        return Statement(self._filled(MEASURE), (places, tenant))
+    def measure(self, tenant: str, places: str) -> Query[MeasuredPlace]:
+        """Return, for each place that is followed by a row, the checkpoints at and after it."""
+        return Query(self._text(MEASURE), (places, tenant), row=MeasuredPlace)
 
-    def saved(self, tenant: str, places: str, since: str) -> Statement:
-        """By days, how many checkpoints behind these places were saved, and their bytes."""
-        return Statement(self._filled(SAVED), (places, tenant, since))
+    def saved(self, tenant: str, places: str, since: str) -> Query[SavedDay]:
+        """Return the checkpoints at and after these places by the day on which they were saved."""
+        return Query(self._text(SAVED), (places, tenant, since), row=SavedDay)
 
-    def busiest(self, tenant: str, limit: int) -> Statement:
-        """The threads that were saved to most often."""
-        return Statement(self._filled(BUSIEST), (tenant, limit))
+    def busiest(self, tenant: str, limit: int) -> Query[ThreadId]:
+        """Return the threads that were saved to most often."""
+        return Query(self._text(BUSIEST), (tenant, limit), row=ThreadId)
 
-    def named(self, tenant: str, places: str, limit: int) -> Statement:
-        """Thread and seq of checkpoints behind these places."""
-        return Statement(self._filled(NAMED), (places, tenant, limit))
+    def named(self, tenant: str, places: str, limit: int) -> Query[NamedCheckpoint]:
+        """Return the checkpoints at and after these places."""
+        return Query(self._text(NAMED), (places, tenant, limit), row=NamedCheckpoint)
 
-    def outlines(self, tenant: str, places: str, size: int) -> Statement:
-        """Of the next checkpoint behind each place: its number, and seq, base_seq and the first bytes of each row.
+    def outlines(self, tenant: str, places: str, size: int) -> Query[OutlineRow]:
+        """Return the next checkpoint at or after each place, with the rows that it builds on, newest first.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             places: The places.
-            size: How many bytes.
+            size: The number of bytes of each payload.
         """
-        return Statement(self._filled(OUTLINES.replace("{bytes}", str(size))), (places, tenant, tenant, tenant))
-
-    def _filled(self, template: str) -> str:
-        text = template.replace("{PLACES}", PLACES.strip())
-        return self._text(text.replace("{SIZE}", SIZE).replace("{LIVE_THREAD}", LIVE_THREAD))
+        text = self._text(OUTLINES, bytes=str(size))
+        return Query(text, (places, tenant, tenant, tenant), row=OutlineRow)

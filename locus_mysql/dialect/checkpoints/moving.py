@@ -1,16 +1,20 @@
-"""Statements that read threads whole, and write checkpoints as they were elsewhere."""
+"""Statements that read whole threads, and write checkpoints with their original times."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from ..like import like
-from ..statement import Statement
-from ..template import Statements
+from ..statement import Query, Statement
+from ..template import Statements, places
+from ..variants import OCEANBASE
 from .saving import NewRow
+from .threads import Number, ThreadId
 
-# A thread, also one that has expired, and its rows without what they hold; one row without a seq if there are none.
+# A thread, even if expired, and its rows without payloads; one row without a seq if the thread has none.
 THREAD = """
 SELECT t.version, t.last_seq, t.first_seq, t.created_at, t.updated_at,
        COALESCE(t.expires_at <= UTC_TIMESTAMP(6), FALSE),
@@ -22,7 +26,7 @@ SELECT t.version, t.last_seq, t.first_seq, t.created_at, t.updated_at,
 """
 
 # The next checkpoints of a thread along the primary key, and the rows that these build on, each row once. The page ends
-# where its payloads are large enough; it has at least one checkpoint.
+# when its payloads reach the limit; it has at least one checkpoint.
 PAGE = """
 WITH RECURSIVE page AS (
   SELECT sized.seq, sized.base_seq
@@ -44,7 +48,7 @@ needed (seq, base_seq) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq AND b.seq < needed.seq
 )
 SELECT c.seq, c.token, c.payload, IF(page.seq IS NULL, NULL, c.checkpoint_id), c.base_seq, c.metadata, c.created_at,
-       c.continues = 2, c.parent_seq
+       c.continues = 2, c.parent_seq, {SOUND.c}
   FROM needed
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = needed.seq
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -52,19 +56,24 @@ SELECT c.seq, c.token, c.payload, IF(page.seq IS NULL, NULL, c.checkpoint_id), c
  ORDER BY c.seq
 """
 
-# A thread in which there may be a checkpoint that was saved since a time. A save takes the time of the thread's row
-# when it begins to wait for the thread's lock, and that of the checkpoint's when it has it.
-SAVED_SINCE = "(%s IS NULL OR t.updated_at >= CAST(%s AS DATETIME(6)) - INTERVAL 1 HOUR)"
+# There is no recursive UNION DISTINCT (error 1235). A row builds on few others, so paths that meet are few.
+OCEANBASE.instead_of(
+    PAGE,
+    PAGE.replace("UNION DISTINCT", "UNION ALL").replace(
+        "FROM needed\n  JOIN {checkpoints} c",
+        "FROM (SELECT DISTINCT seq FROM needed) AS needed\n  JOIN {checkpoints} c",
+    ),
+)
 
 # The ids of threads along the primary key.
 THREADS_AFTER = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id > %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6)) AND {SAVED_SINCE}
+   AND {LIVE_THREAD} AND {SAVED_SINCE}
  ORDER BY t.thread_id
  LIMIT %s
-""".replace("{SAVED_SINCE}", SAVED_SINCE)
+"""
 
 COUNT_CHECKPOINTS = """
 SELECT COUNT(*)
@@ -72,24 +81,24 @@ SELECT COUNT(*)
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE t.tenant = %s AND t.thread_id LIKE %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
    AND {SAVED_SINCE} AND (%s IS NULL OR c.created_at >= %s)
-""".replace("{SAVED_SINCE}", SAVED_SINCE)
+"""
 
 COUNT_THREADS = """
 SELECT COUNT(*)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE_THREAD}
 """
 
-# A thread that is not there yet. If another process was faster, this is error 1062.
+# A new thread. Error 1062 if another process has created it meanwhile.
 MAKE = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 VALUES (%s, %s, %s, 1, %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
 """
 
-# One that is there, if nobody has written to it since its version was this. With another first_seq an expired one
-# begins anew.
+# An existing thread, unless another process has written to it since this version. Another first_seq restarts an expired
+# thread.
 GROW = """
 UPDATE {threads}
    SET last_seq = %s, first_seq = %s, version = %s, created_at = COALESCE(%s, UTC_TIMESTAMP(6)),
@@ -99,64 +108,98 @@ UPDATE {threads}
 
 PUT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, COALESCE(%s, UTC_TIMESTAMP(6)))
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, COALESCE(%s, UTC_TIMESTAMP(6)))
 """
 
 UNNAME_ALL = """
 UPDATE {checkpoints} c
-   SET {UNNAMED[c]}
+   SET {UNNAMED.c}
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IN ({ids})
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """When a thread was first and last saved, as text in UTC; None means now."""
+    """Times of a thread's first and last save, as text in UTC; None means now."""
 
     created_at: str | None
     updated_at: str | None
 
 
-class MovingStatements(Statements):
-    """Reading threads whole, and writing checkpoints as they were elsewhere."""
+class ThreadRow(NamedTuple):
+    """A thread, and one of its rows without the payload; the row's columns are None if it has no rows."""
 
-    def thread(self, tenant: str, thread_id: str) -> Statement:
-        """A thread and its rows without what they hold, oldest first."""
-        return Statement(self._text(THREAD), (tenant, thread_id))
+    version: bytes
+    last_seq: int
+    first_seq: int
+    created_at: datetime
+    updated_at: datetime
+    expired: int
+    seq: int | None
+    checkpoint_id: str | None
+    parent_seq: int | None
+    saved_at: datetime | None
+    provisional: int | None
+
+
+class PageRow(NamedTuple):
+    """A checkpoint, or, if the id is None, a row that a checkpoint builds on."""
+
+    seq: int
+    token: bytes
+    payload: bytes
+    checkpoint_id: str | None
+    base_seq: int | None
+    metadata: str | None
+    created_at: datetime
+    provisional: int
+    parent_seq: int | None
+    sound: int
+
+
+class MovingStatements(Statements):
+    """Statements that read whole threads, and write checkpoints with their original times."""
+
+    def thread(self, tenant: str, thread_id: str) -> Query[ThreadRow]:
+        """Read a thread and its rows without payloads, oldest first."""
+        return Query(self._text(THREAD), (tenant, thread_id), row=ThreadRow)
 
     def page(
         self, tenant: str, thread_id: str, after: int, limit: int, limit_bytes: int, since: str | None
-    ) -> Statement:
-        """The checkpoints behind a seq with their states, and what these build on.
+    ) -> Query[PageRow]:
+        """Read the checkpoints after a seq with their states, and the rows that these build on.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
             after: The seq.
-            limit: At most so many checkpoints.
-            limit_bytes: None once the payloads of those before are as large as this.
-            since: Only those saved since.
+            limit: The maximum number of checkpoints.
+            limit_bytes: The page ends when its payloads reach this size.
+            since: Only checkpoints saved since this time.
         """
         key = (tenant, thread_id)
-        return Statement(self._text(PAGE), (*key, after, since, since, limit, limit_bytes, *key, *key))
+        params = (*key, after, since, since, limit, limit_bytes, *key, *key)
+        return Query(self._text(PAGE), params, row=PageRow)
 
-    def threads_after(self, tenant: str, after: str, glob: str, since: str | None, limit: int) -> Statement:
-        """Ids of threads behind one that match a glob, all that were saved to since a time among them."""
-        return Statement(self._text(THREADS_AFTER), (tenant, after, like(glob), since, since, limit))
+    def threads_after(self, tenant: str, after: str, glob: str, since: str | None, limit: int) -> Query[ThreadId]:
+        """Return ids of threads after one that match a glob, including all with a save since a time."""
+        params = (tenant, after, like(glob), since, since, limit)
+        return Query(self._text(THREADS_AFTER), params, row=ThreadId)
 
-    def count_threads(self, tenant: str, glob: str) -> Statement:
-        """How many threads match a glob."""
-        return Statement(self._text(COUNT_THREADS), (tenant, like(glob)))
+    def count_threads(self, tenant: str, glob: str) -> Query[Number]:
+        """Return the number of threads that match a glob."""
+        return Query(self._text(COUNT_THREADS), (tenant, like(glob)), row=Number)
 
-    def count_checkpoints(self, tenant: str, glob: str, since: str | None) -> Statement:
-        """How many checkpoints, saved since a time, the threads that match a glob have."""
-        return Statement(self._text(COUNT_CHECKPOINTS), (tenant, like(glob), since, since, since, since))
+    def count_checkpoints(self, tenant: str, glob: str, since: str | None) -> Query[Number]:
+        """Return the number of checkpoints, saved since a time, in threads that match a glob."""
+        params = (tenant, like(glob), since, since, since, since)
+        return Query(self._text(COUNT_CHECKPOINTS), params, row=Number)
 
     def make(
         self, tenant: str, thread_id: str, last_seq: int, version: bytes, times: ThreadTimes, ttl_us: int | None
     ) -> Statement:
-        """Make a thread that is not there."""
+        """Insert a new thread."""
         values = (tenant, thread_id, last_seq, version, times.created_at, times.updated_at, ttl_us)
         return Statement(self._text(MAKE), values)
 
@@ -170,16 +213,16 @@ class MovingStatements(Statements):
         times: ThreadTimes,
         ttl_us: int | None,
     ) -> Statement:
-        """Take seqs in a thread whose version still is the known one. A guard must follow.
+        """Reserve seqs in a thread whose version still is the known one. A guard must follow.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            seqs: The last seq, and the first one that counts, that it then has.
-            version: The version that it then has.
+            seqs: Its new last seq, and its new first valid one.
+            version: Its new version.
             known_version: The version that it must have.
-            times: What its times become.
-            ttl_us: For how long it then lives.
+            times: Its new times.
+            ttl_us: Its new time to live.
         """
         values = (*seqs, version, times.created_at, times.updated_at, ttl_us, tenant, thread_id, known_version)
         return Statement(self._text(GROW), values)
@@ -187,12 +230,12 @@ class MovingStatements(Statements):
     def put(
         self, tenant: str, thread_id: str, seq: int, base_seq: int, row: NewRow, created_at: str | None
     ) -> Statement:
-        """Insert a row at a given place of a thread that is locked, with its time; None means now."""
+        """Insert a row at a given seq of a locked thread, with its time; None means now."""
         checkpoint_id, parent_seq, *rest = row.params
         values = (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, *rest, created_at)
         return Statement(self._text(PUT), values)
 
     def unname_all(self, tenant: str, thread_id: str, checkpoint_ids: Sequence[str]) -> Statement:
-        """Take the names from checkpoints. A sweep must follow."""
-        text = self._text(UNNAME_ALL.replace("{ids}", ", ".join(["%s"] * len(checkpoint_ids))))
+        """Remove the ids from checkpoints. A sweep must follow."""
+        text = self._text(UNNAME_ALL, ids=places(len(checkpoint_ids)))
         return Statement(text, (tenant, thread_id, *checkpoint_ids))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
 from typing import NamedTuple
 
-from ..statement import Param, Statement
+from ..server_roles import READ_ONLY
+from ..statement import Param, Query, Statement
 from ..template import Statements
 
-#: Characters of a hit's text that are read, in which a snippet is looked for.
-SNIPPET_CHARACTERS = 65_536
-
 GET_METADATA = """
-SELECT c.checkpoint_id, c.metadata, c.created_at
+SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
@@ -21,7 +21,7 @@ SELECT c.checkpoint_id, c.metadata, c.created_at
 """
 
 GET_METADATA_NAMED = """
-SELECT c.checkpoint_id, c.metadata, c.created_at
+SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
@@ -30,11 +30,11 @@ SELECT c.checkpoint_id, c.metadata, c.created_at
 # Uses the multi-valued index metadata_pairs, which holds only hashes of keys and values, so the caller compares the
 # metadata itself. Newest first.
 FIND_BY_METADATA = """
-SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, c.seq
+SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-   AND {LIVE}<behind>
+   AND {LIVE}{behind}
  ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
  LIMIT %s
 """
@@ -57,7 +57,7 @@ UPDATE {checkpoints} c
 """
 
 # Uses the full-text index words. MySQL's own score, and so an order by it, depends on the texts of all tenants: the
-# fewer of all rows hold a word, the higher it is. Here only its sign is used, which tells whether a text holds a word;
+# fewer of all rows hold a word, the higher it is. Here only its sign is used, which shows whether a text holds a word;
 # the weight of a word depends on how many of the tenant's own hits hold it.
 #
 # A hit in a row without a name counts for a named state that follows it, and so holds the text too: the recursion goes
@@ -77,7 +77,7 @@ WITH found AS (
 )
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
-       LEFT(hit.search_text, {snippet})
+       LEFT(hit.search_text, {SNIPPET_CHARACTERS})
   FROM best
   JOIN {checkpoints} hit ON hit.tenant = %s AND hit.thread_id = best.thread_id AND hit.seq = best.seq
   JOIN LATERAL (
@@ -93,7 +93,7 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
        )
        SELECT checkpoint_id, created_at FROM heirs WHERE checkpoint_id IS NOT NULL ORDER BY seq LIMIT 1) AS heir
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
-""".replace("{snippet}", str(SNIPPET_CHARACTERS))
+"""
 
 # How many hits there are, and how many of them hold each part of the query.
 COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
@@ -101,13 +101,13 @@ COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
 # The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
 # key. The order must name all columns of that key: by seq alone, MySQL 9.7 sorts all rows of the thread.
 LIST_WITH_METADATA = """
-SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at
+SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at, newest.sound
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
-         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+         WHERE t.tenant = %s AND {LIVE_THREAD}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
-  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at
+  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
@@ -129,8 +129,8 @@ lineage (thread_id, chosen_seq, seq, base_seq, hops) AS (
                         AND b.seq < lineage.seq
    WHERE lineage.hops < 500
 )
-SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, c.seq, c.token, c.payload,
-       chosen.ordered_at
+SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, chosen.sound,
+       c.seq, c.token, c.payload, chosen.ordered_at
   FROM chosen
   LEFT JOIN lineage ON lineage.thread_id = chosen.thread_id AND lineage.chosen_seq = chosen.seq
   LEFT JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
@@ -144,10 +144,10 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
        ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
-         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
+         WHERE t.tenant = %s AND {LIVE_THREAD}{behind}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
-  LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
+  LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
@@ -155,7 +155,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
                  LIMIT 1) AS newest ON TRUE
 """
 
-# Behind the last thread of the page before. The place of a thread changes only if somebody saves to it.
+# After the last thread of the previous page. The place of a thread changes only when it is saved to.
 BEHIND_THREAD = """
            AND t.updated_at <= CAST(%s AS DATETIME(6))
            AND (t.updated_at < CAST(%s AS DATETIME(6)) OR t.thread_id < %s)"""
@@ -164,35 +164,20 @@ BEHIND_THREAD = """
 CHOOSE_BY_METADATA = """
 SELECT found.*, found.created_at AS ordered_at,
        ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC, found.thread_id DESC) AS place
-  FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at
+  FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
          WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-           AND {LIVE}<behind>
+           AND {LIVE}{behind}
          ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
          LIMIT %s) AS found
-"""
-
-# Of each checkpoint that was `chosen`, the nearest named one that it follows: the recursion goes up until it finds one.
-# Rows only follow older ones; that is stated as well, so that it also ends where rows are damaged.
-FOLLOWED = """
-followed (chosen_seq, seq, parent_seq, checkpoint_id) AS (
-  SELECT chosen.seq, p.seq, p.parent_seq, p.checkpoint_id
-    FROM chosen
-    JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = chosen.parent_seq AND p.seq < chosen.seq
-  UNION ALL
-  SELECT followed.chosen_seq, p.seq, p.parent_seq, p.checkpoint_id
-    FROM followed
-    JOIN {checkpoints} p ON p.tenant = %s AND p.thread_id = %s AND p.seq = followed.parent_seq
-                        AND p.seq < followed.seq
-   WHERE followed.checkpoint_id IS NULL
-)
 """
 
 # The newest checkpoints of a thread, each with the one that it follows.
 HISTORY = """
 WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata
+  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata,
+         {SOUND.c} AS sound
     FROM {checkpoints} c FORCE INDEX (PRIMARY)
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
@@ -201,11 +186,13 @@ WITH RECURSIVE chosen AS (
 ),
 {FOLLOWED}
 SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata
+       chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+       chosen.sound AND COALESCE(followed.sound, TRUE)
   FROM chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
+                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
  ORDER BY chosen.seq DESC
-""".replace("{FOLLOWED}", FOLLOWED.strip())
+"""
 
 DISK_USAGE = """
 SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(SUM(c.payload_bytes), 0),
@@ -216,7 +203,7 @@ SELECT COUNT(DISTINCT c.thread_id), COUNT(c.checkpoint_id), COUNT(*), COALESCE(S
 
 DISK_USAGE_OF_THREAD = DISK_USAGE.rstrip() + " AND c.thread_id = %s\n"
 
-HEALTH = "SELECT VERSION(), @@global.read_only, UTC_TIMESTAMP(6)"
+HEALTH = f"SELECT VERSION(), {READ_ONLY}, UTC_TIMESTAMP(6)"
 
 
 class CheckpointPlace(NamedTuple):
@@ -233,51 +220,136 @@ class CheckpointPlace(NamedTuple):
     thread_id: str
 
 
+class MetadataRow(NamedTuple):
+    """A checkpoint without its state; ``sound``: whether its row fits its checksum."""
+
+    checkpoint_id: str
+    metadata: str | None
+    created_at: datetime
+    sound: int
+
+
+class FoundRow(NamedTuple):
+    """A checkpoint of any thread without its state."""
+
+    thread_id: str
+    checkpoint_id: str
+    metadata: str | None
+    created_at: datetime
+    sound: int
+    seq: int
+
+
+class NewestRow(NamedTuple):
+    """The newest checkpoint of a thread without its state."""
+
+    thread_id: str
+    checkpoint_id: str
+    metadata: str | None
+    created_at: datetime
+    sound: int
+
+
+class ChosenRow(NamedTuple):
+    """A chosen checkpoint, and one of the rows that it builds on. A thread without checkpoints has only its id."""
+
+    thread_id: str
+    checkpoint_id: str | None
+    metadata: str | None
+    created_at: datetime | None
+    sound: int | None
+    seq: int | None
+    token: bytes | None
+    payload: bytes | None
+    ordered_at: datetime
+
+
+class HistoryRow(NamedTuple):
+    """A checkpoint in the history of its thread."""
+
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: datetime
+    size_bytes: int
+    metadata: str | None
+    sound: int
+
+
+class HitRow(NamedTuple):
+    """A text that matches a search, and the checkpoint that it belongs to."""
+
+    thread_id: str
+    checkpoint_id: str
+    created_at: datetime
+    score: float | Decimal
+    text: str
+
+
+class UsageRow(NamedTuple):
+    """Disk usage of checkpoints."""
+
+    threads: int
+    checkpoints: int
+    rows: int
+    payload_bytes: int | Decimal
+    search_bytes: int | Decimal
+    metadata_bytes: int | Decimal
+
+
+class HealthRow(NamedTuple):
+    """The state of the server."""
+
+    version: str
+    read_only: int
+    time: datetime
+
+
 class QueryStatements(Statements):
     """Finding and describing checkpoints."""
 
-    def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """Id, metadata and time of a checkpoint, or of the thread's newest."""
+    def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[MetadataRow]:
+        """A checkpoint, or the thread's newest."""
         if checkpoint_id is None:
-            return Statement(self._text(GET_METADATA), (tenant, thread_id))
-        return Statement(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id))
+            return Query(self._text(GET_METADATA), (tenant, thread_id), row=MetadataRow)
+        return Query(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id), row=MetadataRow)
 
-    def find_by_metadata(self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None) -> Statement:
-        """Thread, id, metadata, time and seq of checkpoints with one of these metadata keys, newest first.
+    def find_by_metadata(
+        self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None
+    ) -> Query[FoundRow]:
+        """Checkpoints with one of these metadata keys, newest first.
 
         Args:
             tenant: Whose.
             keys: The metadata keys.
             limit: At most this many.
-            behind: The last checkpoint of the page before; None for the first page.
+            behind: The last checkpoint of the previous page; None for the first page.
         """
         condition, params = _behind(behind)
-        text = self._text(FIND_BY_METADATA.replace("<behind>", condition))
-        return Statement(text, (tenant, keys, *params, limit))
+        text = self._text(FIND_BY_METADATA, behind=condition)
+        return Query(text, (tenant, keys, *params, limit), row=FoundRow)
 
-    def load_newest(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Statement:
+    def load_newest(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Query[ChosenRow]:
         """The newest checkpoint of some threads, most recently saved first.
 
-        Of each the rows that it builds on: thread, id, metadata, time, three columns of the row, and when the thread
-        was saved to. A thread without a checkpoint has one row without an id.
+        Each has one row for itself and one for each that it builds on. A thread without a checkpoint has one row.
 
         Args:
             tenant: Whose.
             limit: At most this many threads.
-            behind: When the last thread of the page before was saved to, and its id; None for the first page.
+            behind: The time of the last save of the previous page's last thread, and its id; None for the first page.
         """
         condition = "" if behind is None else BEHIND_THREAD
         params = () if behind is None else (behind[0], *behind)
-        chosen = CHOOSE_NEWEST.strip().replace("<behind>", condition)
-        return Statement(self._text(LOAD_CHOSEN.replace("{chosen}", chosen)), (tenant, *params, limit, tenant, tenant))
+        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_NEWEST, behind=condition)
+        return Query(text, (tenant, *params, limit, tenant, tenant), row=ChosenRow)
 
-    def load_by_metadata(self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None) -> Statement:
-        """As `find_by_metadata`, with the rows of each checkpoint, in the columns of `load_newest`."""
+    def load_by_metadata(
+        self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None
+    ) -> Query[ChosenRow]:
+        """Like `find_by_metadata`, with the rows of each checkpoint, as those of `load_newest`."""
         condition, params = _behind(behind)
-        chosen = CHOOSE_BY_METADATA.strip().replace("<behind>", condition)
-        return Statement(
-            self._text(LOAD_CHOSEN.replace("{chosen}", chosen)), (tenant, keys, *params, limit, tenant, tenant)
-        )
+        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_BY_METADATA, behind=condition)
+        return Query(text, (tenant, keys, *params, limit, tenant, tenant), row=ChosenRow)
 
     def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
         """Index the text of checkpoints that were saved since the last time, whatever their tenant.
@@ -287,10 +359,12 @@ class QueryStatements(Statements):
             skip_locked: Leave out those that another session is writing to, or indexing, just now.
         """
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
-        return Statement(self._text(INDEX_PENDING.replace("{locking}", locking)), (limit,))
+        return Statement(self._text(INDEX_PENDING, locking=locking), (limit,))
 
-    def search(self, tenant: str, query: str, parts: Sequence[str], limit: int, bound: int | None = None) -> Statement:
-        """Thread, id, time, score and the first `SNIPPET_CHARACTERS` of the text of the best hits.
+    def search(
+        self, tenant: str, query: str, parts: Sequence[str], limit: int, bound: int | None = None
+    ) -> Query[HitRow]:
+        """The best hits, with the first `SNIPPET_CHARACTERS` of their texts.
 
         Args:
             tenant: Whose checkpoints to search.
@@ -303,34 +377,39 @@ class QueryStatements(Statements):
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
         flags = "".join(f",\n         {holds} AS holds{n}" for n in places)
         counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in places)
-        held = COUNT_HITS.replace("{counts}", counts) if places else ""
         score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in places) or "LN(2)"
-        text = SEARCH.replace("{flags}", flags).replace("{held}", held).replace("{score}", score)
-        text = text.replace("{bound}", "" if bound is None else f"\n   LIMIT {bound:d}")
-        return Statement(self._text(text), (*(parts[n] for n in places), query, tenant, limit, tenant))
+        text = self._text(
+            SEARCH,
+            flags=flags,
+            held=COUNT_HITS if places else "",
+            counts=counts,
+            score=score,
+            bound="" if bound is None else f"\n   LIMIT {bound:d}",
+        )
+        return Query(text, (*(parts[n] for n in places), query, tenant, limit, tenant), row=HitRow)
 
-    def list_with_metadata(self, tenant: str, limit: int) -> Statement:
-        """Thread, id, metadata and time of the newest checkpoint of recent threads."""
-        return Statement(self._text(LIST_WITH_METADATA), (tenant, limit))
+    def list_with_metadata(self, tenant: str, limit: int) -> Query[NewestRow]:
+        """The newest checkpoint of each of the most recent threads."""
+        return Query(self._text(LIST_WITH_METADATA), (tenant, limit), row=NewestRow)
 
-    def history(self, tenant: str, thread_id: str, limit: int) -> Statement:
-        """Of a thread's checkpoints, newest first: id, id of the one before, time, stored bytes and metadata."""
+    def history(self, tenant: str, thread_id: str, limit: int) -> Query[HistoryRow]:
+        """A thread's checkpoints, newest first."""
         key = (tenant, thread_id)
-        return Statement(self._text(HISTORY), (*key, limit, *key, *key))
+        return Query(self._text(HISTORY), (*key, limit, *key, *key), row=HistoryRow)
 
-    def disk_usage(self, tenant: str, thread_id: str | None) -> Statement:
-        """Threads, checkpoints, rows, and bytes of payloads, of search text and of metadata."""
+    def disk_usage(self, tenant: str, thread_id: str | None) -> Query[UsageRow]:
+        """Return the disk usage of a thread, or of all threads of a tenant."""
         if thread_id is None:
-            return Statement(self._text(DISK_USAGE), (tenant,))
-        return Statement(self._text(DISK_USAGE_OF_THREAD), (tenant, thread_id))
+            return Query(self._text(DISK_USAGE), (tenant,), row=UsageRow)
+        return Query(self._text(DISK_USAGE_OF_THREAD), (tenant, thread_id), row=UsageRow)
 
-    def health(self) -> Statement:
+    def health(self) -> Query[HealthRow]:
         """Version, whether the server is read-only, and its time."""
-        return Statement(HEALTH)
+        return Query(HEALTH, row=HealthRow)
 
 
 def _behind(place: CheckpointPlace | None) -> tuple[str, tuple[Param, ...]]:
-    """The condition that a checkpoint is behind a place, and its parameters."""
+    """Return the condition that a checkpoint comes after a place, and its parameters."""
     if place is None:
         return "", ()
     return BEHIND_CHECKPOINT, (place.created_at, place.created_at, place.seq, place.seq, place.thread_id)

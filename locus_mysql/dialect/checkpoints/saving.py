@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ..statement import Param, Statement
+from ..checksums import checksum
+from ..statement import Param, Query, Statement
 from ..template import Statements
 
 # Insert under the seq that was just taken. The thread's row is locked, so its last_seq is that seq. The time is that of
 # this statement: the one before may have begun before another save, for whose lock it then waited.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, NULL, t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s,
+       %s ^ CRC32(CONCAT_WS(0x00, t.tenant, t.thread_id, t.last_seq)), UTC_TIMESTAMP(6)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s
 """
@@ -21,26 +23,27 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, t.last_seq, %s, %s, %s, %s, %s
 # so nobody else adds one meanwhile. The order names all of the primary key, so that MySQL walks along it backwards.
 INSERT_WHOLE_AFTER_NEWEST = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s,
-       (SELECT c.seq
-          FROM {checkpoints} c
-         WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
-           AND c.seq >= t.first_seq AND c.seq < t.last_seq AND (%s OR c.continues <> 2)
-         ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1),
-       t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
-  FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+SELECT n.tenant, n.thread_id, n.seq, %s, n.parent_seq, n.seq, %s, %s, %s, %s, %s, %s, %s, %s,
+       %s ^ CRC32(CONCAT_WS(0x00, n.tenant, n.thread_id, n.seq, n.parent_seq)), UTC_TIMESTAMP(6)
+  FROM (SELECT t.tenant, t.thread_id, t.last_seq AS seq,
+               (SELECT c.seq
+                  FROM {checkpoints} c
+                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+                   AND c.seq >= t.first_seq AND c.seq < t.last_seq AND (%s OR c.continues <> 2)
+                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) AS parent_seq
+          FROM {threads} t
+         WHERE t.tenant = %s AND t.thread_id = %s) AS n
 """
 
-# The same for a state that goes on from another. It is inserted only if its parent, whose text it may continue, and its
-# base are still there, and are the very rows that it was built on: a thread that was deleted and made anew may have
+# The same for a state with a parent. It is inserted only if its parent, whose text it may continue, and its
+# base still exist, and are the very rows that it was built on: a thread that was deleted and created again may have
 # other rows at these seqs. If there is no base, IF gets a 0, and the parent stands in its place.
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
-SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, %s,
-       UTC_TIMESTAMP(6)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+SELECT t.tenant, t.thread_id, t.last_seq, %s, c.seq, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, %s,
+       %s ^ CRC32(CONCAT_WS(0x00, t.tenant, t.thread_id, t.last_seq, c.seq)), UTC_TIMESTAMP(6)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = t.tenant AND b.thread_id = t.thread_id AND b.seq = %s AND b.token = %s
@@ -53,9 +56,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, %s, IF(%s, b.seq, t.last_seq), %s,
 # error 3141, as `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-                           metadata, metadata_keys, pending_text, unindexed, oldest_at, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
 VALUES (%s, %s, CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s,
-        %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+        %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, UTC_TIMESTAMP(6))
 """
 
 # Was this save carried out already? Asked before it is repeated. The row may have been replaced, pruned or deleted
@@ -66,14 +69,14 @@ SELECT c.seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND c.token = %s
  UNION ALL
 SELECT NULL
-  FROM {settled} s
- WHERE s.tenant = %s AND s.token = %s
+  FROM {ledger} l
+ WHERE l.tenant = %s AND l.token = %s
 """
 
 # Take the name from a checkpoint. Its seq becomes the last insert id, for the statements below.
 UNNAME = """
 UPDATE {checkpoints} c
-   SET {UNNAMED[c]},
+   SET {UNNAMED.c},
        c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
@@ -85,7 +88,7 @@ UPDATE {checkpoints} x
   JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s
                       AND IF(%s, b.base_seq IS NOT NULL, TRUE)
   JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND {LIVE}
-   SET {UNNAMED[x]},
+   SET {UNNAMED.x},
        x.token = IF(LAST_INSERT_ID(x.seq) >= 0, x.token, x.token)
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
@@ -96,7 +99,7 @@ UPDATE {checkpoints} c
   JOIN (SELECT seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2
          ORDER BY seq DESC LIMIT 1000000 OFFSET %s) AS surplus ON surplus.seq = c.seq
-   SET {UNNAMED[c]},
+   SET {UNNAMED.c},
        c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
  WHERE c.tenant = %s AND c.thread_id = %s
 """
@@ -180,14 +183,15 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
 # leave a row behind.
 BYPASS = """
 UPDATE {checkpoints} c
-  JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW[x]}
-   SET c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
+  JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
+   SET c.checksum = c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, c.thread_id, c.seq, x.parent_seq)),
+       c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.parent_seq = x.seq
 """
 
 REMOVE_BYPASSED = """
 DELETE x FROM {checkpoints} x
- WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW[x]}
+ WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
 """
 
 DELETE_ALL = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s"
@@ -201,7 +205,7 @@ DELETE c FROM {checkpoints} c
 
 EXISTS_ANY = """
 SELECT 1 FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
 
 EXISTS_NAMED = """
@@ -212,13 +216,33 @@ SELECT 1
 """
 
 LIST_IDS = """
-SELECT c.checkpoint_id
+SELECT c.checkpoint_id, c.seq, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
  ORDER BY c.seq DESC
  LIMIT %s
 """
+
+
+class Saved(NamedTuple):
+    """The seq of a row that was saved; None if the row was removed since."""
+
+    seq: int | None
+
+
+class Exists(NamedTuple):
+    """A checkpoint, or a thread, that exists."""
+
+    one: int
+
+
+class ListedId(NamedTuple):
+    """The id of a checkpoint, and whether its row fits its checksum."""
+
+    checkpoint_id: str
+    seq: int
+    sound: int
 
 
 #: The seq and token of a row.
@@ -241,7 +265,7 @@ class NewRow(NamedTuple):
 
     @property
     def params(self) -> tuple[Param, ...]:
-        """The row's values in the order of the insert statements."""
+        """The row's values in the order of the insert statements, with the checksum of its content."""
         return (
             self.checkpoint_id,
             self.parent_seq,
@@ -253,6 +277,7 @@ class NewRow(NamedTuple):
             self.search_text,
             None if self.search_text is None else 1,
             self.oldest_at,
+            checksum((), self.checkpoint_id, self.metadata, self.token),
         )
 
 
@@ -260,32 +285,32 @@ class CheckpointStatements(Statements):
     """Saving, deleting and looking for checkpoints."""
 
     def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
-        """Insert a state that stands by itself."""
-        return Statement(self._text(INSERT_WHOLE), (*row.params, tenant, thread_id))
+        """Insert a state that stands by itself, without a parent."""
+        checkpoint_id, _, *values = row.params
+        return Statement(self._text(INSERT_WHOLE), (checkpoint_id, *values, tenant, thread_id))
 
     def insert_whole_after_newest(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
         """The same, as the child of the newest checkpoint. A seq must have been taken."""
         checkpoint_id, _, *values = row.params
         text = self._text(INSERT_WHOLE_AFTER_NEWEST)
-        return Statement(text, (checkpoint_id, int(row.provisional), *values, tenant, thread_id))
+        return Statement(text, (checkpoint_id, *values, int(row.provisional), tenant, thread_id))
 
     def insert_after(self, tenant: str, thread_id: str, row: NewRow, parent: RowKey, base: RowKey | None) -> Statement:
-        """Insert a state that goes on from a parent and may build on a base; affects no row if one is gone."""
-        checkpoint_id, parent_seq, *values = row.params
+        """Insert a state with a parent and perhaps a base; affects no row if one of them is gone."""
+        checkpoint_id, _, *values = row.params
         builds = int(base is not None)
         rows = (*parent, *(base or parent), builds)
-        return Statement(
-            self._text(INSERT_AFTER), (checkpoint_id, parent_seq, builds, *values, *rows, tenant, thread_id)
-        )
+        return Statement(self._text(INSERT_AFTER), (checkpoint_id, builds, *values, *rows, tenant, thread_id))
 
     def insert_next(self, tenant: str, thread_id: str, row: NewRow, base_seq: int | None) -> Statement:
-        """As `insert_after`, directly behind a `take_seq_if_unchanged`; undoes the batch if that took none."""
+        """Like `insert_after`, directly behind a `take_seq_if_unchanged`; undoes the batch if that took none."""
         checkpoint_id, parent_seq, *values = row.params
         return Statement(self._text(INSERT_NEXT), (tenant, thread_id, checkpoint_id, parent_seq, base_seq, *values))
 
-    def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Statement:
-        """The seq of a row of ours; None if it was there and is gone."""
-        return Statement(self._text(FIND_SAVED), (tenant, thread_id, checkpoint_id, token, tenant, token))
+    def find_saved(self, tenant: str, thread_id: str, checkpoint_id: str, token: bytes) -> Query[Saved]:
+        """The seq of a row that this save wrote; None if it was removed since."""
+        params = (tenant, thread_id, checkpoint_id, token, tenant, token)
+        return Query(self._text(FIND_SAVED), params, row=Saved)
 
     def unname(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
         """Take the name from a checkpoint."""
@@ -322,12 +347,12 @@ class CheckpointStatements(Statements):
         """Delete the rows of a thread that an expiry left behind."""
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
 
-    def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
-        """A row if the checkpoint, or any of the thread, is there."""
+    def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[Exists]:
+        """One row if the checkpoint, or any checkpoint of the thread, exists, else none."""
         if checkpoint_id is None:
-            return Statement(self._text(EXISTS_ANY), (tenant, thread_id))
-        return Statement(self._text(EXISTS_NAMED), (tenant, thread_id, checkpoint_id))
+            return Query(self._text(EXISTS_ANY), (tenant, thread_id), row=Exists)
+        return Query(self._text(EXISTS_NAMED), (tenant, thread_id, checkpoint_id), row=Exists)
 
-    def list_ids(self, tenant: str, thread_id: str, limit: int) -> Statement:
+    def list_ids(self, tenant: str, thread_id: str, limit: int) -> Query[ListedId]:
         """Ids of a thread's checkpoints, newest first."""
-        return Statement(self._text(LIST_IDS), (tenant, thread_id, limit))
+        return Query(self._text(LIST_IDS), (tenant, thread_id, limit), row=ListedId)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
+from .. import ledger
 from ..schema import NeededIndex, Schema, Table
+from ..template import fill
 
 #: What the states in a set of tables are. Each kind has tables of its own: what was saved as one kind is never read,
 #: replaced or deleted as another.
@@ -15,10 +17,10 @@ Kind: TypeAlias = Literal["agents", "dicts", "current"]
 INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "state_"}
 
 #: The roles of the tables, in the order in which they are made.
-ROLES = ("threads", "checkpoints", "settled")
+ROLES = ("threads", "checkpoints", "ledger")
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 3
 
 # One row per thread. It is locked by every write to the thread, so writers of one thread wait for each other.
 # last_seq rises with every save. version is random and another after every write: who knows it knows the thread as it
@@ -50,6 +52,8 @@ THREADS = """
 # pending_text would serve as well, but makes InnoDB keep all of the text in undo records, of which one then grows too
 # big (error 1713) where a deleted row's key is used again.
 #
+# checksum covers what the payload's own checksum does not: see `SOUND` in `pieces`.
+#
 # payload_bytes is there for those who ask for sizes: LENGTH(payload) reads all of it, which for most is on other pages.
 #
 # metadata_pairs begins with the array: behind tenant, MySQL 9.7.4 may choose it to look rows up by tenant alone, and
@@ -72,23 +76,13 @@ CHECKPOINTS = """
   pending_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   unindexed     TINYINT         NULL,
   oldest_at     DATETIME(6)     NULL,
+  checksum      INT UNSIGNED    NOT NULL,
   created_at    DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, seq),
   UNIQUE KEY named (tenant, thread_id, checkpoint_id),
   KEY bases (tenant, thread_id, base_seq),
   KEY parents (tenant, thread_id, parent_seq),
   KEY metadata_pairs ((CAST(metadata_keys AS UNSIGNED ARRAY)), tenant){search}
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-"""
-
-# Tokens of operations that were carried out and of which nothing else is left to tell: see `settled`.
-SETTLED = """
-(
-  tenant     VARCHAR(128) NOT NULL,
-  token      BINARY(16)   NOT NULL,
-  settled_at DATETIME(6)  NOT NULL,
-  PRIMARY KEY (tenant, token),
-  KEY age (settled_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
@@ -110,15 +104,15 @@ def checkpoint_schema(
     keys = ("KEY pending (unindexed)", f"FULLTEXT KEY words (search_text){parser}") if search else ()
     definitions = {
         "threads": THREADS,
-        "checkpoints": CHECKPOINTS.replace("{search}", "".join(f",\n  {key}" for key in keys)),
-        "settled": SETTLED,
+        "checkpoints": fill(CHECKPOINTS, {"search": "".join(f",\n  {key}" for key in keys)}),
     }
     added = ", ".join(f"ADD {key}" for key in keys)
     advice = f"Set search=False, or add the full-text index: ALTER TABLE `{names['checkpoints']}` {added}"
+    tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(
         kind,
         LAYOUT_VERSION,
-        tuple(Table(names[role], definitions[role].strip()) for role in ROLES),
+        (*tables, ledger.table(names["ledger"])),
         (NeededIndex(names["checkpoints"], "words", advice),) if search else (),
     )
 

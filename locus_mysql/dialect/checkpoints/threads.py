@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..like import like
-from ..statement import Statement
+from ..statement import Query, Statement
 from ..template import Statements
 
-# Take the next seq of a thread, and make the thread if it is not there. An expired thread starts anew: rows below
+# Take the next seq of a thread, and create the thread if it does not exist. An expired thread starts over: rows below
 # first_seq no longer belong to it. Assignments are made from left to right, so that of expires_at must come after those
 # that read it.
 TAKE_SEQ = """
@@ -48,7 +50,7 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s
 """
 
-# The same for a thread that has expired, or has not been saved to for longer than this, and on which nobody has a turn.
+# The same for a thread that has expired, or whose last save is older than this, and on which no turn is held.
 LOCK_IDLE = """
 UPDATE {threads} SET version = %s
  WHERE tenant = %s AND thread_id = %s
@@ -92,11 +94,11 @@ SELECT DISTINCT c.thread_id
  LIMIT %s
 """
 
-# Finds a row if nobody has written to the thread since it had this version.
+# Finds a row if the thread still has this version.
 UNCHANGED = """
 SELECT 1 FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND t.version = %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE_THREAD}
 """
 
 # A thread has at least one checkpoint; without any, its row goes too.
@@ -115,7 +117,7 @@ LIST = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE_THREAD}
  ORDER BY t.updated_at DESC, t.thread_id DESC
  LIMIT %s OFFSET %s
 """
@@ -124,8 +126,20 @@ COUNT = """
 SELECT COUNT(*)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE_THREAD}
 """
+
+
+class ThreadId(NamedTuple):
+    """The id of a thread."""
+
+    thread_id: str
+
+
+class Number(NamedTuple):
+    """A number of rows."""
+
+    number: int
 
 
 class ThreadStatements(Statements):
@@ -142,7 +156,7 @@ class ThreadStatements(Statements):
     def take_seq_if_unchanged(
         self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None, known_version: bytes
     ) -> Statement:
-        """As `take_seq_of_live`, if the thread's version still is the known one."""
+        """Like `take_seq_of_live`, if the thread's version still is the known one."""
         return Statement(self._text(TAKE_SEQ_IF_UNCHANGED), (version, ttl_us, tenant, thread_id, known_version))
 
     def lock(self, tenant: str, thread_id: str, version: bytes, known_version: bytes = b"") -> Statement:
@@ -157,33 +171,33 @@ class ThreadStatements(Statements):
         return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
 
     def lock_any(self, tenant: str, thread_id: str, version: bytes) -> Statement:
-        """As `lock`, but also for a thread that has expired. If it has not, the last insert id is 1."""
+        """Like `lock`, but also for a thread that has expired. If it has not, the last insert id is 1."""
         return Statement(self._text(LOCK_ANY), (version, tenant, thread_id))
 
     def lock_idle(self, tenant: str, thread_id: str, version: bytes, age_us: int) -> Statement:
-        """As `lock`, for a thread that has expired or was not saved to for longer than an age."""
+        """Like `lock`, for a thread that has expired or was not saved to for longer than an age."""
         return Statement(self._text(LOCK_IDLE), (version, tenant, thread_id, age_us))
 
     def lock_unchanged(self, tenant: str, thread_id: str, version: bytes, known_version: bytes) -> Statement:
-        """As `lock`, for a thread whose version still is the known one."""
+        """Like `lock`, for a thread whose version still is the known one."""
         return Statement(self._text(LOCK_UNCHANGED), (version, tenant, thread_id, known_version))
 
     def guard(self, landed: Statement | None = None) -> Statement:
         """Undo the batch unless the statement before it locked a thread, and ``landed`` finds nothing."""
         if landed is None:
             return Statement(HELD)
-        return Statement(HELD_ONCE.replace("{landed}", landed.sql), landed.params)
+        return Statement(self._text(HELD_ONCE, landed=landed.sql), landed.params)
 
     def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """See to it that the thread's row covers all its checkpoints."""
         return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, ttl_us, version))
 
-    def orphaned(self, tenant: str, limit: int) -> Statement:
+    def orphaned(self, tenant: str, limit: int) -> Query[ThreadId]:
         """Ids of threads that have checkpoints but no row of their own."""
-        return Statement(self._text(ORPHANED), (tenant, limit))
+        return Query(self._text(ORPHANED), (tenant, limit), row=ThreadId)
 
     def unchanged(self, tenant: str, thread_id: str, version: bytes) -> Statement:
-        """A row if the thread is live and nobody has written to it since its version was this."""
+        """Return a row if the thread is live and still has this version."""
         return Statement(self._text(UNCHANGED), (tenant, thread_id, version))
 
     def drop_if_empty(self, tenant: str, thread_id: str) -> Statement:
@@ -194,10 +208,10 @@ class ThreadStatements(Statements):
         """Remove the thread's row."""
         return Statement(self._text(DROP), (tenant, thread_id))
 
-    def list(self, tenant: str, pattern: str, limit: int, offset: int = 0) -> Statement:
+    def list(self, tenant: str, pattern: str, limit: int, offset: int = 0) -> Query[ThreadId]:
         """Ids of threads, most recently saved first."""
-        return Statement(self._text(LIST), (tenant, like(pattern), limit, offset))
+        return Query(self._text(LIST), (tenant, like(pattern), limit, offset), row=ThreadId)
 
-    def count(self, tenant: str, pattern: str) -> Statement:
-        """How many threads match."""
-        return Statement(self._text(COUNT), (tenant, like(pattern)))
+    def count(self, tenant: str, pattern: str) -> Query[Number]:
+        """Return the number of threads that match."""
+        return Query(self._text(COUNT), (tenant, like(pattern)), row=Number)

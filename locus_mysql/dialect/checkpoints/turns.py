@@ -7,10 +7,12 @@ No statement here changes the thread's version: what processes know of the threa
 
 from __future__ import annotations
 
-from ..statement import Statement
+from typing import NamedTuple
+
+from ..statement import Query, Statement
 from ..template import Statements
 
-# Take the turn if nobody has it, or take it again by the same token: an answer may have been lost. Not if the token was
+# Acquire the turn if it is free, or again by the same token: an answer may have been lost. Not if the token was
 # given back already: then this arrives late. The assignments run left to right.
 ACQUIRE = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at,
@@ -18,13 +20,13 @@ INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_
 SELECT %s, %s, 0, 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {LEASE_ONLY},
        %s, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM DUAL
- WHERE NOT EXISTS (SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s)
+ WHERE NOT EXISTS (SELECT 1 FROM {ledger} l WHERE l.tenant = %s AND l.token = %s)
     ON DUPLICATE KEY UPDATE
        turn_token = IF(turn_until > UTC_TIMESTAMP(6), turn_token, %s),
        turn_until = IF(turn_token = %s, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, turn_until)
 """
 
-# Whether the turn is the token's, and for how long it is whoever's.
+# Whether the token holds the turn, and for how long the turn is held by anybody.
 WHOSE = """
 SELECT t.turn_token <=> %s, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_until)
   FROM {threads} t
@@ -38,7 +40,7 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND turn_token = %s AND turn_until > UTC_TIMESTAMP(6)
 """
 
-# Give the turn back. A row that was there for it only goes.
+# Give the turn back. A row that existed only for the lease is removed.
 RELEASE = "UPDATE {threads} SET turn_until = NULL WHERE tenant = %s AND thread_id = %s AND turn_token = %s"
 
 DROP_LEASE = """
@@ -56,7 +58,7 @@ UPDATE {threads} SET expires_at = {LEASE_ONLY}
                     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL)
 """
 
-# Does the token still have the turn? The thread is locked: nobody else takes it before the transaction ends. If not,
+# Does the token still have the turn? The thread is locked: it stays so until the transaction ends. If not,
 # this fails with error 3141, which undoes the batch.
 FENCE = """
 SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
@@ -86,7 +88,7 @@ SELECT c.checkpoint_id, c.token
  LIMIT 1
 """
 
-# The name of a checkpoint that is told by its token. Reads the thread's rows; asked only to word an error.
+# The name of the checkpoint with a token. Reads the thread's rows; used only for an error message.
 NAME_OF = """
 SELECT c.checkpoint_id FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.token = %s
@@ -94,17 +96,37 @@ SELECT c.checkpoint_id FROM {checkpoints} c
 """
 
 
+class Holder(NamedTuple):
+    """Whether a turn belongs to a token (NULL-safe), and its remaining microseconds; None if there is no turn."""
+
+    mine: int
+    left_us: int | None
+
+
+class Newest(NamedTuple):
+    """The newest checkpoint of a thread."""
+
+    checkpoint_id: str
+    token: bytes
+
+
+class Named(NamedTuple):
+    """The name of a checkpoint; None if it was deleted."""
+
+    checkpoint_id: str | None
+
+
 class TurnStatements(Statements):
     """Taking, keeping and giving back turns; guards of saves."""
 
     def acquire(
         self, tenant: str, thread_id: str, token: bytes, lease_us: int, version: bytes
-    ) -> tuple[Statement, Statement]:
-        """Take the turn if it is free; the second statement tells whether it is the token's, and for how long whose."""
+    ) -> tuple[Statement, Query[Holder]]:
+        """Take the turn if it is free; the second statement returns its holder."""
         inserted = (tenant, thread_id, version, token, lease_us, tenant, token)
         return (
             Statement(self._text(ACQUIRE), (*inserted, token, token, lease_us)),
-            Statement(self._text(WHOSE), (token, tenant, thread_id)),
+            self.whose(tenant, thread_id, token),
         )
 
     def renew(self, tenant: str, thread_id: str, token: bytes, lease_us: int) -> Statement:
@@ -130,22 +152,22 @@ class TurnStatements(Statements):
 
     def newest_has_id(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Statement:
         """Undo the batch unless this is the newest checkpoint, None for no checkpoint. A seq must have been taken."""
-        text = self._text(NEWEST_IS.replace("{column}", "checkpoint_id"))
+        text = self._text(NEWEST_IS, column="checkpoint_id")
         return Statement(text, (checkpoint_id, tenant, thread_id))
 
     def newest_has_token(self, tenant: str, thread_id: str, token: bytes | None) -> Statement:
-        """The same for a checkpoint told by its token."""
-        text = self._text(NEWEST_IS.replace("{column}", "token"))
+        """The same for the checkpoint with this token."""
+        text = self._text(NEWEST_IS, column="token")
         return Statement(text, (token, tenant, thread_id))
 
-    def whose(self, tenant: str, thread_id: str, token: bytes) -> Statement:
-        """Whether the turn is the token's, and for how many microseconds it is whoever's; no row if no thread."""
-        return Statement(self._text(WHOSE), (token, tenant, thread_id))
+    def whose(self, tenant: str, thread_id: str, token: bytes) -> Query[Holder]:
+        """The holder of the turn; no row if there is no thread."""
+        return Query(self._text(WHOSE), (token, tenant, thread_id), row=Holder)
 
-    def newest(self, tenant: str, thread_id: str) -> Statement:
+    def newest(self, tenant: str, thread_id: str) -> Query[Newest]:
         """Id and token of the newest checkpoint."""
-        return Statement(self._text(NEWEST), (tenant, thread_id))
+        return Query(self._text(NEWEST), (tenant, thread_id), row=Newest)
 
-    def name_of(self, tenant: str, thread_id: str, token: bytes) -> Statement:
+    def name_of(self, tenant: str, thread_id: str, token: bytes) -> Query[Named]:
         """The id of the checkpoint with a token; None if it was deleted."""
-        return Statement(self._text(NAME_OF), (tenant, thread_id, token))
+        return Query(self._text(NAME_OF), (tenant, thread_id, token), row=Named)

@@ -1,6 +1,10 @@
-"""The SQL of the family `versions`: every checkpoint of a thread's history, its values, and writes on their way."""
+"""The SQL of graphs (the family `versions`): every checkpoint of a thread's history, its values, and pending writes.
 
-from .dialect import VersionDialect
-from .rows import VersionRow, WriteRow
+Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which brings the statements together; `new_rows`
+has the rows that statements write, `result_rows` those that they return.
+"""
 
-__all__ = ["VersionDialect", "VersionRow", "WriteRow"]
+from .dialect import GraphDialect
+from .new_rows import VersionRow, WriteRow
+
+__all__ = ["GraphDialect", "VersionRow", "WriteRow"]

@@ -1,4 +1,4 @@
-"""The statements about versions: `VersionDialect`."""
+"""The statements about versions: `GraphDialect`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from functools import cached_property
 
 from ..dialect import Dialect
 from .inspection import InspectionStatements
-from .ledger import LedgerStatements
+from .ledger import GraphLedger
 from .loading import LoadingStatements
+from .measuring import MeasuringStatements
+from .pieces import PIECES
 from .removing import RemovingStatements
 from .saving import SavingStatements
-from .tables import table_names, versions_schema
+from .tables import graph_schema, table_names
 from .threads import ThreadStatements
 
 
-class VersionDialect(Dialect):
+class GraphDialect(Dialect):
     """The SQL for the tables with one prefix, by what the statements are about.
 
     Args:
@@ -22,34 +24,39 @@ class VersionDialect(Dialect):
     """
 
     def __init__(self, table_prefix: str = "locus_") -> None:
-        super().__init__(versions_schema(table_prefix), table_names(table_prefix))
+        super().__init__(graph_schema(table_prefix), table_names(table_prefix), PIECES)
 
     @cached_property
     def threads(self) -> ThreadStatements:
         """Locking, listing, counting and deleting threads."""
-        return ThreadStatements(self._tables)
+        return ThreadStatements(self._pieces)
 
     @cached_property
     def saving(self) -> SavingStatements:
         """Storing checkpoints and writes."""
-        return SavingStatements(self._tables)
+        return SavingStatements(self._pieces, self.ledger)
 
     @cached_property
     def loading(self) -> LoadingStatements:
         """Reading checkpoints and writes."""
-        return LoadingStatements(self._tables)
+        return LoadingStatements(self._pieces)
 
     @cached_property
     def removing(self) -> RemovingStatements:
         """Removing checkpoints and copying threads."""
-        return RemovingStatements(self._tables)
+        return RemovingStatements(self._pieces)
 
     @cached_property
-    def ledger(self) -> LedgerStatements:
-        """Recognising removals and copies that were carried out though their answer was lost."""
-        return LedgerStatements(self._tables)
+    def ledger(self) -> GraphLedger:
+        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        return GraphLedger(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """Looking inside."""
-        return InspectionStatements(self._tables)
+        """The statements of the inspection."""
+        return InspectionStatements(self._pieces)
+
+    @cached_property
+    def measuring(self) -> MeasuringStatements:
+        """Counting and measuring."""
+        return MeasuringStatements(self._pieces)

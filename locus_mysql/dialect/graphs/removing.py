@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..statement import Param, Statement
-from ..template import Statements
-from .rows import OWN_PARTS
-from .threads import ONLY_LOCKED
+from ..statement import Param, Query, Statement
+from ..template import Statements, places
+from .result_rows import ThreadRow
 
 HIDE_NAMED = "UPDATE {versions} v SET v.hidden = 1 WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s"
 
 # Relies on the index runs.
 HIDE_RUNS = """
 UPDATE {versions} v SET v.hidden = 1
- WHERE v.tenant = %s AND v.run_key IN (<runs>) AND v.thread_id = %s AND v.hidden = 0
+ WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.thread_id = %s AND v.hidden = 0
 """
 
 # All but the newest few of each namespace, or of one.
@@ -23,7 +22,7 @@ UPDATE {versions} v
   JOIN (SELECT x.ns_key, x.seq,
                ROW_NUMBER() OVER (PARTITION BY x.ns_key ORDER BY x.seq DESC) AS place
           FROM {versions} x
-         WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0<namespace>) o
+         WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0{namespace}) o
     ON o.ns_key = v.ns_key AND o.seq = v.seq
    SET v.hidden = 1
  WHERE v.tenant = %s AND v.thread_id = %s AND o.place > %s
@@ -56,30 +55,20 @@ SELECT DISTINCT v.thread_id
  LIMIT %s
 """
 
-# Checkpoints of which a part is gone: no operation leaves such, but damage may. A row whose stored_seq is NULL holds
-# its part itself.
-_BROKEN = """{versions} v
-  JOIN JSON_TABLE(v.sources, '$[*]' COLUMNS (part BIGINT UNSIGNED PATH '$')) s
-  LEFT JOIN {parts} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id
-                     AND p.part = IF(s.part < <own>, COALESCE(v.stored_seq, v.seq) * <own> + s.part, s.part)
-  LEFT JOIN {versions} o ON o.tenant = v.tenant AND o.thread_id = v.thread_id AND o.ns_key = v.ns_key
-                        AND o.seq = IF(s.part < <own>, COALESCE(v.stored_seq, v.seq), s.part DIV <own>)
-                        AND o.stored_seq IS NULL
-""".replace("<own>", str(OWN_PARTS))
 HIDE_BROKEN = """
 UPDATE {versions} x
   JOIN (SELECT DISTINCT v.ns_key, v.seq
-          FROM <broken>
+          FROM {WITH_PARTS}
          WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL) AS broken
     ON broken.ns_key = x.ns_key AND broken.seq = x.seq
    SET x.hidden = 1
  WHERE x.tenant = %s AND x.thread_id = %s
-""".replace("<broken>", _BROKEN)
+"""
 THREADS_WITH_BROKEN = """
 SELECT DISTINCT v.thread_id
-  FROM <broken>
+  FROM {WITH_PARTS}
  WHERE v.tenant = %s AND v.thread_id BETWEEN %s AND %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
-""".replace("<broken>", _BROKEN)
+"""
 
 # LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and says in the metadata which
 # checkpoint of the graph itself called it. A call goes with that one. If that one was never stored, the call stays: its
@@ -132,38 +121,31 @@ DELETE w FROM {writes} w
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 2
 """
 
-# The numbers of the parts that the rows which stay need.
-_USED = """
-       (SELECT DISTINCT IF(s.part < <own>, COALESCE(v.stored_seq, v.seq) * <own> + s.part, s.part) AS part
-          FROM {versions} v
-          JOIN JSON_TABLE(v.sources, '$[*]' COLUMNS (part BIGINT UNSIGNED PATH '$')) s
-         WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden < 2) AS used"""
-
 # A row that goes leaves its part where others need it.
 MOVE_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
-SELECT x.tenant, x.thread_id, x.seq * <own>, x.chunk
+SELECT x.tenant, x.thread_id, x.seq * {OWN_PARTS}, x.chunk
   FROM {versions} x
-  JOIN<used> ON used.part = x.seq * <own>
+  JOIN{USED} ON used.part = x.seq * {OWN_PARTS}
  WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 2 AND x.chunk IS NOT NULL
-""".replace("<used>", _USED).replace("<own>", str(OWN_PARTS))
+"""
 
 DELETE_MARKED = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 2"
 
 DELETE_PARTS = """
 DELETE p FROM {parts} p
-  LEFT JOIN<used> ON used.part = p.part
+  LEFT JOIN{USED} ON used.part = p.part
  WHERE p.tenant = %s AND p.thread_id = %s AND used.part IS NULL
-""".replace("<used>", _USED).replace("<own>", str(OWN_PARTS))
+"""
 
 # A thread without checkpoints is no thread. What is left of it by then are writes that came before their checkpoint.
 # Nor is one whose row was only made to be locked.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
-   AND (expires_at = <only_locked>
+   AND (expires_at = {ONLY_LOCKED}
         OR NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0))
-""".replace("<only_locked>", ONLY_LOCKED)
+"""
 
 # Threads with old writes whose checkpoint never came, or went while they were on their way; in the order of the primary
 # key.
@@ -186,7 +168,7 @@ DELETE w FROM {writes} w
 
 # Relies on the index runs.
 THREADS_OF_RUNS = """
-SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN (<runs>) AND v.hidden = 0
+SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.hidden = 0
 """
 
 # Make a thread's row, which is locked, that of a copy, and lock the source. If there is no source, no row is affected.
@@ -205,14 +187,9 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
 
-# All that follows is copied only into the copy that was just made, which its epoch tells.
-_COPIED = """
-  JOIN {threads} d ON d.tenant = %s AND d.thread_id = %s AND d.epoch = %s
-"""
-
-# A payload as it stands in another thread: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. See
-# `versions.sealed`. One that is cut short stays as it is.
-_MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
+# A payload as it is stored in another thread, for the alias x: the checksum in its bytes 2 to 5 covers the thread's
+# name, by XOR. One that is cut short stays as it is.
+MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
          LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
               8, '0')),
          SUBSTRING({x}.payload, 6)))"""
@@ -222,24 +199,27 @@ INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key,
                         stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
                         created_at)
 SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, <moved>, v.metadata, v.run_key, v.chunk,
+       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, {moved}, v.metadata, v.run_key, v.chunk,
        v.created_at
-  FROM {versions} v<copied> WHERE v.tenant = %s AND v.thread_id = %s
-""".replace("<moved>", _MOVED.replace("{x}", "v"))
+  FROM {versions} v{COPIED}
+ WHERE v.tenant = %s AND v.thread_id = %s
+"""
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
 SELECT p.tenant, d.thread_id, p.part, p.chunk
-  FROM {parts} p<copied> WHERE p.tenant = %s AND p.thread_id = %s
+  FROM {parts} p{COPIED}
+ WHERE p.tenant = %s AND p.thread_id = %s
 """
 
 # Where the destination had writes that came before their checkpoint, those of the source win.
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
-SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, <moved>,
+SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
        w.created_at
-  FROM {writes} w<copied> WHERE w.tenant = %s AND w.thread_id = %s
-""".replace("<moved>", _MOVED.replace("{x}", "w"))
+  FROM {writes} w{COPIED}
+ WHERE w.tenant = %s AND w.thread_id = %s
+"""
 
 
 class RemovingStatements(Statements):
@@ -251,13 +231,13 @@ class RemovingStatements(Statements):
 
     def hide_runs(self, tenant: str, thread_id: str, run_keys: Sequence[bytes]) -> Statement:
         """Take the checkpoints of runs out of a thread."""
-        text = self._text(HIDE_RUNS).replace("<runs>", ", ".join(["%s"] * len(run_keys)))
+        text = self._text(HIDE_RUNS, runs=places(len(run_keys)))
         return Statement(text, (tenant, *run_keys, thread_id))
 
     def hide_older(self, tenant: str, thread_id: str, keep: int, ns_key: bytes | None) -> Statement:
         """Take all but the newest ``keep`` of each namespace, or of one, out of a thread."""
         key: tuple[Param, ...] = (tenant, thread_id)
-        text = self._text(HIDE_OLDER).replace("<namespace>", "" if ns_key is None else OF_NAMESPACE)
+        text = self._text(HIDE_OLDER, namespace="" if ns_key is None else OF_NAMESPACE)
         return Statement(text, (*key, *(() if ns_key is None else (ns_key,)), *key, keep))
 
     def hide_calls(self, tenant: str, thread_id: str) -> Statement:
@@ -273,27 +253,27 @@ class RemovingStatements(Statements):
         """Take checkpoints of which a part is gone out of a thread."""
         return Statement(self._text(HIDE_BROKEN), (tenant, thread_id) * 2)
 
-    def threads_with_broken(self, tenant: str, first: str, last: str) -> Statement:
+    def threads_with_broken(self, tenant: str, first: str, last: str) -> Query[ThreadRow]:
         """Ids of threads that have such checkpoints, from one id to another."""
-        return Statement(self._text(THREADS_WITH_BROKEN), (tenant, first, last))
+        return Query(self._text(THREADS_WITH_BROKEN), (tenant, first, last), row=ThreadRow)
 
-    def threads_before(self, tenant: str, after: str, age_us: int, limit: int) -> Statement:
-        """Ids of threads that have such checkpoints, those behind an id, in order."""
-        return Statement(self._text(THREADS_BEFORE), (tenant, after, age_us, limit))
+    def threads_before(self, tenant: str, after: str, age_us: int, limit: int) -> Query[ThreadRow]:
+        """Return the ids, after a given one and in order, of threads that have such checkpoints."""
+        return Query(self._text(THREADS_BEFORE), (tenant, after, age_us, limit), row=ThreadRow)
 
-    def remove_hidden(self, tenant: str, thread_id: str, settle: Statement) -> tuple[Statement, ...]:
+    def remove_hidden(self, tenant: str, thread_id: str, record: Statement) -> tuple[Statement, ...]:
         """Remove what is hidden and not needed, with its writes and parts; and the thread if nothing is left.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            settle: Leaves the tokens of what is marked to be removed.
+            record: Records the tokens of what is marked to be removed.
         """
         key = (tenant, thread_id)
         return (
             Statement(self._text(UNLINK_PARENTS), key),
             Statement(self._text(MARK_UNNEEDED), key * 4),
-            settle,
+            record,
             Statement(self._text(DELETE_WRITES), key),
             Statement(self._text(MOVE_PARTS), key * 2),
             Statement(self._text(DELETE_MARKED), key),
@@ -301,18 +281,18 @@ class RemovingStatements(Statements):
             Statement(self._text(DROP_IF_EMPTY), key * 2),
         )
 
-    def threads_with_orphans(self, tenant: str, after: str, age_us: int, limit: int) -> Statement:
-        """Ids of threads that have writes older than an age without a checkpoint, those behind an id, in order."""
-        return Statement(self._text(THREADS_WITH_ORPHANS), (tenant, after, age_us, limit))
+    def threads_with_orphans(self, tenant: str, after: str, age_us: int, limit: int) -> Query[ThreadRow]:
+        """Return ids, after a given one and in order, of threads with old writes that have no checkpoint."""
+        return Query(self._text(THREADS_WITH_ORPHANS), (tenant, after, age_us, limit), row=ThreadRow)
 
     def delete_orphans(self, tenant: str, thread_id: str, age_us: int) -> Statement:
         """Remove a thread's writes older than an age that have no checkpoint."""
         return Statement(self._text(DELETE_ORPHANS), (tenant, thread_id, age_us))
 
-    def threads_of_runs(self, tenant: str, run_keys: Sequence[bytes]) -> Statement:
+    def threads_of_runs(self, tenant: str, run_keys: Sequence[bytes]) -> Query[ThreadRow]:
         """Ids of threads that have checkpoints of runs."""
-        text = self._text(THREADS_OF_RUNS).replace("<runs>", ", ".join(["%s"] * len(run_keys)))
-        return Statement(text, (tenant, *run_keys))
+        text = self._text(THREADS_OF_RUNS, runs=places(len(run_keys)))
+        return Query(text, (tenant, *run_keys), row=ThreadRow)
 
     def copy_thread(self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None) -> Statement:
         """Make the row of a locked thread that of a copy; affects no row if there is no source.
@@ -325,5 +305,8 @@ class RemovingStatements(Statements):
     def copy_content(self, tenant: str, source: str, destination: str, epoch: bytes) -> tuple[Statement, ...]:
         """Copy what is in a thread whose row was copied under this epoch; if it was not, copies nothing."""
         params = (tenant, destination, epoch, tenant, source)
-        copies = (COPY_VERSIONS, COPY_PARTS, COPY_WRITES)
-        return tuple(Statement(self._text(text, ("<copied>", _COPIED.rstrip() + "\n")), params) for text in copies)
+        return (
+            Statement(self._text(COPY_VERSIONS, moved=MOVED, x="v"), params),
+            Statement(self._text(COPY_PARTS), params),
+            Statement(self._text(COPY_WRITES, moved=MOVED, x="w"), params),
+        )

@@ -6,51 +6,47 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
+from ..ledger import FORGOTTEN_AT_ONCE, RETENTION_S
 from ..statement import Param, Statement
-from ..template import KEPT_S, Statements
-from .rows import APART, OWN_PARTS, BaseKey, VersionRow, WriteRow
-from .threads import BASE_IS_THERE, CURRENT
+from ..template import Statements, places
+from .ledger import GraphLedger
+from .new_rows import BaseKey, VersionRow, WriteRow
 
 # All of a save that goes on from what its process knows, in one statement: the row holds its own part, and the server
 # draws its seq. If the thread is not as it was, no row is affected. The shared lock keeps out whoever would remove
-# something meanwhile. <base> is for a row that builds on parts of others; see `threads`. Two checkpoints of one id:
+# something meanwhile. {base} is for a row that builds on parts of others; see `threads`. Two checkpoints of one id:
 # error 1062.
 INSERT_NEXT = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
 SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND t.epoch = %s AND <current><base>
+ WHERE t.tenant = %s AND t.thread_id = %s AND t.epoch = %s AND {CURRENT}{base}
    FOR SHARE
-""".replace("<current>", CURRENT)
-
-#: The number taken from the thread's row, as it stands in stored_seq.
-_NUMBER = f"{APART} + LAST_INSERT_ID()"
-
-_INSERT = """
-INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
-                        parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
-VALUES (%s, %s, %s, <stored_seq>, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
 """
 
-# Insert under the number just taken. Two checkpoints of one id: error 1062. A late duplicate of a save whose row was
-# removed since: error 3141, as with the guards of the other family.
-INSERT = _INSERT.replace(
-    "<stored_seq>",
-    "CAST(IF(EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = %s AND s.token = %s), '', <number>) AS JSON)",
-).replace("<number>", _NUMBER)
+# Insert under the number just taken from the thread's row. Two checkpoints of one id: error 1062.
+INSERT = """
+INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+                        parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
+VALUES (%s, %s, %s, CAST({number} AS JSON), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)){then}
+"""
 
-# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: if no number was taken, it fails with error 3141.
-INSERT_IN_EPOCH = _INSERT.replace("<stored_seq>", f"CAST(IF(ROW_COUNT() = 1, {_NUMBER}, '') AS JSON)")
+# The number. A late duplicate of a save whose row was removed since: error 3141, as with the guards of checkpoints.
+UNLESS_RECORDED = """IF(EXISTS(SELECT 1 FROM {ledger} l WHERE l.tenant = %s AND l.token = %s), '',
+                {APART} + LAST_INSERT_ID())"""
+
+# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: error 3141 if no number was taken.
+IF_TAKEN = "IF(ROW_COUNT() = 1, {APART} + LAST_INSERT_ID(), '')"
 
 # A checkpoint that exists takes the new content and keeps its place. The row keeps the marks of the first save and of
-# the last; each save that replaced another one left its mark in the table of settled operations too. A save whose own
-# is in either is a late duplicate, and fails with error 3141.
+# the last; each save that replaced another one left its mark in the ledger too. A save whose own is in either is a late
+# duplicate, and fails with error 3141.
 REPLACE = """
 AS new
 ON DUPLICATE KEY UPDATE
   tokens     = IF(CAST(IF(LOCATE(new.tokens, {versions}.tokens) > 0
-                          OR EXISTS(SELECT 1 FROM {settled} s WHERE s.tenant = new.tenant AND s.token = new.tokens),
+                          OR EXISTS(SELECT 1 FROM {ledger} l WHERE l.tenant = new.tenant AND l.token = new.tokens),
                           '', '1') AS JSON) = 1,
                   CONCAT(new.tokens, RIGHT({versions}.tokens, 16)), ''),
   stored_seq = new.stored_seq,
@@ -65,30 +61,20 @@ ON DUPLICATE KEY UPDATE
   run_key    = new.run_key
 """
 
-# Behind it: leave the save's mark if it replaced another one.
-SETTLE_REPLACING = """
-INSERT INTO {settled} (tenant, token, affected, settled_at)
-SELECT %s, %s, 1, UTC_TIMESTAMP(6)
-  FROM DUAL
- WHERE ROW_COUNT() = 2
-"""
-
 # LAST_INSERT_ID() is no longer the number taken: the row's seq was drawn since.
-INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES "
+INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES {rows}"
 PART_VALUES = """(%s, %s, (SELECT v.stored_seq FROM {versions} v
-          WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s) * <own> + %s, %s)""".replace(
-    "<own>", str(OWN_PARTS)
-)
+          WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s) * {OWN_PARTS} + %s, %s)"""
 
 # Was this save carried out already, even if its row was replaced or removed since?
 FIND_SAVED = """
-SELECT v.seq
+SELECT 1
   FROM {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND LOCATE(%s, v.tokens) > 0
  UNION ALL
-SELECT s.affected
-  FROM {settled} s
- WHERE s.tenant = %s AND s.token = %s
+SELECT 1
+  FROM {ledger} l
+ WHERE l.tenant = %s AND l.token = %s
 """
 
 # A write is stored once; a later one of the same task and index is another try of it, and changes nothing. Special
@@ -96,22 +82,22 @@ SELECT s.affected
 # statements would take twice as long. A late duplicate finds it, and fails with error 3141.
 INSERT_WRITES = """
 INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
-VALUES ('', '', %s, '', 0, '', '', '', '', UTC_TIMESTAMP(6)), """
-WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
-_ONCE = "idx = {writes}.idx + JSON_LENGTH(IF({writes}.tenant = '', '', '[]'))"
-KEEP = f"ON DUPLICATE KEY UPDATE {_ONCE}"
-KEEP_FIRST = f"""
-AS new
-ON DUPLICATE KEY UPDATE
-  {_ONCE},
-  task_path = IF(new.idx < 0, new.task_path, {{writes}}.task_path),
-  channel   = IF(new.idx < 0, new.channel, {{writes}}.channel),
-  payload   = IF(new.idx < 0, new.payload, {{writes}}.payload)
+VALUES ('', '', %s, '', 0, '', '', '', '', UTC_TIMESTAMP(6)), {rows} {then}
 """
-KEEP_LAST = f"""
+WRITE_VALUES = "(%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"
+KEEP = "ON DUPLICATE KEY UPDATE {ONCE}"
+KEEP_FIRST = """
 AS new
 ON DUPLICATE KEY UPDATE
-  {_ONCE},
+  {ONCE},
+  task_path = IF(new.idx < 0, new.task_path, {writes}.task_path),
+  channel   = IF(new.idx < 0, new.channel, {writes}.channel),
+  payload   = IF(new.idx < 0, new.payload, {writes}.payload)
+"""
+KEEP_LAST = """
+AS new
+ON DUPLICATE KEY UPDATE
+  {ONCE},
   task_path = new.task_path,
   channel   = new.channel,
   payload   = new.payload
@@ -119,17 +105,14 @@ ON DUPLICATE KEY UPDATE
 
 FIND_WRITTEN = "SELECT 1 FROM {writes} w WHERE w.tenant = '' AND w.thread_id = '' AND w.version_key = %s"
 
-# Tokens are in the order of their time by the clocks of those who made them, so that only old ones are looked at; how
-# old they are, the server's clock tells.
+# Tokens are in the order of their time by the clocks of those who made them, so that only old ones are read; their age
+# is by the server's clock.
 FORGET_WRITTEN = """
 DELETE FROM {writes}
  WHERE tenant = '' AND thread_id = '' AND version_key < %s
-   AND created_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND
- LIMIT {TOKENS_AT_ONCE}
+   AND created_at < UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND
+ LIMIT %s
 """
-
-#: At most this many tokens are removed at a time.
-TOKENS_AT_ONCE = 1_000
 
 #: Parts larger than this get a statement each, so that one packet need not hold them all.
 _LARGE_BYTES = 262_144
@@ -140,12 +123,13 @@ class SavingStatements(Statements):
     """Storing checkpoints and writes.
 
     Args:
-        tables: The quoted names, by their role.
+        pieces: See `Statements`.
+        ledger: The ledger.
     """
 
-    def __init__(self, tables: Mapping[str, str]) -> None:
-        super().__init__(tables)
-        self._names["TOKENS_AT_ONCE"] = str(TOKENS_AT_ONCE)
+    def __init__(self, pieces: Mapping[str, str], ledger: GraphLedger) -> None:
+        super().__init__(pieces)
+        self._ledger = ledger
 
     def insert_next(
         self, tenant: str, thread_id: str, epoch: bytes, row: VersionRow, base: BaseKey | None
@@ -162,7 +146,7 @@ class SavingStatements(Statements):
             base: The checkpoint whose parts it builds on; it must be there.
         """
         chunk = row.chunks[0] if row.chunks else None
-        text = self._text(INSERT_NEXT, ("<base>", "" if base is None else BASE_IS_THERE))
+        text = self._text(INSERT_NEXT, base="" if base is None else "{BASE_IS_THERE}")
         whose = () if base is None else (tenant, thread_id, *base)
         return Statement(text, (row.ns_key, *row.params, chunk, tenant, thread_id, epoch, *whose))
 
@@ -180,11 +164,12 @@ class SavingStatements(Statements):
             in_epoch: Whether the number was taken by `take_seq_in_epoch`; fails with error 3141 if that took none.
             replace: Whether a checkpoint of the same id takes the new content; fails with error 1062 otherwise.
         """
-        text = self._text((INSERT_IN_EPOCH if in_epoch else INSERT).rstrip() + (REPLACE if replace else ""))
-        unless_settled = () if in_epoch else (tenant, row.tokens[:16])
-        statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_settled, *row.params))
-        settle = (Statement(self._text(SETTLE_REPLACING), (tenant, row.tokens)),) if replace else ()
-        return (statement, *settle, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
+        number = IF_TAKEN if in_epoch else UNLESS_RECORDED
+        text = self._text(INSERT, number=number, then=REPLACE if replace else "")
+        unless_recorded = () if in_epoch else (tenant, row.tokens[:16])
+        statement = Statement(text, (tenant, thread_id, row.ns_key, *unless_recorded, *row.params))
+        recorded = (self._ledger.record_if_replaced(tenant, row.tokens),) if replace else ()
+        return (statement, *recorded, *self._insert_parts(tenant, thread_id, row.version_key, row.chunks))
 
     def _insert_parts(
         self, tenant: str, thread_id: str, version_key: bytes, chunks: Sequence[bytes]
@@ -199,7 +184,7 @@ class SavingStatements(Statements):
             groups[-1] += [tenant, thread_id, tenant, thread_id, version_key, slot, chunk]
         return [
             Statement(
-                self._text(INSERT_PARTS) + ", ".join([self._text(PART_VALUES)] * (len(group) // _PART_PARAMS)),
+                self._text(INSERT_PARTS, rows=places(len(group) // _PART_PARAMS, self._text(PART_VALUES))),
                 tuple(group),
             )
             for group in groups
@@ -222,14 +207,13 @@ class SavingStatements(Statements):
             rows: The writes.
             replace: Whether all that exist are replaced; else only those with an index below 0.
         """
-        values = ", ".join([WRITE_VALUES] * len(rows))
         params: list[Param] = [token]
         for row in rows:
             params += [tenant, thread_id, version_key, row.task_key, row.idx, row.task_id, row.task_path, row.channel]
             params.append(row.payload)
         some_replace = any(row.idx < 0 for row in rows)
         then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP
-        text = f"{self._text(INSERT_WRITES)} {values} {self._text(then)}"
+        text = self._text(INSERT_WRITES, rows=places(len(rows), WRITE_VALUES), then=then)
         return Statement(text, tuple(params))
 
     def find_written(self, token: bytes) -> Statement:
@@ -237,8 +221,8 @@ class SavingStatements(Statements):
         return Statement(self._text(FIND_WRITTEN), (token,))
 
     def forget_written(self) -> Statement:
-        """Remove up to `TOKENS_AT_ONCE` tokens of calls that nobody repeats any more; of all tenants."""
-        return Statement(self._text(FORGET_WRITTEN), (new_token(time.time() - KEPT_S)[:8],))
+        """Remove up to `FORGOTTEN_AT_ONCE` tokens of calls that are no longer repeated, of all tenants."""
+        return Statement(self._text(FORGET_WRITTEN), (new_token(time.time() - RETENTION_S)[:8], FORGOTTEN_AT_ONCE))
 
 
 def new_token(now_s: float | None = None) -> bytes:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from .. import ledger
 from ..schema import Schema, Table
 
-#: What the tables hold, as their comments say.
+#: The family in the comments of its tables.
 FAMILY = "versions"
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 
 # One row per thread. epoch is random, and another one after anything of the thread was removed or the thread was made
 # anew: parts that were there under an epoch are there as long as it lasts. updated_at is the time of the last save that
 # locked the row, and last_seq counts these. A save that only shares the lock changes nothing here, so it may come up to
-# LAG_S seconds later (see `threads`): when a thread was last saved to is told by its newest checkpoint too.
+# LAG_S seconds later (see `threads`): its newest checkpoint has the time of the last save.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -38,8 +39,7 @@ THREADS = """
 # chunk is the part of a row whose stored_seq is NULL: its number is seq * 1024. It is written once, never changed, and
 # moves to the table of parts if it is needed when the row goes.
 # tokens are the marks of the last save that wrote the row and of the first, 16 bytes each: a repeated save finds its
-# own there, or in the table of settled operations. Where history is kept it is one mark, and 15 bytes that tell the
-# content.
+# own there, or in the ledger. Where history is kept it is one mark, and a digest of the content in 15 bytes.
 # hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
 # of it, as its values go on from it, 2 the parent's writes. unlinked: the parent was deleted, and nothing of it is
 # needed any more; the row's checksum covers needs and the parent, so these stay as they were.
@@ -104,25 +104,13 @@ WRITES = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# Tokens of removals and copies that were carried out: see `settled`.
-SETTLED = """
-(
-  tenant     VARCHAR(128)    NOT NULL,
-  token      BINARY(16)      NOT NULL,
-  affected   BIGINT UNSIGNED NOT NULL,
-  settled_at DATETIME(6)     NOT NULL,
-  PRIMARY KEY (tenant, token),
-  KEY age (settled_at)
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-"""
 
-
-def versions_schema(table_prefix: str) -> Schema:
+def graph_schema(table_prefix: str) -> Schema:
     """The tables of the family with one prefix."""
     names = table_names(table_prefix)
-    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES, "settled": SETTLED}
-    tables = tuple(Table(names[role], definitions[role].strip()) for role in names)
-    return Schema(FAMILY, LAYOUT_VERSION, tables)
+    definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES}
+    tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
+    return Schema(FAMILY, LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])))
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
@@ -132,5 +120,5 @@ def table_names(table_prefix: str) -> dict[str, str]:
         "versions": f"{table_prefix}versions",
         "parts": f"{table_prefix}version_parts",
         "writes": f"{table_prefix}version_writes",
-        "settled": f"{table_prefix}version_settled",
+        "ledger": f"{table_prefix}version_ledger",
     }

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from ..ledger import RETENTION_S
 from ..like import like
-from ..statement import Statement
-from ..template import KEPT_S, Statements
-from .rows import BaseKey
-
-#: For how many seconds after a save that locked its thread's row others may only share that lock. Long enough that few
-#: of a turn's saves have to lock it; short, as who looks for the threads saved to last looks that much further.
-LAG_S = 60
-
-#: A thread to which a save may add without changing its row: it never expires, and its time is not too old.
-CURRENT = f"t.expires_at IS NULL AND t.updated_at > UTC_TIMESTAMP(6) - INTERVAL {LAG_S} SECOND"
-
-# When a thread was saved to last, for the alias t. Relies on the index newest.
-_SAVED_AT = """GREATEST(t.updated_at, COALESCE((SELECT v.created_at
-                                     FROM {versions} v
-                                    WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id
-                                    ORDER BY v.seq DESC LIMIT 1), t.updated_at))"""
+from ..statement import Query, Statement
+from ..template import Statements
+from .new_rows import BaseKey
+from .result_rows import CountRow, EpochRow, PlacedThreadRow, ThreadRow, UsedIdRow
 
 # Take the next number of a thread of which nothing was removed since its epoch was this. The statement behind it looks
 # at ROW_COUNT().
@@ -27,29 +16,20 @@ UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
        updated_at = UTC_TIMESTAMP(6),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
- WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<base>
+ WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){base}
 """
-
-# The checkpoint that a save builds on is there, as the save knows it. A server that lost its newest commits may have
-# drawn the numbers of its parts again, for other content; but the token is random. Relies on the index named.
-BASE_IS_THERE = """
-   AND EXISTS (SELECT 1 FROM {versions} b
-                WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND LOCATE(%s, b.tokens) > 0)"""
-
-#: When a thread has expired whose row was only made to be locked. No committed row has this time.
-ONLY_LOCKED = "'1970-01-01'"
 
 # Lock a thread, whether it exists or not. Under READ COMMITTED, a statement that finds no row locks nothing, and what
 # follows it would run against whatever another process commits meanwhile. So a thread that does not exist gets a row,
 # which counts as expired: whoever makes the thread waits for this row's lock.
 LOCK = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
-VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), <only_locked>)
-    ON DUPLICATE KEY UPDATE <set>
-""".replace("<only_locked>", ONLY_LOCKED)
+VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {ONLY_LOCKED})
+    ON DUPLICATE KEY UPDATE {set}
+"""
 AS_IT_IS = "last_seq = {threads}.last_seq"
 
-# Of a thread of which something will be removed. The row that tells when it was saved to last may be among that.
+# Of a thread of which something will be removed. The row with the time of its last save may be removed too.
 # Affects two rows if the thread exists, and one if not.
 NEW_EPOCH = """
        epoch      = %s,
@@ -59,11 +39,9 @@ NEW_EPOCH = """
                                                               ORDER BY v.seq DESC LIMIT 1), {threads}.updated_at))"""
 
 # Remove the row of a thread that was only made to be locked.
-UNLOCK = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at = <only_locked>".replace(
-    "<only_locked>", ONLY_LOCKED
-)
+UNLOCK = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at = {ONLY_LOCKED}"
 
-# Take the next number of a thread that is locked. An expired one starts anew. The assignments run left to right;
+# Take the next number of a thread that is locked. An expired thread starts again. The assignments run left to right;
 # expires_at must come after those that read it.
 TAKE_SEQ = """
 UPDATE {threads}
@@ -106,57 +84,53 @@ DELETE_ALL = (
 )
 
 # A page of threads. At least as many as it ends with were saved to no earlier than the last of those by updated_at; so
-# who belongs to the page has an updated_at that is at most LAG_S older, and only those are looked at and sorted. Walks
+# who belongs to the page has an updated_at that is at most LAG_S older, and only those are examined and sorted. Walks
 # the index recent backwards.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE}
    AND t.updated_at >= COALESCE((SELECT b.updated_at
                                    FROM {threads} b
                                   WHERE b.tenant = %s AND b.thread_id LIKE %s
                                     AND (b.expires_at IS NULL OR b.expires_at > UTC_TIMESTAMP(6))
                                   ORDER BY b.updated_at DESC
-                                  LIMIT 1 OFFSET %s), '1970-01-02') - INTERVAL <lag_s> SECOND
- ORDER BY <saved_at> DESC, t.thread_id DESC
+                                  LIMIT 1 OFFSET %s), '1970-01-02') - INTERVAL {LAG_S} SECOND
+ ORDER BY {SAVED_AT} DESC, t.thread_id DESC
  LIMIT %s OFFSET %s
-""".replace("<saved_at>", _SAVED_AT).replace("<lag_s>", str(LAG_S))
-
-# The time by which pages of threads are ordered. It lies between updated_at and LAG_S later by definition, also where a
-# server's clock went backwards, so no thread falls between two pages.
-_ORDERED_AT = f"LEAST({_SAVED_AT}, t.updated_at + INTERVAL {LAG_S} SECOND)"
+"""
 
 # Behind a time and an id in that order. The second line spares looking for the newest checkpoint of most threads.
-_BEHIND = f"""
+_BEHIND = """
    AND t.updated_at <= CAST(%s AS DATETIME(6))
    AND (t.updated_at < CAST(%s AS DATETIME(6)) - INTERVAL {LAG_S} SECOND
-        OR {_ORDERED_AT} < CAST(%s AS DATETIME(6))
-        OR ({_ORDERED_AT} = CAST(%s AS DATETIME(6)) AND t.thread_id < %s))"""
+        OR {ORDERED_AT} < CAST(%s AS DATETIME(6))
+        OR ({ORDERED_AT} = CAST(%s AS DATETIME(6)) AND t.thread_id < %s))"""
 
 # A page of threads behind one, in the order of LIST. The place of a thread in this order changes only if somebody saves
 # to it, so a page that begins behind the last thread of the page before neither repeats nor skips others, whatever was
 # deleted, saved to or made meanwhile. The inner SELECT finds from which updated_at on the threads of the page are.
 PAGE = """
 SELECT page.thread_id, CAST(page.ordered_at AS CHAR)
-  FROM (SELECT t.thread_id, <ordered_at> AS ordered_at
+  FROM (SELECT t.thread_id, {ORDERED_AT} AS ordered_at
           FROM {threads} t
-         WHERE t.tenant = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
+         WHERE t.tenant = %s AND {LIVE}{behind}
            AND t.updated_at >= COALESCE((SELECT t.updated_at
                                            FROM {threads} t
                                           WHERE t.tenant = %s
-                                            AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))<behind>
+                                            AND {LIVE}{behind}
                                           ORDER BY t.updated_at DESC
-                                          LIMIT %s, 1), '1970-01-02') - INTERVAL <lag_s> SECOND) AS page
+                                          LIMIT %s, 1), '1970-01-02') - INTERVAL {LAG_S} SECOND) AS page
  ORDER BY page.ordered_at DESC, page.thread_id DESC
  LIMIT %s
-""".replace("<ordered_at>", _ORDERED_AT).replace("<lag_s>", str(LAG_S))
+"""
 
 COUNT = """
 SELECT COUNT(*)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
+   AND {LIVE}
 """
 
 # Threads to vacuum: expired, or not saved to for so long. Relies on the indexes expiry and recent.
@@ -165,15 +139,15 @@ STALE = """
 UNION
 (SELECT t.thread_id FROM {threads} t
   WHERE t.tenant = %s AND t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
-    AND <saved_at> < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND LIMIT %s)
-""".replace("<saved_at>", _SAVED_AT)
+    AND {SAVED_AT} < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND LIMIT %s)
+"""
 
 # Lock a thread if it still is stale.
 LOCK_STALE = """
 UPDATE {threads} t SET t.epoch = %s
  WHERE t.tenant = %s AND t.thread_id = %s
-   AND (t.expires_at <= UTC_TIMESTAMP(6) OR <saved_at> < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
-""".replace("<saved_at>", _SAVED_AT)
+   AND (t.expires_at <= UTC_TIMESTAMP(6) OR {SAVED_AT} < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND)
+"""
 
 # Undo the batch, with error 3141, if the statement before locked no thread.
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
@@ -184,7 +158,7 @@ DELETE_VISIBLE = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AN
 # A page of ids, and for each whether the thread does not exist. Relies on the tables' keys that begin with thread ids.
 IDS_IN = """
 SELECT x.thread_id, t.thread_id IS NULL
-  FROM (SELECT DISTINCT thread_id FROM {<table>}
+  FROM (SELECT DISTINCT thread_id FROM {table}
          WHERE tenant = %s AND thread_id > %s
          ORDER BY thread_id
          LIMIT %s) AS x
@@ -200,15 +174,15 @@ class ThreadStatements(Statements):
         self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, base: BaseKey | None
     ) -> Statement:
         """The thread's next number as last insert id; changes nothing if its epoch is another, or its base is gone."""
-        text = self._text(TAKE_SEQ_IN_EPOCH, ("<base>", "" if base is None else BASE_IS_THERE))
+        text = self._text(TAKE_SEQ_IN_EPOCH, base="" if base is None else "{BASE_IS_THERE}")
         return Statement(
             text, (ttl_us, tenant, thread_id, epoch, *(() if base is None else (tenant, thread_id, *base)))
         )
 
     def take_seq(
-        self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, settle: Statement
+        self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, record: Statement
     ) -> tuple[Statement, ...]:
-        """The thread's next number as last insert id; makes the thread, or an expired one anew, under this epoch.
+        """The thread's next number as last insert id; creates the thread, or an expired one again, under this epoch.
 
         What stands under the thread's id though it does not exist, or has expired, is removed.
 
@@ -219,12 +193,12 @@ class ThreadStatements(Statements):
             thread_id: The thread.
             epoch: Of the thread, if it is made.
             ttl_us: After how many microseconds without a save it expires; None for never.
-            settle: Leaves the tokens of an expired thread's saves, which are removed.
+            record: Records the tokens of an expired thread's saves, which are removed.
         """
         key = (tenant, thread_id)
         return (
-            Statement(self._text(LOCK, ("<set>", AS_IT_IS)), (*key, epoch)),
-            *((settle,) if ttl_us is not None and ttl_us < KEPT_S * 1_000_000 else ()),
+            Statement(self._text(LOCK, set=AS_IT_IS), (*key, epoch)),
+            *((record,) if ttl_us is not None and ttl_us < RETENTION_S * 1_000_000 else ()),
             *self.clear_expired(tenant, thread_id),
             Statement(self._text(TAKE_SEQ), (epoch, ttl_us, *key)),
         )
@@ -233,9 +207,9 @@ class ThreadStatements(Statements):
         """Remove what stands under the id of a thread that is locked, if it has expired or does not exist."""
         return tuple(Statement(self._text(text), (tenant, thread_id)) for text in CLEAR_EXPIRED)
 
-    def epoch(self, tenant: str, thread_id: str) -> Statement:
+    def epoch(self, tenant: str, thread_id: str) -> Query[EpochRow]:
         """The thread's epoch."""
-        return Statement(self._text(EPOCH), (tenant, thread_id))
+        return Query(self._text(EPOCH), (tenant, thread_id), row=EpochRow)
 
     def begin_epoch(self, tenant: str, thread_id: str, epoch: bytes) -> Statement:
         """Lock a thread, and give it another epoch; affects two rows if it exists.
@@ -243,7 +217,7 @@ class ThreadStatements(Statements):
         If it does not, it has a row until the batch ends: end the batch with `unlock`, or with what removes the row.
         """
         key = (tenant, thread_id)
-        return Statement(self._text(LOCK, ("<set>", NEW_EPOCH)), (*key, epoch, epoch, *key))
+        return Statement(self._text(LOCK, set=NEW_EPOCH), (*key, epoch, epoch, *key))
 
     def unlock(self, tenant: str, thread_id: str) -> Statement:
         """Remove the row of a thread that does not exist, and was locked."""
@@ -253,31 +227,31 @@ class ThreadStatements(Statements):
         """Remove a thread with everything in it."""
         return tuple(Statement(self._text(text), (tenant, thread_id)) for text in DELETE_ALL)
 
-    def list(self, tenant: str, pattern: str, limit: int, offset: int) -> Statement:
+    def list(self, tenant: str, pattern: str, limit: int, offset: int) -> Query[ThreadRow]:
         """Ids of threads, most recently saved first."""
         key = (tenant, like(pattern))
-        return Statement(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset))
+        return Query(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset), row=ThreadRow)
 
-    def page(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Statement:
+    def page(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Query[PlacedThreadRow]:
         """Id and place of threads, most recently saved first.
 
         Args:
             tenant: Whose.
             limit: At most this many.
-            behind: Place and id of the last thread of the page before; None for the first page.
+            behind: Place and id of the last thread of the previous page; None for the first page.
         """
         condition = "" if behind is None else _BEHIND
         after = () if behind is None else (*[behind[0]] * 4, behind[1])
-        text = self._text(PAGE.replace("<behind>", condition))
-        return Statement(text, (tenant, *after, tenant, *after, max(limit - 1, 0), limit))
+        text = self._text(PAGE, behind=condition)
+        return Query(text, (tenant, *after, tenant, *after, max(limit - 1, 0), limit), row=PlacedThreadRow)
 
-    def count(self, tenant: str, pattern: str) -> Statement:
-        """How many threads match."""
-        return Statement(self._text(COUNT), (tenant, like(pattern)))
+    def count(self, tenant: str, pattern: str) -> Query[CountRow]:
+        """Return the number of threads that match."""
+        return Query(self._text(COUNT), (tenant, like(pattern)), row=CountRow)
 
-    def stale(self, tenant: str, age_us: int, limit: int) -> Statement:
-        """Ids of threads that have expired or were not saved to for so long."""
-        return Statement(self._text(STALE), (tenant, limit, tenant, age_us, age_us, limit))
+    def stale(self, tenant: str, age_us: int, limit: int) -> Query[ThreadRow]:
+        """Return ids of threads that have expired, or whose last save is older than an age."""
+        return Query(self._text(STALE), (tenant, limit, tenant, age_us, age_us, limit), row=ThreadRow)
 
     def lock_stale(self, tenant: str, thread_id: str, epoch: bytes, age_us: int) -> tuple[Statement, Statement]:
         """Lock a thread if it still is stale; else undo the batch."""
@@ -290,10 +264,10 @@ class ThreadStatements(Statements):
         """Remove the checkpoints of a thread that is locked; those that were deleted, and are needed, stay."""
         return Statement(self._text(DELETE_VISIBLE), (tenant, thread_id))
 
-    def ids_in_versions(self, tenant: str, after: str, limit: int) -> Statement:
+    def ids_in_versions(self, tenant: str, after: str, limit: int) -> Query[UsedIdRow]:
         """A page of the ids of threads that have checkpoints, and for each whether the thread does not exist."""
-        return Statement(self._text(IDS_IN, ("<table>", "versions")), (tenant, after, limit, tenant))
+        return Query(self._text(IDS_IN, table="{versions}"), (tenant, after, limit, tenant), row=UsedIdRow)
 
-    def ids_in_parts(self, tenant: str, after: str, limit: int) -> Statement:
+    def ids_in_parts(self, tenant: str, after: str, limit: int) -> Query[UsedIdRow]:
         """The same of threads that have parts."""
-        return Statement(self._text(IDS_IN, ("<table>", "parts")), (tenant, after, limit, tenant))
+        return Query(self._text(IDS_IN, table="{parts}"), (tenant, after, limit, tenant), row=UsedIdRow)

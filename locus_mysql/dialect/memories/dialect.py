@@ -7,8 +7,10 @@ from typing import Literal
 
 from ..dialect import Dialect
 from .inspection import InspectionStatements
-from .maintenance import CareStatements
+from .ledger import MemoryLedger
+from .maintenance import MaintenanceStatements
 from .moving import MovingStatements
+from .pieces import PIECES
 from .reading import ReadingStatements
 from .tables import memory_schema, table_names
 from .vectors import VectorStatements
@@ -16,11 +18,11 @@ from .writing import WritingStatements
 
 
 class MemoryDialect(Dialect):
-    """The SQL for the tables with one prefix, by what the statements are about.
+    """The statements for the tables with one prefix, by topic.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
-        search: Whether the tables are made with a full-text index.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
+        search: Whether the tables have a full-text index.
         search_parser: The parser of that index.
     """
 
@@ -32,34 +34,39 @@ class MemoryDialect(Dialect):
         search_parser: Literal["default", "ngram"] = "default",
     ) -> None:
         schema = memory_schema(table_prefix, search=search, search_parser=search_parser)
-        super().__init__(schema, table_names(table_prefix))
+        super().__init__(schema, table_names(table_prefix), PIECES)
 
     @cached_property
     def writing(self) -> WritingStatements:
         """Writing, refreshing and deleting items."""
-        return WritingStatements(self._tables)
+        return WritingStatements(self._pieces)
 
     @cached_property
     def reading(self) -> ReadingStatements:
         """Finding items by key, by field and by word."""
-        return ReadingStatements(self._tables)
+        return ReadingStatements(self._pieces)
 
     @cached_property
     def vectors(self) -> VectorStatements:
         """Writing embeddings and finding the nearest."""
-        return VectorStatements(self._tables)
+        return VectorStatements(self._pieces)
 
     @cached_property
     def moving(self) -> MovingStatements:
         """Reading items whole, and writing them as they were."""
-        return MovingStatements(self._tables)
+        return MovingStatements(self._pieces)
 
     @cached_property
-    def care(self) -> CareStatements:
-        """Counting and removing what nobody needs."""
-        return CareStatements(self._tables)
+    def ledger(self) -> MemoryLedger:
+        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        return MemoryLedger(self._pieces)
+
+    @cached_property
+    def maintenance(self) -> MaintenanceStatements:
+        """Counting and removing unneeded rows."""
+        return MaintenanceStatements(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """Looking inside."""
-        return InspectionStatements(self._tables)
+        """Inspection of namespaces and items."""
+        return InspectionStatements(self._pieces)

@@ -1,7 +1,7 @@
-"""Filters as conditions on a column of JSON text: `Condition`.
+"""Filters of callers, compiled to conditions on columns of JSON text: `ItemFilter` and `compile_filter`.
 
-Values compare as JSON: numbers by value whatever their type, texts by code point, and a boolean is no number. What is
-not there counts as null, but for ``$exists``.
+Values compare as JSON: numbers by value whatever their type, texts by code point, and a boolean is not a number. A
+missing field counts as null, except for ``$exists``.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from ...errors import InvalidInput
 from ..statement import Param
 from .wide_numbers import fulfils, is_wide, widened
 
-#: MySQL refuses JSON nested more deeply than 100; a filter is left some room.
+#: MySQL refuses JSON that is nested more than 100 deep; a filter must leave room for its values.
 DEPTH_LIMIT = 50
 
-#: A value of a filter may be as deep as what is stored.
+#: A value in a filter may be nested as deep as a stored value.
 VALUE_DEPTH_LIMIT = 90
 
-#: MySQL refuses whole numbers beyond what a float can hold.
+#: MySQL refuses integers that are larger than any float.
 NUMBER_LIMIT_BITS = 1_023
 
-#: Comparisons of one filter, each value of an ``$in`` among them: the server makes all of them for each item.
+#: The most comparisons of one filter; each value of an ``$in`` is one. The server makes them for each item.
 COMPARISONS_LIMIT = 1_000
 
-#: Characters of a filter's paths and values together, each path as often as it is compared with a value.
+#: The most characters of a filter's paths and values together; a path counts for each value that it is compared with.
 CHARACTERS_LIMIT = 262_144
 
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
@@ -37,13 +37,13 @@ _NUMBERS = "('INTEGER', 'UNSIGNED INTEGER', 'DOUBLE', 'DECIMAL')"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition that stands behind others.
+class ItemFilter:
+    """A compiled filter of items.
 
     Args:
-        sql: Begins with AND; empty if there is none.
-        params: Its parameters.
-        checks: Filters that the server can only narrow, each with whether it is of the metadata; see `admits`.
+        sql: Conditions that begin with AND; empty to select all items.
+        params: The parameters of the SQL.
+        checks: Filters that the SQL checks only roughly, each with whether it applies to the metadata; see `admits`.
     """
 
     sql: str = ""
@@ -51,15 +51,15 @@ class Condition:
     checks: tuple[tuple[bool, Mapping[str, Any]], ...] = ()
 
     def admits(self, value: str, metadata: str | None) -> bool:
-        """Whether an item of the server's fulfils the checks as well; one that is no JSON is left to its reader."""
+        """Check whether an item that the SQL selects passes the checks. One that is not JSON does; reading it fails."""
         try:
             return all(fulfils(json.loads((metadata or "{}") if of else value), filter) for of, filter in self.checks)
         except ValueError:
             return True
 
 
-def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
-    """The condition that a column of JSON text fulfils a filter.
+def compile_filter(filter: Mapping[str, Any] | None, column: str) -> ItemFilter:
+    """Compile a filter on a column of JSON text.
 
     Args:
         filter: Field names, each with a value that the field must equal, with operators (``{"$gte": 3}``), or with a
@@ -67,37 +67,37 @@ def condition_of(filter: Mapping[str, Any] | None, column: str) -> Condition:
         column: The column, with its table's alias.
 
     Raises:
-        InvalidInput: An operator is unknown, or a value is none that JSON can hold.
+        InvalidInput: An operator is unknown, or JSON cannot hold a value.
     """
     if not filter:
-        return Condition()
+        return ItemFilter()
     condition = _narrowing(filter, column)
     if not is_wide(filter):
         return condition
     wider = _narrowing(widened(filter), column)
-    return Condition(wider.sql or "\n   AND TRUE", wider.params, (("metadata" in column, filter),))
+    return ItemFilter(wider.sql or "\n   AND TRUE", wider.params, (("metadata" in column, filter),))
 
 
-def _narrowing(filter: Mapping[str, Any], column: str) -> Condition:
+def _narrowing(filter: Mapping[str, Any], column: str) -> ItemFilter:
     conditions = _Conditions(column)
     conditions.add(filter, "$", 0)
-    return Condition("".join(f"\n   AND {part}" for part in conditions.parts), tuple(conditions.params))
+    return ItemFilter("".join(f"\n   AND {part}" for part in conditions.parts), tuple(conditions.params))
 
 
-def of_json(condition: Condition) -> Condition:
-    """The same, of items whose value and metadata are JSON; the server fails where it is asked of others."""
+def only_valid_json(condition: ItemFilter) -> ItemFilter:
+    """Restrict a filter to items whose value and metadata are JSON; for others, the server would fail."""
     if not condition.sql:
         return condition
     inner = condition.sql.strip().removeprefix("AND ")
     valid = "JSON_VALID(i.value) AND JSON_VALID(COALESCE(i.metadata, '{}'))"
-    return Condition(f"\n   AND IF({valid}, {inner}, FALSE)", condition.params)
+    return ItemFilter(f"\n   AND IF({valid}, {inner}, FALSE)", condition.params)
 
 
 class _Conditions:
-    """Conditions as they are collected from a filter, and counted.
+    """Collects the conditions of a filter, and counts comparisons and characters.
 
     Args:
-        column: The column that they are about.
+        column: The column.
     """
 
     def __init__(self, column: str) -> None:
@@ -108,7 +108,7 @@ class _Conditions:
         self._characters = 0
 
     def add(self, filter: Mapping[str, Any], path: str, depth: int) -> None:
-        """Add the conditions of a filter of the fields below a path."""
+        """Add the conditions of a filter on the fields below a path."""
         if not isinstance(filter, Mapping):
             raise InvalidInput(f"A filter must be a dict, not {type(filter).__name__}.")
         if depth > DEPTH_LIMIT:
@@ -164,7 +164,7 @@ class _Conditions:
         return f"COALESCE(JSON_EXTRACT({self._column}, %s) = CAST(%s AS JSON), FALSE)"
 
     def _in(self, path: str, wanted: list[Any]) -> str:
-        """One of several values. Each JSON_EXTRACT reads the whole text anew, so there is one for all of them."""
+        """Compare with several values. Each JSON_EXTRACT parses the whole text, so there is one for all values."""
         values = [self._json(value) for value in wanted if value is not None]
         parts = [] if len(values) == len(wanted) else [self._equal(path, None)]
         if values:
@@ -187,12 +187,12 @@ class _Conditions:
         )
 
     def _compare(self, *params: str) -> None:
-        """Take the parameters of one comparison."""
+        """Count one comparison, and add its parameters."""
         self._count(*params)
         self.params += params
 
     def _count(self, *params: str) -> None:
-        """Count one comparison, and the characters of what it is made with."""
+        """Count one comparison, and the characters of its parameters."""
         self._comparisons += 1
         if self._comparisons > COMPARISONS_LIMIT:
             raise _too_many("A filter makes too many comparisons")
@@ -201,7 +201,7 @@ class _Conditions:
             raise _too_long()
 
     def _quoted(self, name: str) -> str:
-        """A field's name as part of a JSON path."""
+        """Return a field's name as part of a JSON path."""
         return self._json(name)
 
     def _json(self, value: Any) -> str:
@@ -209,7 +209,7 @@ class _Conditions:
             text = json.dumps(value, ensure_ascii=False, allow_nan=False)
             text.encode()
         except (TypeError, ValueError, RecursionError):
-            raise InvalidInput("A value of the filter is none that JSON can hold exactly.") from None
+            raise InvalidInput("A value of the filter cannot be held exactly by JSON.") from None
         if len(text) > CHARACTERS_LIMIT:
             raise _too_long()
         _check_limits(value, 0)

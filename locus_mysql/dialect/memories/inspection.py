@@ -1,24 +1,29 @@
-"""Statements for looking inside: pages of namespaces and of items. All of them only read."""
+"""Statements for inspection: pages of namespaces and of items. They only read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 
 from ..checksums import checksum_sql, version_sql
 from ..like import like
-from ..statement import Statement
+from ..statement import Query
+from .pieces import MemoryStatements
 from .ranges import Range
-from .template import MemoryStatements
+from .reading import ScoredItemRow
 
-#: Of an item's value in a list, so many characters are shown.
+#: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 200
 
-# Namespaces with items in them, in the order of their paths, from one on. Counts the items of a page of them only.
+# Namespaces with items, in the order of their paths, after one. Counts the items of these only.
 NAMESPACES = """
 SELECT s.path, held.items, held.size_bytes, held.updated_at
   FROM (SELECT s.tenant, s.path FROM {scopes} s
-         WHERE s.tenant = %s<range> AND s.path > %s
-           AND EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
+         WHERE s.tenant = %s{range} AND s.path > %s
+           AND EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i
+                        WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
          ORDER BY s.path
          LIMIT %s) AS s
   JOIN LATERAL (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.value)), 0) AS size_bytes,
@@ -28,26 +33,26 @@ SELECT s.path, held.items, held.size_bytes, held.updated_at
  ORDER BY s.path
 """
 
-#: Whether an item's checksum is right. The server computes it: of a list it reads the whole values anyway.
+#: The condition that an item's checksum is right. The server computes it, as it reads the whole values anyway.
 SOUND = (
     f"i.checksum = {checksum_sql(('i.tenant', 'i.path', 'i.item_key'), ('i.value', 'i.metadata'))}"
     f" ^ {version_sql('i.version')}"
 )
 
-# Items of exactly one namespace in the order of their keys, from one on.
+# Items of exactly one namespace, in the order of their keys, after one.
 ITEMS = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
-       i.created_at, i.updated_at, i.expires_at, <sound>
+       i.created_at, i.updated_at, i.expires_at, {sound}
   FROM {items} i
  WHERE i.tenant = %s AND i.path = %s AND i.item_key > %s AND {LIVE}
  ORDER BY i.item_key
  LIMIT %s
 """
 
-# An item whole, with how many embeddings it has and how wide they are.
+# An item whole, with the number and the width of its embeddings.
 ITEM = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
-       i.created_at, i.updated_at, i.expires_at, <sound>, i.value, i.metadata,
+       i.created_at, i.updated_at, i.expires_at, {sound}, i.value, i.metadata,
        (SELECT COUNT(*) FROM {vectors} v
          WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key),
        (SELECT MAX(LENGTH(v.embedding)) DIV 4 FROM {vectors} v
@@ -56,44 +61,103 @@ SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(
  WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}
 """
 
-# Items whose text waits for the full-text index, by the index pending: those that hold any part of a query. There are
-# few, as each search of a store indexes them. Their share of the parts is their score.
+# Items whose text waits for the full-text index, by the index pending, and that contain any part of a query. There are
+# few, as each search of a store indexes them. The score is the share of the parts that an item contains.
 PENDING = """
-SELECT {COLUMNS}, (<held>) / <parts>e0
+SELECT {COLUMNS}, ({held}) / {parts}e0
   FROM (SELECT tenant, path, item_key FROM {items} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT %s) AS waiting
   STRAIGHT_JOIN {items} i
      ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
- WHERE i.tenant = %s<range> AND i.unindexed = 1 AND {LIVE} AND (<any>)
+ WHERE i.tenant = %s{range} AND i.unindexed = 1 AND {LIVE} AND ({any})
  ORDER BY 10 DESC, i.updated_at DESC, i.path, i.item_key
  LIMIT %s
 """
 HOLDS = "(i.pending_text LIKE %s)"
 
-#: Of the texts that wait for the index, so many are looked at.
+#: The most waiting texts that are searched.
 PENDING_LOOKED_AT = 10_000
 
 
+class NamespaceSizeRow(NamedTuple):
+    """A namespace with the number of its items, the bytes of their values, and the time of the last write."""
+
+    path: bytes
+    items: int
+    size_bytes: int | Decimal
+    updated_at: datetime
+
+
+class PreviewRow(NamedTuple):
+    """An item with the beginning of its value. Times are in UTC.
+
+    Args:
+        path: The namespace's path.
+        key: The key.
+        preview: The beginning of the value.
+        size_bytes: The bytes of value and metadata.
+        version: The version.
+        created_at: The time of the first write.
+        updated_at: The time of the last write.
+        expires_at: The time from which on the item is no longer found.
+        sound: Whether the checksum is right.
+    """
+
+    path: bytes
+    key: bytes
+    preview: str
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    sound: int
+
+
+class WholeItemRow(NamedTuple):
+    """A `PreviewRow` with the whole item, and the number and width of its embeddings."""
+
+    path: bytes
+    key: bytes
+    preview: str
+    size_bytes: int
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    sound: int
+    value: str
+    metadata: str | None
+    embeddings: int
+    dims: int | None
+
+
 class InspectionStatements(MemoryStatements):
-    """Looking inside."""
+    """Inspection of namespaces and items."""
 
-    def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Statement:
-        """Paths that have items, after one: how many, the bytes of their values, when one was last written."""
-        text = NAMESPACES.replace("<range>", where.condition("s"))
-        return Statement(self._text(text), (tenant, *where.params, after, limit))
+    def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Query[NamespaceSizeRow]:
+        """Return the namespaces with items, after one."""
+        text = self._text(NAMESPACES, range=where.condition("s"))
+        return Query(text, (tenant, *where.params, after, limit), row=NamespaceSizeRow)
 
-    def items(self, tenant: str, path: bytes, after: bytes, limit: int) -> Statement:
-        """Path, key, beginning of the value, bytes, version and times of items, after a key."""
-        return Statement(self._text(ITEMS.replace("<sound>", SOUND)), (PREVIEW_CHARACTERS, tenant, path, after, limit))
+    def items(self, tenant: str, path: bytes, after: bytes, limit: int) -> Query[PreviewRow]:
+        """Return the items of a namespace, after a key."""
+        params = (PREVIEW_CHARACTERS, tenant, path, after, limit)
+        return Query(self._text(ITEMS, sound=SOUND), params, row=PreviewRow)
 
-    def item(self, tenant: str, path: bytes, key: bytes) -> Statement:
-        """The same of one item; then value, metadata, how many embeddings, and their width."""
-        return Statement(self._text(ITEM.replace("<sound>", SOUND)), (PREVIEW_CHARACTERS, tenant, path, key))
+    def item(self, tenant: str, path: bytes, key: bytes) -> Query[WholeItemRow]:
+        """Return an item whole."""
+        return Query(self._text(ITEM, sound=SOUND), (PREVIEW_CHARACTERS, tenant, path, key), row=WholeItemRow)
 
-    def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Statement:
-        """Rows of items that are not in the full-text index yet and hold any of these texts, each with its score."""
+    def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Query[ScoredItemRow]:
+        """Return items that are not in the full-text index yet and contain any of these texts."""
         holds = [HOLDS] * len(parts)
-        text = PENDING.replace("<held>", " + ".join(holds)).replace("<any>", " OR ".join(holds))
-        text = text.replace("<parts>", str(len(parts))).replace("<range>", where.condition("i"))
+        text = self._text(
+            PENDING,
+            held=" + ".join(holds),
+            any=" OR ".join(holds),
+            parts=str(len(parts)),
+            range=where.condition("i"),
+        )
         patterns = tuple(like(f"*{literal}*") for literal in parts)
         params = (*patterns, PENDING_LOOKED_AT, tenant, *where.params, *patterns, limit)
-        return Statement(self._text(text), params)
+        return Query(text, params, row=ScoredItemRow)

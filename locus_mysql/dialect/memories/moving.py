@@ -1,24 +1,27 @@
-"""Statements that read items whole and write them as they were, for export, import and moving over."""
+"""Statements that read and write items with all columns, for export, import and transfer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
-from ..statement import Param, Statement
+from ..statement import Param, Query, Statement
+from ..template import places
+from .pieces import MemoryStatements, portions
 from .ranges import Range
-from .template import MemoryStatements, portions
 from .writing import item_checksum
 
-#: What an item is read as: its row, the text that is searched by word, whether it has not expired, and an embedding.
+#: The columns that are read: an item's row, its full-text search text, whether it has not expired, and an embedding.
 WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE}, v.digest, {EMBEDDING}"""
 
-# One statement, so that items and embeddings are of one moment. The inner part reads keys, in the order of the primary
-# key; an item comes once for each of its embeddings.
+# One statement, so that items and embeddings are consistent. The inner query reads keys, in the order of the primary
+# key; an item is returned once for each of its embeddings.
 PAGE = """
-SELECT <whole>
+SELECT {whole}
   FROM (SELECT i.tenant, i.path, i.item_key FROM {items} i
-         WHERE i.tenant = %s<range><after> AND {LIVE}
+         WHERE i.tenant = %s{range}{after} AND {LIVE}
          ORDER BY i.path, i.item_key
          LIMIT %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
@@ -28,23 +31,23 @@ SELECT <whole>
 AFTER = " AND (i.path > %s OR (i.path = %s AND i.item_key > %s))"
 
 KEPT = """
-SELECT <whole>
+SELECT {whole}
   FROM {items} i
   LEFT JOIN {vectors} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
- WHERE (i.tenant, i.path, i.item_key) IN (<keys>)
+ WHERE (i.tenant, i.path, i.item_key) IN ({keys})
  ORDER BY i.path, i.item_key, v.place
 """
 
-# Undo the batch, with error 3141, if one of these items is there.
+# Undo the batch, with error 3141, if one of these items exists.
 ABSENT = """
-SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND {LIVE}),
+SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE}),
                '', '1') AS JSON)
 """
 
 RESTORE = """
 INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
                      created_at, updated_at, expires_at, checksum)
-VALUES <rows> AS fresh
+VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        value        = fresh.value,
        metadata     = fresh.metadata,
@@ -61,9 +64,32 @@ VALUES <rows> AS fresh
 RESTORE_ROW = "(%s, %s, %s, %s, %s, %s, %s, NULL, %s, %s, %s, %s, %s, %s)"
 
 
+class WholeItemRow(NamedTuple):
+    """An item with all columns and one of its embeddings, if it has any; see `WHOLE`."""
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    checksum: int
+    ttl_us: int | None
+    text: str | None
+    live: int
+    digest: bytes | None
+    embedding_path: bytes | None
+    embedding_key: bytes | None
+    place: int | None
+    embedding: bytes | None
+    embedding_checksum: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class KeptRow:
-    """An item as it is stored, but for its tenant and embeddings.
+    """The stored columns of an item, without its tenant and embeddings.
 
     Args:
         path: Its namespace.
@@ -71,11 +97,11 @@ class KeptRow:
         value: JSON text.
         metadata: JSON text of an object.
         version: Its version.
-        ttl_us: After how many microseconds from a write or refresh it expires.
-        text: What is searched by word.
-        created_at: As MySQL writes it, in UTC, like the others.
-        updated_at: When it was last written.
-        expires_at: From when on it is no longer there.
+        ttl_us: Microseconds from a write or refresh until it expires.
+        text: The text for full-text search.
+        created_at: Time in UTC as MySQL writes it, like the others.
+        updated_at: Time of the last write.
+        expires_at: Time from which on it is expired.
     """
 
     path: bytes
@@ -90,7 +116,7 @@ class KeptRow:
     expires_at: str | None
 
     def params(self, tenant: str) -> tuple[Param, ...]:
-        """The values of the row in the order of the statement."""
+        """Return the values of the row in the order of the statement."""
         return (
             *(tenant, self.path, self.key, self.value, self.metadata, self.version, self.ttl_us),
             *(self.text, None if self.text is None else 1, self.created_at, self.updated_at, self.expires_at),
@@ -99,28 +125,30 @@ class KeptRow:
 
 
 class MovingStatements(MemoryStatements):
-    """Reading items whole, and writing them as they were."""
+    """Statements that read and write items with all columns."""
 
-    def page(self, tenant: str, where: Range, after: tuple[bytes, bytes] | None, limit: int) -> Statement:
-        """Items that have not expired, with their embeddings, in the order of their keys, behind one."""
-        text = PAGE.replace("<whole>", WHOLE).replace("<range>", where.condition("i"))
-        text = text.replace("<after>", AFTER if after else "")
+    def page(self, tenant: str, where: Range, after: tuple[bytes, bytes] | None, limit: int) -> Query[WholeItemRow]:
+        """Read unexpired items after a key, with their embeddings, in the order of their keys."""
+        text = self._text(PAGE, whole=WHOLE, range=where.condition("i"), after=AFTER if after else "")
         behind = (after[0], *after) if after else ()
-        return Statement(self._text(text), (tenant, *where.params, *behind, limit))
+        return Query(text, (tenant, *where.params, *behind, limit), row=WholeItemRow)
 
-    def kept(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Those of these items that are stored, expired or not, with their embeddings."""
-        return self.over_keys(KEPT.replace("<whole>", WHOLE), tenant, keys)
+    def kept(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Query[WholeItemRow], ...]:
+        """Read the existing ones of these items, expired or not, with their embeddings."""
+        return tuple(
+            Query(statement.sql, statement.params, row=WholeItemRow)
+            for statement in self.over_keys(KEPT, tenant, keys, whole=WHOLE)
+        )
 
     def absent(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Undo the batch if one of these items is there."""
+        """Undo the batch if one of these items exists."""
         return self.over_keys(ABSENT, tenant, keys)
 
     def restore(self, tenant: str, rows: Sequence[KeptRow]) -> tuple[Statement, ...]:
-        """Write items as they were, each in the place of what is there."""
+        """Write items with all columns, replacing existing ones."""
         return tuple(
             Statement(
-                self._text(RESTORE.replace("<rows>", ",\n       ".join([RESTORE_ROW] * len(some)))),
+                self._text(RESTORE, rows=places(len(some), RESTORE_ROW)),
                 tuple(param for row in some for param in row.params(tenant)),
             )
             for some in portions(rows)

@@ -1,4 +1,4 @@
-"""Which rows of a tenant a statement is about: `Range`."""
+"""The namespaces that a statement is about: `Range`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..statement import Param
 class Range:
     """A namespace, or all namespaces that begin with one.
 
-    A path ends each label with a NUL, and no label holds one: so the paths that begin with a path are exactly the
-    namespaces that begin with its labels, and they are one range of the primary key.
+    In a path, each label ends with a NUL, and no label contains one. So the paths that begin with a path are exactly
+    the namespaces that begin with its labels, and they are one range of the primary key.
 
     Args:
         path: The namespace's path.
-        exact: Whether only this namespace is meant, without those below.
+        exact: Whether the range is this namespace only, without those below.
     """
 
     path: bytes
     exact: bool = False
 
     def condition(self, alias: str) -> str:
-        """The condition on a table's path, beginning with AND; empty for all of the tenant."""
+        """Return the condition on a table's path, beginning with AND; empty for all namespaces."""
         if self.exact:
             return f" AND {alias}.path = %s"
         return f" AND {alias}.path >= %s AND {alias}.path < %s" if self.path else ""
@@ -36,20 +36,20 @@ class Range:
         return (self.path, self.path[:-1] + b"\1") if self.path else ()
 
     def owned(self, alias: str) -> str:
-        """The condition on a table's owner, which is tenant and path in one, beginning with WHERE."""
+        """Return the condition on a table's owner, which is tenant and path in one, beginning with WHERE."""
         return f" WHERE {alias}.owner = %s" if self.exact else f" WHERE {alias}.owner >= %s AND {alias}.owner < %s"
 
     def owned_params(self, tenant: str) -> tuple[Param, ...]:
-        """The parameters of that condition."""
+        """Return the parameters of that condition."""
         owner = owner_of(tenant, self.path)
         return (owner,) if self.exact else (owner, owner[:-1] + b"\1")
 
 
 def owner_of(tenant: str, path: bytes) -> bytes:
-    """Tenant and path in one, in the order of both; neither a tenant nor a label holds a NUL."""
+    """Return tenant and path in one, which sorts like the two; neither a tenant nor a label contains a NUL."""
     return tenant.encode() + b"\0" + path
 
 
 def path_at(tenant: str) -> int:
-    """Where the path begins in an owner, by SQL's count."""
+    """Return the position of the path in an owner, counted from 1 as in SQL."""
     return len(tenant.encode()) + 2

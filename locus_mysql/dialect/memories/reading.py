@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 
-from ..statement import Param, Statement
-from .filters import Condition
+from ..statement import Param, Query
+from ..template import places
+from .filters import ItemFilter
+from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range
-from .template import MemoryStatements, portions
 
-GET = "SELECT {COLUMNS} FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN (<keys>) AND {LIVE}<filter>"
+GET = "SELECT {COLUMNS} FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE}{filter}"
 
 VERSION = "SELECT i.version FROM {items} i WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}"
 
@@ -20,34 +24,38 @@ SELECT i.item_key FROM {items} i
  LIMIT %s OFFSET %s
 """
 
-COUNT = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s<range> AND {LIVE}<filter>"
+COUNT = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s{range} AND {LIVE}{filter}"
 
-# Most recently written first. The inner part sorts keys, not values.
+# Most recently written first. The inner query sorts keys, not values.
 LIST = """
 SELECT {COLUMNS}
   FROM (SELECT i.tenant, i.path, i.item_key FROM {items} i
-         WHERE i.tenant = %s<range> AND {LIVE}<filter>
+         WHERE i.tenant = %s{range}{after} AND {LIVE}{filter}
          ORDER BY i.updated_at DESC, i.path, i.item_key
          LIMIT %s OFFSET %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
  ORDER BY i.updated_at DESC, i.path, i.item_key
 """
 
-# Namespaces with items in them, in the order of their paths, from one on.
+# Namespaces with items, in the order of their paths, after one. MySQL would run EXISTS as a semijoin, and read all
+# items for each page.
 NAMESPACES = """
 SELECT s.path FROM {scopes} s
- WHERE s.tenant = %s<range> AND s.path > %s
-   AND EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
+ WHERE s.tenant = %s{range} AND s.path > %s
+   AND EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i
+                WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
  ORDER BY s.path
  LIMIT %s
 """
 
-# Uses the full-text index words. Of MySQL's score only the sign is used: it depends on the texts of all tenants.
+# Uses the full-text index words. Only the sign of MySQL's score is used, as the score depends on the texts of all
+# tenants.
 WORDS = """
 SELECT {COLUMNS}, found.score
-  FROM (SELECT i.tenant, i.path, i.item_key, i.updated_at, <score> AS score
+  FROM (SELECT i.tenant, i.path, i.item_key, i.updated_at, {score} AS score
           FROM {items} i
-         WHERE MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND i.tenant = %s<range> AND {LIVE}<filter>
+         WHERE MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE)
+           AND i.tenant = %s{range}{after} AND {LIVE}{filter}
          ORDER BY score DESC, i.updated_at DESC, i.path, i.item_key
          LIMIT %s OFFSET %s) AS found
   JOIN {items} i ON i.tenant = found.tenant AND i.path = found.path AND i.item_key = found.item_key
@@ -55,67 +63,166 @@ SELECT {COLUMNS}, found.score
 """
 HOLDS = "(MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0)"
 
+# The items that follow an item in the order of LIST; and in that of WORDS, for an item that contains this many parts.
+OLDER = "(i.updated_at < %s OR (i.updated_at = %s AND (i.path > %s OR (i.path = %s AND i.item_key > %s))))"
+WORSE = "(({held}) < %s OR (({held}) = %s AND {older}))"
+
+
+class ItemRow(NamedTuple):
+    """An item as it is stored. Times are in UTC."""
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    checksum: int
+
+
+class ScoredItemRow(NamedTuple):
+    """An `ItemRow` with the share of a query's parts that the item holds."""
+
+    path: bytes
+    key: bytes
+    value: str
+    metadata: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None
+    checksum: int
+    score: float | Decimal | int
+
+
+class VersionRow(NamedTuple):
+    """The version of an item."""
+
+    version: int
+
+
+class KeyRow(NamedTuple):
+    """The key of an item."""
+
+    key: bytes
+
 
 class ReadingStatements(MemoryStatements):
     """Finding items by key, by field and by word."""
 
     def get(
-        self, tenant: str, keys: Sequence[tuple[bytes, bytes]], condition: Condition | None = None
-    ) -> tuple[Statement, ...]:
-        """The rows of items that are there, in any order; of those that fulfil a condition."""
-        condition = condition or Condition()
+        self, tenant: str, keys: Sequence[tuple[bytes, bytes]], condition: ItemFilter | None = None
+    ) -> tuple[Query[ItemRow], ...]:
+        """Return the items with these keys that match a filter, in any order."""
+        condition = condition or ItemFilter()
         return tuple(
-            Statement(
-                _filtered(self._text(GET.replace("<keys>", ", ".join(["(%s, %s, %s)"] * len(some)))), condition),
+            Query(
+                self._text(GET, keys=places(len(some), "(%s, %s, %s)"), filter=condition.sql),
                 (*(param for path, key in some for param in (tenant, path, key)), *condition.params),
+                row=ItemRow,
             )
             for some in portions(keys)
         )
 
-    def version(self, tenant: str, path: bytes, key: bytes) -> Statement:
-        """The version of an item."""
-        return Statement(self._text(VERSION), (tenant, path, key))
+    def version(self, tenant: str, path: bytes, key: bytes) -> Query[VersionRow]:
+        """Return the version of an item."""
+        return Query(self._text(VERSION), (tenant, path, key), row=VersionRow)
 
-    def keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Statement:
-        """Keys of a namespace, in their order."""
-        return Statement(self._text(KEYS), (tenant, path, limit, offset))
+    def keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Query[KeyRow]:
+        """Return the keys of a namespace, in their order."""
+        return Query(self._text(KEYS), (tenant, path, limit, offset), row=KeyRow)
 
-    def count(self, tenant: str, where: Range, condition: Condition) -> Statement:
-        """How many items there are."""
-        text = _filtered(self._text(COUNT.replace("<range>", where.condition("i"))), condition)
-        return Statement(text, (tenant, *where.params, *condition.params))
+    def count(self, tenant: str, where: Range, condition: ItemFilter) -> Query[CountRow]:
+        """Count items."""
+        text = self._text(COUNT, range=where.condition("i"), filter=condition.sql)
+        return Query(text, (tenant, *where.params, *condition.params), row=CountRow)
 
-    def list(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Statement:
-        """Rows of items, most recently written first."""
-        text = _filtered(self._text(LIST.replace("<range>", where.condition("i"))), condition)
-        return Statement(text, (tenant, *where.params, *condition.params, limit, offset))
+    def list(
+        self,
+        tenant: str,
+        where: Range,
+        condition: ItemFilter,
+        limit: int,
+        *,
+        offset: int = 0,
+        after: ItemRow | None = None,
+    ) -> Query[ItemRow]:
+        """Return items, most recently written first.
 
-    def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Statement:
-        """Paths that have items, after one."""
-        text = NAMESPACES.replace("<range>", where.condition("s"))
-        return Statement(self._text(text), (tenant, *where.params, after, limit))
+        Args:
+            tenant: The tenant.
+            where: The namespaces.
+            condition: The filter that the items match.
+            limit: The most items.
+            offset: Items to skip.
+            after: The last item of the page before.
+        """
+        text = self._text(
+            LIST, range=where.condition("i"), after=f" AND {OLDER}" if after else "", filter=condition.sql
+        )
+        params = (tenant, *where.params, *(_older_params(after) if after else ()), *condition.params, limit, offset)
+        return Query(text, params, row=ItemRow)
+
+    def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Query[PathRow]:
+        """Return the paths of namespaces with items, in their order, after one."""
+        text = self._text(NAMESPACES, range=where.condition("s"))
+        return Query(text, (tenant, *where.params, after, limit), row=PathRow)
 
     def words(
         self,
         tenant: str,
         where: Range,
-        condition: Condition,
+        condition: ItemFilter,
         query: str,
         parts: Sequence[str],
         limit: int,
+        *,
         offset: int = 0,
-    ) -> Statement:
-        """Rows of items that hold any part of a query, best first, each with the share of the parts that it holds."""
+        after: ScoredItemRow | None = None,
+    ) -> Query[ScoredItemRow]:
+        """Return items that hold any part of a query, best first.
+
+        Args:
+            tenant: The tenant.
+            where: The namespaces.
+            condition: The filter that the items match.
+            query: The query.
+            parts: Its words and phrases.
+            limit: The most items.
+            offset: Items to skip.
+            after: The last item of the page before.
+        """
+        several = len(parts) > 1
         held = " + ".join([HOLDS] * len(parts))
-        score = f"({held}) / {len(parts)}e0" if len(parts) > 1 else "1"  # as floats: whole numbers give four digits
-        text = WORDS.replace("<score>", score).replace("<range>", where.condition("i"))
-        scored: tuple[Param, ...] = tuple(parts) if len(parts) > 1 else ()
-        return Statement(
-            _filtered(self._text(text), condition),
-            (*scored, query, tenant, *where.params, *condition.params, limit, offset),
+        score = f"({held}) / {len(parts)}e0" if several else "1"  # as floats: whole numbers give four digits
+        scored: tuple[Param, ...] = tuple(parts) if several else ()
+        behind: tuple[Param, ...] = ()
+        condition_after = ""
+        if after is not None and several:
+            condition_after = f" AND {WORSE}"
+            count = round(float(after.score) * len(parts))
+            behind = (*parts, count, *parts, count, *_older_params(after))
+        elif after is not None:
+            condition_after, behind = f" AND {OLDER}", _older_params(after)
+        text = self._text(
+            WORDS,
+            score=score,
+            range=where.condition("i"),
+            after=condition_after,
+            held=held,
+            older=OLDER,
+            filter=condition.sql,
+        )
+        return Query(
+            text,
+            (*scored, query, tenant, *where.params, *behind, *condition.params, limit, offset),
+            row=ScoredItemRow,
         )
 
 
-def _filtered(text: str, condition: Condition) -> str:
-    """A statement with a condition. Not remembered: there is no end of conditions."""
-    return text.replace("<filter>", condition.sql)
+def _older_params(item: ItemRow | ScoredItemRow) -> tuple[Param, ...]:
+    """The parameters of `OLDER`."""
+    time = f"{item.updated_at:%Y-%m-%d %H:%M:%S.%f}"
+    return (time, time, item.path, item.path, item.key)

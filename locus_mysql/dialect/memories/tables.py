@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
+from .. import ledger
 from ..schema import NeededIndex, Schema, Table
 
-#: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 3
+#: Raised with each change of layout that needs a migration.
+LAYOUT_VERSION = 4
 
-#: The roles of the tables, in the order in which they are made.
-ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")
+#: The roles of the tables, in the order of their creation.
+ROLES = ("scopes", "items", "vectors", "codes", "signs", "ledger")
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
-# One row per namespace that was ever written to. It is locked by every write to the namespace, and its stamp rises with
-# each: so whoever has seen a stamp has seen all that was written under a smaller one, which commits alone, arriving in
-# any order, would not tell. A stamp is of the server's clock in microseconds, or one more than the last if that is
-# later: a row removed and made anew never shows an old stamp. Whoever has seen none since `purged` must read all anew:
-# codes of items deleted up to then are gone, or the row itself was made then. token is that of the last write, as in
-# settled, and earlier that of the write before. A server that lost its last transactions may draw their stamps again,
-# but no token: a cache goes on from what it knows only if the write that it knows of is still found by its token.
+# One row per namespace that was ever written to. Every write to the namespace locks it and raises its stamp, so a
+# process that has read a stamp has read all writes with smaller ones, although transactions may commit in any order. A
+# stamp is the server's clock in microseconds, or one more than the last stamp if that is later, so a row that was
+# deleted and created again never shows an old stamp. A cache that is older than `purged` must read the namespace again:
+# the codes of items that were deleted up to then are gone, or the row itself was created then. token is the token of
+# the last write, as in the ledger, and earlier that of the write before. A server that lost its last transactions may
+# use their stamps again, but never a token: a cache is continued only if the ledger still has the token of the write
+# that it knows.
 SCOPES = """(
   tenant VARCHAR(128)    NOT NULL,
   path   VARBINARY(1000) NOT NULL,
@@ -31,11 +33,10 @@ SCOPES = """(
   PRIMARY KEY (tenant, path)
 """
 
-# One row per item. path is the namespace, each label followed by a NUL; both it and the key are bytes, so that they
-# compare by code point. value and metadata are the JSON text that was given: a JSON column would reorder keys and round
-# large numbers. A write puts its text into pending_text; it is moved to search_text, which the full-text index
-# covers, before a search (see the tables of checkpoints). checksum covers
-# tenant, path, key, value, metadata and version.
+# One row per item. path is the namespace, each label followed by a NUL; path and key are bytes, so that they compare by
+# code point. value and metadata are the JSON text as given: a JSON column would reorder keys and round large numbers. A
+# write stores its text in pending_text; before a search it is moved to search_text, which the full-text index covers
+# (see the tables of checkpoints). checksum covers tenant, path, key, value, metadata and version.
 ITEMS = """(
   tenant       VARCHAR(128)    NOT NULL,
   path         VARBINARY(1000) NOT NULL,
@@ -54,9 +55,9 @@ ITEMS = """(
   PRIMARY KEY (tenant, path, item_key),
   KEY expiry (expires_at)"""
 
-# One row per embedding: 32-bit floats, little-endian, which is the VECTOR type's own format. Not that type: it came
-# with MySQL 9, and PyMySQL 1.2.4 fails on reading it. digest is of the text that was embedded. checksum
-# covers all other columns.
+# One row per embedding: 32-bit floats, little-endian, the format of the VECTOR type. That type is not used, as it came
+# with MySQL 9, and PyMySQL 1.2.4 fails to read it. digest is that of the text that was embedded. checksum covers all
+# other columns.
 VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
@@ -68,8 +69,8 @@ VECTORS = """(
   PRIMARY KEY (tenant, path, item_key, place)
 """
 
-# The same embeddings in a byte per dimension, for the caches of processes. A code that is NULL tells of an embedding
-# that was removed; such rows are purged after a while.
+# The same embeddings with a byte per dimension, for the caches of processes. A code that is NULL stands for an
+# embedding that was removed; such rows are purged after an hour.
 CODES = """(
   tenant     VARCHAR(128)      NOT NULL,
   path       VARBINARY(1000)   NOT NULL,
@@ -81,10 +82,10 @@ CODES = """(
   KEY changes (tenant, path, stamp)
 """
 
-# The same in a bit per dimension, for searches on the server: narrow, as it reads all of a scope. owner is tenant and
-# path in one, with a NUL between them, so that of each row less is decoded and compared with the ends of a range.
-# expires tells whether the item has to be asked if it is still alive. dims is the width of the embedding, which several
-# widths with as many bytes of signs would not tell.
+# The same with a bit per dimension, for searches on the server. The table is narrow, as a search reads all rows of a
+# range. owner is tenant and path in one column, with a NUL between them, so that less of each row is decoded and
+# compared with the ends of a range. expires is 1 if the item may expire, so that a search must check it. dims is the
+# width of the embedding, as several widths have the same number of bytes of signs.
 SIGNS = """(
   owner    VARBINARY(1513)   NOT NULL,
   item_key VARBINARY(1000)   NOT NULL,
@@ -95,30 +96,19 @@ SIGNS = """(
   PRIMARY KEY (owner, item_key, place)
 """
 
-# Every write leaves its token here, in its own transaction. So a write whose answer was lost is recognised when it is
-# repeated, and a late duplicate of a packet fails by the primary key. outcome is what the write has to answer.
-SETTLED = """(
-  tenant     VARCHAR(128)    NOT NULL,
-  token      BINARY(16)      NOT NULL,
-  outcome    BIGINT UNSIGNED NULL,
-  settled_at DATETIME(6)     NOT NULL,
-  PRIMARY KEY (tenant, token),
-  KEY age (settled_at)
-"""
-
 
 def table_names(table_prefix: str) -> dict[str, str]:
-    """The unquoted names of the tables by their roles."""
+    """Return the unquoted names of the tables by their roles."""
     return {role: f"{table_prefix}memory_{role}" for role in ROLES}
 
 
 def memory_schema(table_prefix: str, *, search: bool, search_parser: Literal["default", "ngram"] = "default") -> Schema:
-    """The tables of long-term memory.
+    """Return the tables of long-term memory.
 
     Args:
-        table_prefix: Put before their names.
-        search: Whether they have a full-text index.
-        search_parser: Its parser.
+        table_prefix: The prefix of their names.
+        search: Whether there is a full-text index.
+        search_parser: The parser of that index.
     """
     names = table_names(table_prefix)
     parser = " WITH PARSER ngram" if search_parser == "ngram" else ""
@@ -130,13 +120,13 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Literal["de
         "vectors": VECTORS,
         "codes": CODES,
         "signs": SIGNS,
-        "settled": SETTLED,
     }
     added = ", ".join(f"ADD {key}" for key in keys)
     advice = f"Set search=False, or add the index: ALTER TABLE `{names['items']}` {added}"
+    tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in definitions.items())
     return Schema(
         "memories",
         LAYOUT_VERSION,
-        tuple(Table(names[role], definitions[role] + _ENGINE) for role in ROLES),
+        (*tables, ledger.table(names["ledger"])),
         (NeededIndex(names["items"], "words", advice),) if search else (),
     )

@@ -1,67 +1,66 @@
-"""Statements about embeddings: in full, as a byte and as a bit per dimension.
-
-They need a table of scopes, and tables of embeddings keyed by tenant, path, key and place; nothing of what is embedded,
-but for a condition on it. So another family of records can use them on tables of its own.
-"""
+"""Statements about embeddings: in full, as a byte per dimension (codes), and as a bit per dimension (signs)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from zlib import crc32
 
 from ..checksums import checksum
-from ..statement import Param, Statement
-from .filters import Condition
+from ..statement import Param, Query, Statement
+from ..template import places
+from .filters import ItemFilter
+from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range, owner_of, path_at
-from .template import MemoryStatements, portions
 
 REMOVE = """
 DELETE v, s
   FROM {vectors} v
   LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
- WHERE (v.tenant, v.path, v.item_key) IN (<keys>)<gone>
+ WHERE (v.tenant, v.path, v.item_key) IN ({keys}){gone}
 """
 
-# The codes stay for a while without their content, for caches to be told.
+# The rows of codes stay for a while without their content, so that caches learn of the removal.
 REMOVE_CODES = """
 UPDATE {codes} c
   JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
    SET c.code = NULL, c.stamp = s.stamp
- WHERE (c.tenant, c.path, c.item_key) IN (<keys>) AND c.code IS NOT NULL<gone>
+ WHERE (c.tenant, c.path, c.item_key) IN ({keys}) AND c.code IS NOT NULL{gone}
 """
 
 GONE = """
-   AND NOT EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = ?.tenant AND i.path = ?.path AND i.item_key = ?.item_key)"""
+   AND NOT EXISTS (SELECT 1 FROM {items} i WHERE i.tenant = {alias}.tenant AND i.path = {alias}.path
+                      AND i.item_key = {alias}.item_key)"""
 
 REMOVE_RANGE = """
 DELETE v, s
   FROM {vectors} v
   LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
- WHERE v.tenant = %s<range>
+ WHERE v.tenant = %s{range}
 """
 REMOVE_CODES_RANGE = """
 UPDATE {codes} c
   JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
    SET c.code = NULL, c.stamp = s.stamp
- WHERE c.tenant = %s<range> AND c.code IS NOT NULL
+ WHERE c.tenant = %s{range} AND c.code IS NOT NULL
 """
 
-ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding, checksum) VALUES <rows>"
-# Signs without an embedding, as somebody deleted that by hand, are in nobody's way.
-ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, dims, sig) VALUES <rows>"
+ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding, checksum) VALUES {rows}"
+# Signs whose embedding was deleted by hand are replaced.
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, dims, sig) VALUES {rows}"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
-VALUES <rows> AS fresh
+VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE stamp = fresh.stamp, code = fresh.code
 """
 ADD_CODES_ROW = "(%s, %s, %s, %s, (SELECT s.stamp FROM {scopes} s WHERE s.tenant = %s AND s.path = %s), %s)"
 
-# Embeddings of texts by their digests, to be kept where a text is written again.
+# Embeddings of texts, which are kept if the same text is written again.
 KNOWN = """
 SELECT {EMBEDDING}, v.digest
   FROM {vectors} v
- WHERE (v.tenant, v.path, v.item_key) IN (<keys>) AND v.digest IS NOT NULL
+ WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.digest IS NOT NULL
 """
 
 OF_ITEM = """
@@ -70,22 +69,22 @@ SELECT {EMBEDDING} FROM {vectors} v
  ORDER BY v.place
 """
 
-# The nearest by signs, with their codes. It reads all signs of the scope, and nothing else of what is not near.
-# Sorted is by nothing but the distance, in a buffer with room for what is wanted: rows count as wide as they are
-# declared, and in a session's own buffer MySQL would write the whole scope to disk in sorted pieces and merge them.
+# The nearest embeddings by signs, with their codes. It reads all signs of the range, and further columns of the nearest
+# only. It sorts by the distance alone, in a buffer that is large enough for the wanted rows: MySQL counts rows as wide
+# as they are declared, and with the session's own buffer it would write the whole range to disk in sorted parts.
 NEAR = """
-SELECT /*+ SET_VAR(sort_buffer_size = <buffer>) */ c.path, c.item_key, c.place, c.code, best.distance
+SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, c.code, best.distance
   FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
-          FROM {signs} s<items><range> AND s.dims = %s AND LENGTH(s.sig) = %s
+          FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
-                                            AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6)))<filter>
+                                            AND x.item_key = s.item_key AND x.expires_at > UTC_TIMESTAMP(6))){filter}
          ORDER BY distance
          LIMIT %s) AS best
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                      AND c.place = best.place
 """
-#: What MySQL reserves for a row of signs that it sorts, and what it is given for all of them at most.
+#: The memory that MySQL reserves for each row of signs that it sorts, and the most for all of them.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
 
 ITEMS_OF_SIGNS = """
@@ -94,45 +93,45 @@ ITEMS_OF_SIGNS = """
 
 EXACT = """
 SELECT {EMBEDDING} FROM {vectors} v
- WHERE (v.tenant, v.path, v.item_key, v.place) IN (<keys>)
+ WHERE (v.tenant, v.path, v.item_key, v.place) IN ({keys})
 """
 
-# The three of them are one statement where they are asked for together, as two statements may see different moments:
-# what a cache knows must be of one write, which it then knows by its token. Changes rely on the index changes.
+# These three are one statement if they are needed together, as two statements may read different moments: the state of
+# a cache must be that after one write, which it then knows by its token. CHANGES relies on the index changes.
 SCOPES = """
 SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
-  FROM {scopes} s WHERE s.tenant = %s<range>
+  FROM {scopes} s WHERE s.tenant = %s{range}{changes}
 """
 STILL_THERE = """
 UNION ALL
 SELECT NULL, NULL, NULL, t.token, NULL, NULL, NULL, NULL
-  FROM {settled} t WHERE t.tenant = %s AND t.token IN (<tokens>)
+  FROM {ledger} t WHERE t.tenant = %s AND t.token IN ({tokens})
 """
 CHANGES = """
 UNION ALL
 SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.place, c.code
-  FROM {codes} c WHERE c.tenant = %s AND (<since>)
+  FROM {codes} c WHERE c.tenant = %s AND ({since})
 """
 
-# All codes, and the scopes as they were at that moment, whose rows have no place and their token as key.
+# All codes, and the namespaces at that moment; the rows of these have no place, and their token as key.
 ALL_CODES = """
 SELECT s.path, s.token AS item_key, NULL AS place, NULL AS code, s.stamp
-  FROM {scopes} s WHERE s.tenant = %s<scopes>
+  FROM {scopes} s WHERE s.tenant = %s{of_scopes}
 UNION ALL
 SELECT c.path, c.item_key, c.place, c.code, NULL
-  FROM {codes} c WHERE c.tenant = %s<codes> AND c.code IS NOT NULL
+  FROM {codes} c WHERE c.tenant = %s{of_codes} AND c.code IS NOT NULL
 """
 
 BETWEEN = """
 SELECT {EMBEDDING}
   FROM {vectors} v
- WHERE v.tenant = %s AND (<spans>)
+ WHERE v.tenant = %s AND ({spans})
 """
 
-SIZE = "SELECT COUNT(*) FROM {signs} s<range>"
+SIZE = "SELECT COUNT(*) FROM {signs} s{range}"
 
-# Remove the codes of embeddings that were removed long ago: a cache that has not looked since loads anew. Takes the
-# lock of a namespace; the statement after it relies on it, and on the index changes.
+# Remove the codes of embeddings that were removed long ago; older caches load the namespace again. Locks
+# the namespace's row; PURGE_CODES relies on that lock. Uses the index `changes`.
 PURGE_SCOPE = """
 UPDATE {scopes} s
   JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
@@ -150,26 +149,95 @@ DELETE FROM {codes}
  LIMIT %s
 """
 REMOVED = """
-SELECT DISTINCT c.tenant, c.path FROM {codes} c
+SELECT DISTINCT c.path FROM {codes} c
  WHERE c.tenant = %s AND c.code IS NULL
    AND c.stamp < {CLOCK} - %s
  LIMIT %s
 """
 
 
-@dataclass(frozen=True, slots=True)
-class VectorRow:
-    """An embedding to write, but for its tenant.
+class EmbeddingRow(NamedTuple):
+    """An embedding.
 
     Args:
-        path: The namespace of what is embedded.
-        key: Its key.
-        place: A number among its embeddings.
-        digest: Of the text that was embedded; None if that is not known.
-        embedding: 32-bit floats.
+        path: The namespace's path.
+        key: The item's key.
+        place: The embedding's number among those of its item.
+        embedding: 32-bit floats, little-endian.
+        checksum: See `embedding_checksum`.
+    """
+
+    path: bytes
+    key: bytes
+    place: int
+    embedding: bytes
+    checksum: int
+
+
+class TextEmbeddingRow(NamedTuple):
+    """An embedding of a text: an `EmbeddingRow` with the text's digest."""
+
+    path: bytes
+    key: bytes
+    place: int
+    embedding: bytes
+    checksum: int
+    digest: bytes
+
+
+class NearRow(NamedTuple):
+    """The code of an embedding, and its distance from a query by sign bits.
+
+    Signs without a code, as somebody deleted that by hand, are a row of None and a distance.
+    """
+
+    path: bytes | None
+    key: bytes | None
+    place: int | None
+    code: bytes | None
+    distance: int
+
+
+class CodeRow(NamedTuple):
+    """The code of an embedding; or, where there is no place, a namespace with the token and stamp of its last write."""
+
+    path: bytes
+    key_or_token: bytes
+    place: int | None
+    code: bytes | None
+    stamp: int | None
+
+
+class StateRow(NamedTuple):
+    """A namespace, a token that the server still has, or a code that changed; see `VectorStatements.range_state`.
+
+    A namespace has path, stamp, purged, token, and the token of the write before. A token stands alone. A changed code
+    has path, key and place; its code is None if the embedding was removed.
+    """
+
+    path: bytes | None
+    stamp: int | None
+    purged: int | None
+    token: bytes | None
+    previous_token: bytes | None
+    key: bytes | None
+    place: int | None
+    code: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """An embedding to write, without its tenant.
+
+    Args:
+        path: The path of the namespace.
+        key: The item's key.
+        place: The embedding's number among those of its item.
+        digest: The digest of the text that was embedded; None if it is not known.
+        embedding: 32-bit floats, little-endian.
         code: A byte per dimension.
         sig: A bit per dimension.
-        expires: Whether what is embedded may expire.
+        expires: Whether the item may expire.
     """
 
     path: bytes
@@ -187,13 +255,13 @@ class VectorRow:
         return len(self.embedding) // 4
 
     def checksum(self, tenant: str) -> int:
-        """The checksum of the row."""
+        """Return the checksum of the row."""
         of_digest = 0 if self.digest is None else crc32(self.digest)
         return embedding_checksum(tenant, self.path, self.key, self.place, self.embedding) ^ of_digest
 
 
 def embedding_checksum(tenant: str, path: bytes, key: bytes, place: int, embedding: bytes) -> int:
-    """The checksum of an embedding without the digest of its text, as it is read; see `SHARED`."""
+    """The checksum of an embedding without the digest of its text, as it is read; see `PIECES`."""
     return checksum((tenant, path, key), place, embedding)
 
 
@@ -203,31 +271,31 @@ class VectorStatements(MemoryStatements):
     def replace(
         self, tenant: str, keys: Sequence[tuple[bytes, bytes]], rows: Sequence[VectorRow]
     ) -> tuple[Statement, ...]:
-        """Give items these embeddings in the place of those they have. The scopes must be locked.
+        """Replace the embeddings of items. The namespaces must be locked.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             keys: The items.
-            rows: Their embeddings; those without any then have none.
+            rows: Their new embeddings.
         """
         return (
-            *self.over_keys(REMOVE.replace("<gone>", ""), tenant, keys),
-            *self.over_keys(REMOVE_CODES.replace("<gone>", ""), tenant, keys),
+            *self.over_keys(REMOVE, tenant, keys, gone=""),
+            *self.over_keys(REMOVE_CODES, tenant, keys, gone=""),
             *self._add(tenant, rows),
         )
 
     def remove_gone(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """Remove the embeddings of those of these items that are no longer there. The scopes must be locked."""
+        """Remove the embeddings of those of these items that no longer exist. The namespaces must be locked."""
         return (
-            *self.over_keys(REMOVE.replace("<gone>", GONE.replace("?", "v")), tenant, keys),
-            *self.over_keys(REMOVE_CODES.replace("<gone>", GONE.replace("?", "c")), tenant, keys),
+            *self.over_keys(REMOVE, tenant, keys, gone=GONE, alias="v"),
+            *self.over_keys(REMOVE_CODES, tenant, keys, gone=GONE, alias="c"),
         )
 
     def remove_range(self, tenant: str, where: Range) -> tuple[Statement, ...]:
         """Remove all embeddings of a range."""
         return (
-            Statement(self._text(REMOVE_RANGE.replace("<range>", where.condition("v"))), (tenant, *where.params)),
-            Statement(self._text(REMOVE_CODES_RANGE.replace("<range>", where.condition("c"))), (tenant, *where.params)),
+            Statement(self._text(REMOVE_RANGE, range=where.condition("v")), (tenant, *where.params)),
+            Statement(self._text(REMOVE_CODES_RANGE, range=where.condition("c")), (tenant, *where.params)),
         )
 
     def _add(self, tenant: str, rows: Sequence[VectorRow]) -> tuple[Statement, ...]:
@@ -249,88 +317,102 @@ class VectorStatements(MemoryStatements):
         return tuple(statements)
 
     def _insert(self, template: str, row: str, rows: Sequence[Sequence[Param]]) -> Statement:
-        text = self._text(template.replace("<rows>", ", ".join([row] * len(rows))))
+        text = self._text(template, rows=places(len(rows), row))
         return Statement(text, tuple(param for params in rows for param in params))
 
-    def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
-        """The rows of embeddings of texts that items have, each with the text's digest behind it; see `SHARED`."""
-        return self.over_keys(KNOWN, tenant, keys)
+    def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Query[TextEmbeddingRow], ...]:
+        """Return the embeddings of texts that some items have."""
+        return tuple(
+            Query(statement.sql, statement.params, row=TextEmbeddingRow)
+            for statement in self.over_keys(KNOWN, tenant, keys)
+        )
 
-    def of_item(self, tenant: str, path: bytes, key: bytes) -> Statement:
-        """The rows of embeddings of an item; see `SHARED`."""
-        return Statement(self._text(OF_ITEM), (tenant, path, key))
+    def of_item(self, tenant: str, path: bytes, key: bytes) -> Query[EmbeddingRow]:
+        """Return the embeddings of an item."""
+        return Query(self._text(OF_ITEM), (tenant, path, key), row=EmbeddingRow)
 
-    def near(self, tenant: str, where: Range, sig: bytes, dims: int, condition: Condition, limit: int) -> Statement:
-        """Path, key, place, code and distance of those whose signs agree best with a query's, in any order.
-
-        Signs without a code, as somebody deleted that by hand, are marked by rows of None and a distance.
-        """
-        text = NEAR.replace("<items>", ITEMS_OF_SIGNS if condition.sql else "").replace("<range>", where.owned("s"))
-        text = self._text(text).replace("<buffer>", str(_sort_buffer_bytes(limit))).replace("<filter>", condition.sql)
+    def near(
+        self, tenant: str, where: Range, sig: bytes, dims: int, condition: ItemFilter, limit: int
+    ) -> Query[NearRow]:
+        """Return the embeddings whose sign bits differ least from a query's, in any order."""
+        text = self._text(
+            NEAR,
+            join=ITEMS_OF_SIGNS if condition.sql else "",
+            range=where.owned("s"),
+            buffer=str(_sort_buffer_bytes(limit)),
+            filter=condition.sql,
+        )
         at: tuple[Param, ...] = (tenant, path_at(tenant))
         chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), dims, len(sig), *at, *condition.params)
-        return Statement(text, (sig, *chosen, limit, *at))
+        return Query(text, (sig, *chosen, limit, *at), row=NearRow)
 
-    def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Statement, ...]:
-        """The rows of some embeddings; see `SHARED`."""
+    def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Query[EmbeddingRow], ...]:
+        """Return some embeddings by their keys."""
         return tuple(
-            Statement(
-                self._text(EXACT.replace("<keys>", ", ".join(["(%s, %s, %s, %s)"] * len(some)))),
+            Query(
+                self._text(EXACT, keys=places(len(some), "(%s, %s, %s, %s)")),
                 tuple(param for key in some for param in (tenant, *key)),
+                row=EmbeddingRow,
             )
             for some in portions(keys)
         )
 
-    def news(self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]]) -> Statement:
-        """Namespaces as they are now, and what changed in some; see `news_of`.
+    def range_state(
+        self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]] | None = None
+    ) -> Query[StateRow]:
+        """Return the namespaces of a range as they are now, and what changed in some of them.
 
         Args:
-            tenant: Whose.
-            where: The namespaces.
-            since: Stamp and token of the last known write to each namespace whose changes are wanted. A token is found
-                for a quarter of an hour; what is gone has None as code.
+            tenant: The tenant.
+            where: The range.
+            since: Stamp and token of the last known write to each namespace whose changes are wanted. The server keeps
+                a token for a quarter of an hour.
         """
-        text = SCOPES.replace("<range>", where.condition("s"))
         params: list[Param] = [tenant, *where.params]
         if since:
-            text += STILL_THERE.replace("<tokens>", ", ".join(["%s"] * len(since)))
-            text += CHANGES.replace("<since>", " OR ".join(["c.path = %s AND c.stamp > %s"] * len(since)))
             params += [tenant, *(token for _, token in since.values())]
             params += [tenant, *(param for path, (stamp, _) in since.items() for param in (path, stamp))]
-        return Statement(self._text(text), tuple(params))
+        text = self._text(
+            SCOPES,
+            range=where.condition("s"),
+            changes=STILL_THERE + CHANGES if since else "",
+            tokens=places(len(since or ())),
+            since=" OR ".join(["c.path = %s AND c.stamp > %s"] * len(since or ())),
+        )
+        return Query(text, tuple(params), row=StateRow)
 
-    def all_codes(self, tenant: str, where: Range) -> Statement:
-        """Path, key, place, code and None of all of a range; and path, token, None, None and stamp of its scopes."""
-        text = ALL_CODES.replace("<scopes>", where.condition("s")).replace("<codes>", where.condition("c"))
-        return Statement(self._text(text), (tenant, *where.params) * 2)
+    def all_codes(self, tenant: str, where: Range) -> Query[CodeRow]:
+        """Return all codes of a range, and the last write to each of its namespaces."""
+        text = self._text(ALL_CODES, of_scopes=where.condition("s"), of_codes=where.condition("c"))
+        return Query(text, (tenant, *where.params) * 2, row=CodeRow)
 
-    def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Statement:
-        """The rows of embeddings in namespaces from a key to another one; see `SHARED`.
+    def between(self, tenant: str, spans: Sequence[tuple[bytes, bytes, bytes]]) -> Query[EmbeddingRow]:
+        """Return the embeddings of spans of keys.
 
         Args:
-            tenant: Whose.
-            spans: Paths with their first and last key, at most as many as a statement names.
+            tenant: The tenant.
+            spans: The path of a namespace, with the first and the last key; at most `ROWS_PER_STATEMENT` spans.
         """
         one = "v.path = %s AND v.item_key BETWEEN %s AND %s"
-        text = self._text(BETWEEN.replace("<spans>", " OR ".join([one] * len(spans))))
-        return Statement(text, (tenant, *(param for span in spans for param in span)))
+        text = self._text(BETWEEN, spans=" OR ".join([one] * len(spans)))
+        return Query(text, (tenant, *(param for span in spans for param in span)), row=EmbeddingRow)
 
-    def size(self, tenant: str, where: Range) -> Statement:
-        """How many embeddings there are."""
-        return Statement(self._text(SIZE.replace("<range>", where.owned("s"))), where.owned_params(tenant))
+    def size(self, tenant: str, where: Range) -> Query[CountRow]:
+        """Count the embeddings of a range."""
+        return Query(self._text(SIZE, range=where.owned("s")), where.owned_params(tenant), row=CountRow)
 
     def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
-        """Remove what tells of embeddings of a namespace that were removed longer ago than this; at most so many."""
+        """Remove the codes of embeddings that were removed longer ago than ``age_us``, at most ``limit``."""
         return (
             Statement(self._text(PURGE_SCOPE), (tenant, path, age_us)),
             Statement(self._text(PURGE_CODES), (tenant, path, tenant, path, limit)),
         )
 
-    def removed(self, tenant: str, age_us: int, limit: int) -> Statement:
-        """Tenant and path of namespaces with embeddings removed longer ago than this."""
-        return Statement(self._text(REMOVED), (tenant, age_us, limit))
+    def removed(self, tenant: str, age_us: int, limit: int) -> Query[PathRow]:
+        """Return namespaces with embeddings that were removed longer ago than ``age_us``."""
+        return Query(self._text(REMOVED), (tenant, age_us, limit), row=PathRow)
 
 
 def _sort_buffer_bytes(limit: int) -> int:
-    """Room for so many rows of signs, as wide as they are declared; a power of two, so that statements are few."""
+    """Return the memory to sort this many rows of signs; a power of two, so that there are few texts of statements."""
     return min(1 << (limit * _SORTED_BYTES).bit_length(), _SORT_BUFFER_BYTES)

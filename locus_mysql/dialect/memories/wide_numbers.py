@@ -1,7 +1,7 @@
-"""Filters with numbers beyond 64 bits, which MySQL's JSON holds as floats: what it is asked instead, and the check.
+"""Filters with numbers beyond 64 bits, which MySQL's JSON holds as floats: `widened` and `fulfils`.
 
-The server gives all items that may fulfil such a filter, and the check, which reads the JSON text as Python does, drops
-those that do not. Filters without such numbers need none: MySQL compares them exactly.
+The server selects all items that may match such a filter, and the process then checks the JSON text exactly. Filters
+without such numbers need no check, as MySQL compares them exactly.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-#: From here on MySQL compares whole numbers as floats with floats.
+#: From this number on, MySQL compares integers as floats.
 WIDE = 2**63
 
-#: How far, relatively, a number is searched around.
+#: The relative distance around a number within which the server selects numbers.
 _MARGIN = 1e-9
 
 _ORDERINGS = ("$gt", "$gte", "$lt", "$lte")
 
 
 def is_wide(value: Any) -> bool:
-    """Whether there is a number beyond 64 bits in a part of a filter."""
+    """Check whether a part of a filter contains a number beyond 64 bits."""
     if isinstance(value, Mapping):
         return any(map(is_wide, value.values()))
     if isinstance(value, list | tuple | set | frozenset):
@@ -29,7 +29,7 @@ def is_wide(value: Any) -> bool:
 
 
 def widened(filter: Mapping[str, Any]) -> dict[str, Any]:
-    """A filter without such numbers that all fulfil who fulfil this one; it has been checked already."""
+    """Return a filter without such numbers that matches whatever a valid filter matches."""
     wider: dict[str, Any] = {}
     for name, wanted in filter.items():
         if not is_wide(wanted):
@@ -50,16 +50,16 @@ def widened(filter: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
-    """Whether a JSON value fulfils a filter."""
+    """Check whether a JSON value matches a filter."""
     for name, wanted in filter.items():
-        there = isinstance(value, dict) and name in value
-        field = value[name] if there else None
+        exists = isinstance(value, dict) and name in value
+        field = value[name] if exists else None
         if not isinstance(wanted, Mapping):
             holds = _same(field, wanted)
         elif not wanted:
             holds = isinstance(field, dict)
         elif _has_operators(wanted):
-            holds = all(_holds(field, there, operator, operand) for operator, operand in wanted.items())
+            holds = all(_holds(field, exists, operator, operand) for operator, operand in wanted.items())
         else:
             holds = fulfils(field, wanted)
         if not holds:
@@ -72,7 +72,7 @@ def _has_operators(wanted: Mapping[str, Any]) -> bool:
 
 
 def _around(operator: str, operand: Any) -> dict[str, float]:
-    """Bounds that all numbers are between that an operator may find; none if it finds more than numbers."""
+    """Return bounds of all numbers that an operator may match; none if it also matches other values."""
     if operator not in ("$eq", *_ORDERINGS) or not isinstance(operand, int | float):
         return {}
     number = float(operand)
@@ -85,9 +85,9 @@ def _around(operator: str, operand: Any) -> dict[str, float]:
     return bounds
 
 
-def _holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
+def _holds(field: Any, exists: bool, operator: str, operand: Any) -> bool:
     if operator == "$exists":
-        return there is operand
+        return exists is operand
     if operator == "$eq":
         return _same(field, operand)
     if operator == "$ne":
@@ -102,7 +102,7 @@ def _holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    """Check whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):

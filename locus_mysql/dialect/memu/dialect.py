@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ..dialect import Dialect
+from ..ledger import Ledger
 from .statements import MemuStatements
 from .tables import ScopeColumn, memu_schema, table_names
 
@@ -25,4 +26,9 @@ class MemuDialect(Dialect):
     @cached_property
     def records(self) -> MemuStatements:
         """Reading and writing records."""
-        return MemuStatements(self._tables, self._scope)
+        return MemuStatements(self._pieces, self._scope)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        return Ledger(self._pieces)

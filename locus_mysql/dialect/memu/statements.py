@@ -4,58 +4,61 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import NamedTuple
 
 from ..checksums import checksum_sql
-from ..statement import Param, Statement
-from ..template import Statements
-from .conditions import Condition
+from ..statement import Param, Query, Statement
+from ..template import Statements, fill, places
+from .record_filters import RecordFilter
 from .tables import CORE
 
-#: At most this many ids stand in one statement.
+#: The most ids in one statement, unless it has more other parameters.
 IDS_PER_STATEMENT = 500
 
-#: So many tokens are forgotten at a time.
-TOKENS_AT_ONCE = 1_000
-
-#: Always another time than the one before, so that an update that finds its row always changes it.
-NEXT = "GREATEST(UTC_TIMESTAMP(6), {0}.updated_at + INTERVAL 1 MICROSECOND)"
+#: A time that differs from the one before, so that an update that finds its row always changes it.
+NEXT = "GREATEST(UTC_TIMESTAMP(6), {row}.updated_at + INTERVAL 1 MICROSECOND)"
 
 #: The format of the times in ``extra``, as memU writes them.
 ISO_FORMAT = "%Y-%m-%dT%H:%i:%s.%f+00:00"
 
-LIST = "SELECT <columns>\n  FROM <table> r\n WHERE r.locus_tenant = %s<where>"
-# The checksum, which comes last, is of the columns as they are stored.
-INSERT = "INSERT INTO <table> (<names>, locus_checksum)\nVALUES (<values>, <sealed>)"
+LIST = "SELECT {columns}\n  FROM {table} r\n WHERE r.locus_tenant = %s{where}"
+# The checksums, which come last, are of the columns as they are stored.
+INSERT = """
+INSERT INTO {table} ({names}, locus_checksum, locus_scope_checksums)
+VALUES ({values}, {sealed}, {scope}){then}
+"""
 
-# The record stays as it is.
-KEEP = "\n    ON DUPLICATE KEY UPDATE id = <table>.id"
+# Leave an existing record as it is.
+KEEP = "\n    ON DUPLICATE KEY UPDATE id = {table}.id"
 
-# One more, at a time of the server's clock. What is no whole number counts as memU's default, 1.
+# Raise the count by one, at a time of the server's clock. A count that is not an integer counts as memU's default, 1.
 REINFORCE = """ AS fresh
     ON DUPLICATE KEY UPDATE
-       locus_checksum = {items}.locus_checksum ^ <sealed>,
+       locus_checksum = {items}.locus_checksum ^ {stored},
        extra = JSON_SET({items}.extra, '$.reinforcement_count',
                         IF(JSON_TYPE(JSON_EXTRACT({items}.extra, '$.reinforcement_count')) COLLATE utf8mb4_bin
                              IN ('INTEGER', 'UNSIGNED INTEGER'),
                            CAST(JSON_EXTRACT({items}.extra, '$.reinforcement_count') AS SIGNED), 1) + 1,
                         '$.last_reinforced_at', DATE_FORMAT(UTC_TIMESTAMP(6), %s)),
-       updated_at = {NEXT_ITEMS},
-       locus_checksum = {items}.locus_checksum ^ <sealed>"""
+       updated_at = {next},
+       locus_checksum = {items}.locus_checksum ^ {stored}"""
 
-# What the category lacked, it gets. The assignments run left to right, so the time comes first.
+# Fill in what an existing category lacks. The assignments run left to right, so the time comes first.
 COMPLETE = """ AS fresh
     ON DUPLICATE KEY UPDATE
-       locus_checksum = {categories}.locus_checksum ^ <sealed>,
-       updated_at  = IF({categories}.embedding IS NULL OR {categories}.description = '', {NEXT_CATEGORIES},
+       locus_checksum = {categories}.locus_checksum ^ {stored},
+       updated_at  = IF({categories}.embedding IS NULL OR {categories}.description = '', {next},
                         {categories}.updated_at),
        embedding   = COALESCE({categories}.embedding, fresh.embedding),
        description = IF({categories}.description = '', fresh.description, {categories}.description),
-       locus_checksum = {categories}.locus_checksum ^ <sealed>"""
+       locus_checksum = {categories}.locus_checksum ^ {stored}"""
 
-# Only an item and a category that are there, and stay until this is committed.
+# Only if item and category exist; the locks keep them until this is committed.
 LINK = """
-INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant<names>)
-SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id, c.id, i.locus_tenant<values>
+INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant{names})
+SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id, c.id, i.locus_tenant{values}
   FROM {items} i
   JOIN {categories} c ON c.id = %s AND c.locus_tenant = i.locus_tenant
  WHERE i.id = %s AND i.locus_tenant = %s
@@ -63,76 +66,74 @@ SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id,
     ON DUPLICATE KEY UPDATE id = {links}.id
 """
 
-# The assignments run left to right: at first the checksum becomes 0, or what is wrong with it.
+# The assignments run left to right: at first the checksum becomes 0, or its difference to the right one.
 UPDATE = """
-UPDATE <table> r
-   SET r.locus_checksum = r.locus_checksum ^ <sealed>,
-       <assignments>,
-       r.updated_at = <next>,
-       r.locus_checksum = r.locus_checksum ^ <sealed>
+UPDATE {table} r
+   SET r.locus_checksum = r.locus_checksum ^ {sealed},{assignments}
+       r.updated_at = {next},
+       r.locus_checksum = r.locus_checksum ^ {sealed}
  WHERE r.id = %s AND r.locus_tenant = %s
 """
 
-# A relation gets its checksum when it has been written; one that was here keeps its own.
+# A relation gets its checksums when it has been written; one that existed before keeps its own.
 SEAL_LINK = """
-UPDATE {links} r SET r.locus_checksum = <sealed> WHERE r.id = %s AND r.locus_tenant = %s AND r.locus_checksum IS NULL
+UPDATE {links} r
+   SET r.locus_checksum = {sealed}, r.locus_scope_checksums = {scope}
+ WHERE r.id = %s AND r.locus_tenant = %s AND r.locus_checksum IS NULL
 """
+
+# The checksum of a field of the scope, which names the record; NULL if the record has no value there.
+FIELD_CHECKSUM = "CRC32(CONCAT({alias}id, 0x00, {alias}`{name}`))"
+
+# Whether the checksum of a field is right. A process checks the fields of its own user model.
+FIELD_SOUND = "JSON_EXTRACT(r.locus_scope_checksums, '$.{name}') <=> {checksum}"
 
 # Undo the batch, with error 3141, unless the statement before changed a row.
 GUARD_CHANGED = "SELECT CAST(IF(ROW_COUNT() = 1, '1', '') AS JSON)"
 
-# The same unless the resource is there; it stays until the end of the transaction.
+# Undo the batch unless the resource exists; the lock keeps it until the end of the transaction.
 GUARD_RESOURCE = """
 SELECT CAST(IF((SELECT COUNT(*) FROM {resources} r WHERE r.id = %s AND r.locus_tenant = %s FOR SHARE) = 1, '1', '')
             AS JSON)
 """
 
-DELETE = "DELETE r FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)<where>"
-LOCK = "SELECT r.id FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)<where> FOR UPDATE"
+DELETE = "DELETE r FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids}){where}"
+LOCK = "SELECT r.id FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids}){where} FOR UPDATE"
 UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND category_id = %s"
 
-# The resource, if it is there.
+# The id of the resource, or NULL if it does not exist.
 SAME_TENANT = "(SELECT f.id FROM {resources} f WHERE f.id = %s AND f.locus_tenant = %s)"
 
-GUARD_THERE = """SELECT CAST(IF((SELECT COUNT(*) FROM <table> r WHERE r.locus_tenant = %s AND r.id IN (<ids>)) = %s,
+GUARD_THERE = """SELECT CAST(IF((SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids})) = %s,
                '1', '') AS JSON)"""
 
-# IGNORE passes over those that the unique key refuses.
+# IGNORE skips items that the unique key refuses.
 RESTORE_HASHES = """
 UPDATE IGNORE {items} r
    SET r.locus_hash = JSON_UNQUOTE(JSON_EXTRACT(r.extra, '$.content_hash'))
- WHERE r.locus_tenant = %s AND r.locus_hash IS NULL AND r.id IN (<ids>)
+ WHERE r.locus_tenant = %s AND r.locus_hash IS NULL AND r.id IN ({ids})
 """
 
-# What ranks items.
+# The values by which items are ranked.
 MARKS = """
-SELECT r.id, r.locus_mark, <embedding>, <salience>
+SELECT r.id, r.locus_mark, {embedding}, {salience}
   FROM {items} r
- WHERE r.locus_tenant = %s AND r.locus_dims = %s<sound><where>
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s{sound}{where}
 """
 SALIENCE = "JSON_EXTRACT(r.extra, '$.reinforcement_count'), JSON_EXTRACT(r.extra, '$.last_reinforced_at')"
 FINGERPRINT = """
 SELECT COUNT(*), COALESCE(BIT_XOR(r.locus_mark), 0), COALESCE(SUM(r.locus_mark), 0)
   FROM {items} r
- WHERE r.locus_tenant = %s AND r.locus_dims = %s<where>
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s{where}
 """
 EMBEDDINGS = """
 SELECT r.id, r.locus_mark, r.embedding
   FROM {items} r
- WHERE r.locus_tenant = %s AND r.locus_dims = %s AND r.id IN (<ids>) AND <sound>
+ WHERE r.locus_tenant = %s AND r.locus_dims = %s AND r.id IN ({ids}) AND {sound}
 """
 NOW = "SELECT UTC_TIMESTAMP(6)"
 
-SETTLE = "INSERT INTO {settled} (token, settled_at) VALUES (%s, UTC_TIMESTAMP(6))"
-LANDED = "SELECT s.token FROM {settled} s WHERE s.token = %s"
-
-# Relies on the index age.
-FORGET_SETTLED = (
-    "DELETE FROM {settled} WHERE settled_at < UTC_TIMESTAMP(6) - INTERVAL {KEPT_S} SECOND LIMIT {TOKENS_AT_ONCE}"
-)
-COUNT_SETTLED = "SELECT COUNT(*) FROM {settled}"
-
-#: How a column is written that is not just its parameter. A time that is None is the server's.
+#: Columns that are not written as their parameter alone. For a time that is None, the server's clock is read.
 _WRITTEN = {
     "created_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
     "updated_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
@@ -140,94 +141,147 @@ _WRITTEN = {
 }
 
 
+class MarkRow(NamedTuple):
+    """An item with an embedding, by what ranks it.
+
+    Args:
+        id: The item's id.
+        mark: The mark of the embedding; None if another program wrote the row.
+        embedding: The embedding, if it was requested.
+        count_json: JSON text of ``extra.reinforcement_count``, if it was requested.
+        reinforced_at_json: JSON text of ``extra.last_reinforced_at``, if it was requested.
+    """
+
+    id: str
+    mark: int | None
+    embedding: bytes | None
+    count_json: str | None
+    reinforced_at_json: str | None
+
+
+class FingerprintRow(NamedTuple):
+    """The number of embeddings, and the XOR and the sum of their marks."""
+
+    total: int
+    xor: Decimal | int
+    sum: Decimal | int
+
+
+class EmbeddingRow(NamedTuple):
+    """The embedding of an item, with its mark."""
+
+    id: str
+    mark: int
+    embedding: bytes
+
+
+class AgeRow(NamedTuple):
+    """The id of a record, and when it was created."""
+
+    id: str
+    created_at: datetime
+
+
+class TotalRow(NamedTuple):
+    """A number of records."""
+
+    total: int
+
+
+class IdRow(NamedTuple):
+    """The id of a record."""
+
+    id: str
+
+
+class TimeRow(NamedTuple):
+    """The server's time, in UTC."""
+
+    now: datetime
+
+
 class MemuStatements(Statements):
     """Reading and writing records.
 
     Args:
-        tables: The quoted names, by their role.
+        pieces: See `Statements`.
         scope: The columns of the user model's fields.
     """
 
-    def __init__(self, tables: Mapping[str, str], scope: Sequence[str]) -> None:
-        super().__init__(tables)
-        self._tables = tables
-        self._names["TOKENS_AT_ONCE"] = str(TOKENS_AT_ONCE)
-        self._names["NEXT_ITEMS"] = NEXT.format(tables["items"])
-        self._names["NEXT_CATEGORIES"] = NEXT.format(tables["categories"])
+    def __init__(self, pieces: Mapping[str, str], scope: Sequence[str]) -> None:
+        super().__init__(pieces)
         self._scope = tuple(scope)
         #: The columns of records by role, in the order in which they are read.
         self.columns = {role: (*core, *scope) for role, core in CORE.items()}
 
-    def list(self, role: str, tenant: str, condition: Condition) -> Statement:
-        """The records that fulfil a condition, whole, each with whether its checksum is right."""
+    def list(self, role: str, tenant: str, condition: RecordFilter) -> Statement:
+        """Return the records that match a filter, each with whether its checksums are right."""
         columns = ", ".join(f"r.`{name}`" for name in self.columns[role])
         return self._list(f"{columns}, {self._sound(role)}", role, tenant, condition)
 
-    def ids(self, role: str, tenant: str) -> Statement:
-        """The ids of all records, and when they were made."""
-        return self._list("r.id, r.created_at", role, tenant, Condition())
+    def ids(self, role: str, tenant: str, condition: RecordFilter | None = None) -> Query[AgeRow]:
+        """Return the ids of all records, or of those that match a filter, and when they were created."""
+        statement = self._list("r.id, r.created_at", role, tenant, condition or RecordFilter())
+        return Query(statement.sql, statement.params, row=AgeRow)
 
-    def count(self, role: str, tenant: str) -> Statement:
-        """How many records there are."""
-        return self._list("COUNT(*)", role, tenant, Condition())
+    def count(self, role: str, tenant: str) -> Query[TotalRow]:
+        """Count the records."""
+        statement = self._list("COUNT(*)", role, tenant, RecordFilter())
+        return Query(statement.sql, statement.params, row=TotalRow)
 
     def insert(self, role: str, values: Mapping[str, Param]) -> Statement:
-        """Write a new record; its times are the server's where they are None."""
+        """Write a new record. Times that are None are read from the server's clock."""
         return Statement(self._insert(role, values), tuple(values.values()))
 
     def insert_or_keep(self, role: str, values: Mapping[str, Param]) -> Statement:
-        """Write a record unless there is one like it."""
-        text = self._insert(role, values) + KEEP.replace("<table>", self._tables[role])
-        return Statement(text, tuple(values.values()))
+        """Write a record, unless one with its id or unique key exists."""
+        return Statement(self._insert(role, values, KEEP), tuple(values.values()))
 
     def insert_or_reinforce(self, values: Mapping[str, Param]) -> Statement:
-        """Write an item, or reinforce the one of its scope with its hash."""
+        """Write an item, or reinforce the existing one with its scope and hash."""
         first = "JSON_SET(CAST(%s AS JSON), '$.last_reinforced_at', DATE_FORMAT(UTC_TIMESTAMP(6), %s))"
-        text = self._insert("items", values, extra=first) + self._text(
-            REINFORCE.replace("<sealed>", self._sealed("items", "{items}."))
-        )
+        text = self._insert("items", values, REINFORCE, extra=first)
         params: list[Param] = []
         for name, value in values.items():
             params += (value, ISO_FORMAT) if name == "extra" else (value,)
         return Statement(text, (*params, ISO_FORMAT))
 
     def insert_or_complete(self, values: Mapping[str, Param]) -> Statement:
-        """Write a category, or give the one of its scope and name what it lacks."""
-        completing = COMPLETE.replace("<sealed>", self._sealed("categories", "{categories}."))
-        return Statement(self._insert("categories", values) + self._text(completing), tuple(values.values()))
+        """Write a category, or fill in what the existing one with its scope and name lacks."""
+        return Statement(self._insert("categories", values, COMPLETE), tuple(values.values()))
 
     def link(self, values: Mapping[str, Param], scope: Sequence[str]) -> tuple[Statement, Statement]:
-        """Link an item with a category, if both are there and are not linked yet.
+        """Link an item with a category, if both exist and are not linked yet.
 
         Args:
             values: The columns of the relation.
-            scope: Those of them that are of its scope.
+            scope: The names of the scope's columns.
         """
-        text = LINK.replace("<names>", "".join(f", `{name}`" for name in scope))
+        text = self._text(LINK, names="".join(f", `{name}`" for name in scope), values=", %s" * len(scope))
         params = [values[name] for name in ("id", "created_at", "updated_at", *scope)]
         link = Statement(
-            self._text(text.replace("<values>", ", %s" * len(scope))),
+            text,
             (*params, values["category_id"], values["item_id"], values["locus_tenant"]),
         )
-        seal = SEAL_LINK.replace("<sealed>", self._sealed("links", "r."))
-        return link, Statement(self._text(seal), (values["id"], values["locus_tenant"]))
+        seal = self._text(SEAL_LINK, sealed=self._sealed("links", "r."), scope=self._scope_checksums(values, "r."))
+        return link, Statement(seal, (values["id"], values["locus_tenant"]))
 
     def restore_item(self, values: Mapping[str, Param]) -> Statement:
-        """Write an item as it is unless its id is there; without its resource, if that is not there."""
-        text = self._insert("items", values, resource_id=self._text(SAME_TENANT)) + KEEP
+        """Write an item unless its id exists; without its resource, if that does not exist."""
+        text = self._insert("items", values, KEEP, resource_id=SAME_TENANT)
         params: list[Param] = []
         for name, value in values.items():
             params += (value, values["locus_tenant"]) if name == "resource_id" else (value,)
-        return Statement(text.replace("<table>", self._tables["items"]), tuple(params))
+        return Statement(text, tuple(params))
 
     def guard_there(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
-        """Undo the batch unless all of these records are there, and this tenant's."""
-        text = GUARD_THERE.replace("<table>", self._tables[role]).replace("<ids>", ", ".join(["%s"] * len(ids)))
+        """Undo the batch unless all of these records exist and belong to the tenant."""
+        text = self._text(GUARD_THERE, table=f"{{{role}}}", ids=places(len(ids)))
         return Statement(text, (tenant, *ids, len(ids)))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
-        """Have items be found by the hashes in their ``extra``, but for those of which the scope has one already."""
-        return self._over_ids(self._text(RESTORE_HASHES), (tenant,), ids)
+        """Take over the hashes in the ``extra`` of items, except those that another item of the scope has."""
+        return self._over_ids(RESTORE_HASHES, (tenant,), ids)
 
     def update(
         self,
@@ -240,122 +294,151 @@ class MemuStatements(Statements):
         """Change a record, or undo the batch.
 
         Args:
-            role: Of what kind it is.
-            tenant: Whose.
-            id: Which.
-            values: Columns to set.
-            merged: JSON texts to set in ``extra``, by their keys; all others stay.
+            role: The role of the table.
+            tenant: The tenant.
+            id: The record's id.
+            values: The columns to set.
+            merged: JSON texts to set in ``extra``, by key; its other keys stay.
         """
         assignments = [f"r.`{name}` = %s" for name in values]
         params: list[Param] = [*values.values()]
         if merged:
             assignments.append("r.extra = JSON_SET(r.extra" + ", %s, CAST(%s AS JSON)" * len(merged) + ")")
             params += [part for key, text in merged.items() for part in (_path(key), text)]
-        table = self._tables[role]
-        text = UPDATE.replace("<table>", table)
-        if assignments:
-            text = text.replace("<assignments>", ", ".join(assignments))
-        else:
-            text = text.replace("<assignments>,\n       ", "")
-        text = text.replace("<sealed>", self._sealed(role, "r."))
-        return Statement(text.replace("<next>", NEXT.format("r")), (*params, id, tenant)), Statement(GUARD_CHANGED)
+        text = self._text(
+            UPDATE,
+            table=f"{{{role}}}",
+            assignments="".join(f"\n       {assignment}," for assignment in assignments),
+            sealed=self._sealed(role, "r."),
+            next=NEXT,
+            row="r",
+        )
+        return Statement(text, (*params, id, tenant)), Statement(GUARD_CHANGED)
 
     def guard_resource(self, tenant: str, id: str) -> Statement:
-        """Undo the batch unless there is this resource."""
+        """Undo the batch unless a resource exists."""
         return Statement(self._text(GUARD_RESOURCE), (id, tenant))
 
-    def lock(self, role: str, tenant: str, ids: Sequence[str], condition: Condition) -> tuple[Statement, ...]:
-        """Those of these records that fulfil a condition, which then nobody else changes or removes."""
-        text = LOCK.replace("<table>", self._tables[role]).replace("<where>", condition.sql)
-        return self._over_ids(text, (tenant,), ids, condition.params)
+    def lock(self, role: str, tenant: str, ids: Sequence[str], condition: RecordFilter) -> tuple[Query[IdRow], ...]:
+        """Lock the records that match a filter, until the end of the transaction; returns their ids."""
+        locks = self._over_ids(LOCK, (tenant,), ids, condition.params, table=f"{{{role}}}", where=condition.sql)
+        return tuple(Query(lock.sql, lock.params, row=IdRow) for lock in locks)
 
     def delete(
-        self, role: str, tenant: str, ids: Sequence[str], condition: Condition | None = None
+        self, role: str, tenant: str, ids: Sequence[str], condition: RecordFilter | None = None
     ) -> tuple[Statement, ...]:
-        """Remove records; of these, those that fulfil a condition."""
-        condition = condition or Condition()
-        text = DELETE.replace("<table>", self._tables[role]).replace("<where>", condition.sql)
-        return self._over_ids(text, (tenant,), ids, condition.params)
+        """Delete the records that match a filter."""
+        condition = condition or RecordFilter()
+        return self._over_ids(DELETE, (tenant,), ids, condition.params, table=f"{{{role}}}", where=condition.sql)
 
     def unlink(self, tenant: str, item_id: str, category_id: str) -> Statement:
-        """Remove the link of an item with a category."""
+        """Delete the link of an item with a category."""
         return Statement(self._text(UNLINK), (tenant, item_id, category_id))
 
-    def marks(self, tenant: str, dims: int, condition: Condition, *, embeddings: bool, salience: bool) -> Statement:
-        """Id, mark, embedding, count and time of reinforcement of the items with an embedding of this width.
+    def marks(
+        self, tenant: str, dims: int, condition: RecordFilter, *, embeddings: bool, salience: bool
+    ) -> Query[MarkRow]:
+        """Return the items with an embedding of this width, by what ranks them.
 
-        Of content, only that of items whose checksum is right.
+        If embeddings, counts or times are read, items whose checksums are wrong are left out.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
             dims: The width.
-            condition: Which items.
-            embeddings: Whether embeddings are wanted; else they are NULL.
-            salience: Whether count and time are.
+            condition: The filter that the items match.
+            embeddings: Whether to read embeddings.
+            salience: Whether to read count and time of the last reinforcement.
         """
-        text = MARKS.replace("<embedding>", "r.embedding" if embeddings else "NULL")
-        text = self._text(text.replace("<salience>", SALIENCE if salience else "NULL, NULL"))
-        text = text.replace("<sound>", f" AND {self._sound('items')}" if embeddings or salience else "")
-        return Statement(text.replace("<where>", condition.sql), (tenant, dims, *condition.params))
+        text = self._text(
+            MARKS,
+            embedding="r.embedding" if embeddings else "NULL",
+            salience=SALIENCE if salience else "NULL, NULL",
+            sound=f" AND {self._sound('items')}" if embeddings or salience else "",
+            where=condition.sql,
+        )
+        return Query(text, (tenant, dims, *condition.params), row=MarkRow)
 
-    def fingerprint(self, tenant: str, dims: int, condition: Condition) -> Statement:
-        """How many items have an embedding of this width, and all of their marks XORed and added up."""
-        text = self._text(FINGERPRINT).replace("<where>", condition.sql)
-        return Statement(text, (tenant, dims, *condition.params))
+    def fingerprint(self, tenant: str, dims: int, condition: RecordFilter) -> Query[FingerprintRow]:
+        """Return the number of items with an embedding of this width, and the XOR and the sum of their marks."""
+        text = self._text(FINGERPRINT, where=condition.sql)
+        return Query(text, (tenant, dims, *condition.params), row=FingerprintRow)
 
-    def embeddings(self, tenant: str, dims: int, ids: Sequence[str]) -> tuple[Statement, ...]:
-        """Id, mark and embedding of items."""
-        text = self._text(EMBEDDINGS).replace("<sound>", self._sound("items"))
-        return self._over_ids(text, (tenant, dims), ids)
+    def embeddings(self, tenant: str, dims: int, ids: Sequence[str]) -> tuple[Query[EmbeddingRow], ...]:
+        """Return the embeddings of some items, with their marks."""
+        statements = self._over_ids(EMBEDDINGS, (tenant, dims), ids, sound=self._sound("items"))
+        return tuple(Query(one.sql, one.params, row=EmbeddingRow) for one in statements)
 
-    def now(self) -> Statement:
-        """The server's clock."""
-        return Statement(NOW)
+    def now(self) -> Query[TimeRow]:
+        """Return the server's time."""
+        return Query(NOW, row=TimeRow)
 
-    def settle(self, token: bytes) -> Statement:
-        """Leave the token of a write."""
-        return Statement(self._text(SETTLE), (token,))
+    def _list(self, columns: str, role: str, tenant: str, condition: RecordFilter) -> Statement:
+        text = self._text(LIST, columns=columns, table=f"{{{role}}}", where=condition.sql)
+        return Statement(text, (tenant, *condition.params))
 
-    def landed(self, token: bytes) -> Statement:
-        """Whether a write was carried out."""
-        return Statement(self._text(LANDED), (token,))
+    def _insert(self, role: str, values: Mapping[str, Param], then: str = "", **written: str) -> str:
+        """The text of an insert.
 
-    def count_settled(self) -> Statement:
-        """How many tokens there are."""
-        return Statement(self._text(COUNT_SETTLED))
-
-    def forget_settled(self) -> Statement:
-        """Remove some of the tokens that nobody will ask for any more."""
-        return Statement(self._text(FORGET_SETTLED))
-
-    def _list(self, columns: str, role: str, tenant: str, condition: Condition) -> Statement:
-        text = LIST.replace("<columns>", columns).replace("<table>", self._tables[role])
-        return Statement(text.replace("<where>", condition.sql), (tenant, *condition.params))
-
-    def _insert(self, role: str, values: Mapping[str, Param], **written: str) -> str:
+        Args:
+            role: The role of the table.
+            values: The columns.
+            then: A clause to append; in it, ``{stored}`` is the right checksum of the stored row.
+            written: Columns that are not written as their parameter alone.
+        """
         forms = {**_WRITTEN, **written}
-        text = INSERT.replace("<table>", self._tables[role]).replace("<sealed>", self._sealed(role, ""))
-        text = text.replace("<names>", ", ".join(f"`{name}`" for name in values))
-        return text.replace("<values>", ", ".join(forms.get(name, "%s") for name in values))
+        return self._text(
+            INSERT,
+            table=f"{{{role}}}",
+            names=", ".join(f"`{name}`" for name in values),
+            values=", ".join(forms.get(name, "%s") for name in values),
+            sealed=self._sealed(role, ""),
+            scope=self._scope_checksums(values, ""),
+            then=then,
+            stored=self._sealed(role, "{table}."),
+            next=NEXT,
+            row="{table}",
+        )
 
     def _sealed(self, role: str, alias: str) -> str:
-        """The checksum that a row must have, of its columns as they are where this stands; see `tables`."""
+        """Return the expression of the right checksum of a row, from its columns; see `tables`."""
         columns = (f"{alias}`{name}`" for name in CORE[role])
         return checksum_sql((f"{alias}locus_tenant",), tuple(columns))
 
+    def _scope_checksums(self, values: Mapping[str, Param], alias: str) -> str:
+        """Return the expression of the checksums of the scope's fields that have a value, as JSON by name."""
+        given = [name for name in self._scope if values[name] is not None]
+        return f"JSON_OBJECT({', '.join(f'{name!r}, {_field_checksum(name, alias)}' for name in given)})"
+
     def _sound(self, role: str) -> str:
-        """Whether the checksum of a row is right."""
-        return f"r.locus_checksum = {self._sealed(role, 'r.')}"
+        """Return the condition that the checksums of a row are right."""
+        row = f"r.locus_checksum = {self._sealed(role, 'r.')}"
+        fields = [fill(FIELD_SOUND, {"name": name, "checksum": _field_checksum(name, "r.")}) for name in self._scope]
+        return "\n   AND ".join([row, *fields])
 
     def _over_ids(
-        self, template: str, first: tuple[Param, ...], ids: Sequence[str], last: tuple[Param, ...] = ()
+        self,
+        template: str,
+        first: tuple[Param, ...],
+        ids: Sequence[str],
+        last: tuple[Param, ...] = (),
+        **pieces: str,
     ) -> tuple[Statement, ...]:
+        """Return statements about ids, for a part of them each.
+
+        A part has at least as many ids as the statement has other parameters, so the length of all statements together
+        is linear in the number of ids and parameters.
+        """
+        at_once = max(IDS_PER_STATEMENT, len(last))
         return tuple(
-            Statement(template.replace("<ids>", ", ".join(["%s"] * len(some))), (*first, *some, *last))
-            for some in (ids[start : start + IDS_PER_STATEMENT] for start in range(0, len(ids), IDS_PER_STATEMENT))
+            Statement(self._text(template, ids=places(len(some)), **pieces), (*first, *some, *last))
+            for some in (ids[start : start + at_once] for start in range(0, len(ids), at_once))
         )
 
 
+def _field_checksum(name: str, alias: str) -> str:
+    return fill(FIELD_CHECKSUM, {"name": name, "alias": alias})
+
+
 def _path(key: str) -> str:
-    """The JSON path of a key of an object."""
+    """Return the JSON path of a key of an object."""
     return "$." + json.dumps(key, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """The tables of memU's metadata store.
 
-They have the columns of memU's own document about MySQL, with embeddings as bytes instead of JSON text, and those that
-its later releases added. What begins with ``locus_`` is ours.
+They have the columns of memU's own document about MySQL, with embeddings as bytes instead of JSON text, and the columns
+that its later releases added. The names of our own columns begin with ``locus_``.
 """
 
 from __future__ import annotations
@@ -10,23 +10,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .. import ledger
 from ..schema import NeededColumn, Schema, Table
+from ..template import fill
 
-#: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 2
+#: Raised with each change of layout that needs a migration.
+LAYOUT_VERSION = 3
 
-#: The tables by their roles, in the order in which they are made.
+#: The tables by their roles, in the order of their creation.
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "resources": "resources",
         "categories": "memory_categories",
         "items": "memory_items",
         "links": "category_items",
-        "settled": "memu_settled",
+        "ledger": "memu_ledger",
     }
 )
 
-#: The columns of a record, but for those of its scope.
+#: The columns of a record, without those of its scope.
 CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "resources": ("id", "created_at", "updated_at", "url", "modality", "local_path", "caption", "embedding"),
@@ -51,15 +53,17 @@ RESOURCES = """(
   created_at   DATETIME(6)   NOT NULL,
   updated_at   DATETIME(6)   NOT NULL,
   locus_tenant VARCHAR(128)  NOT NULL,
-  locus_checksum INT UNSIGNED NOT NULL,<scope>
-  PRIMARY KEY (id)<indexes>
+  locus_checksum INT UNSIGNED NOT NULL,
+  locus_scope_checksums JSON NOT NULL,{scope}
+  PRIMARY KEY (id){scope_indexes}
 """
 
-# locus_checksum covers the tenant and all columns of `CORE`, not those of the scope, as user models may change. The
-# server computes it, and each change of a row keeps what was wrong with it: so a change of one column makes no damage
-# to another one pass for sound.
+# locus_checksum covers the tenant and all columns of `CORE`. The server computes it, and each change of a row keeps the
+# difference to the right checksum, so that a change of one column does not hide damage to another. Each field of the
+# scope has a checksum of its own, over the field and the record's id: processes may have user models with other fields,
+# and each checks those that it knows.
 
-# locus_scope is a digest of tenant and scope: a unique key over columns that may be NULL would keep nothing apart.
+# locus_scope is a digest of tenant and scope, as a unique key does not cover columns that are NULL.
 CATEGORIES = """(
   id           VARCHAR(36)  NOT NULL,
   name         VARCHAR(255) NOT NULL,
@@ -70,15 +74,16 @@ CATEGORIES = """(
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
   locus_checksum INT UNSIGNED NOT NULL,
-  locus_scope  BINARY(16)   NOT NULL,<scope>
+  locus_scope_checksums JSON NOT NULL,
+  locus_scope  BINARY(16)   NOT NULL,{scope}
   PRIMARY KEY (id),
-  UNIQUE KEY locus_once (locus_scope, name)<indexes>
+  UNIQUE KEY locus_once (locus_scope, name){scope_indexes}
 """
 
-# locus_hash is the content hash of an item that is to be reinforced, not repeated. locus_mark is another number with
-# each embedding, so that a process can tell which it has; locus_dims is its width: both stand in the index of a scope
-# field, so that a search that has all embeddings reads no rows. ref_id may be of any length, so the index has its
-# beginning.
+# locus_hash is the content hash of an item that is reinforced instead of repeated. locus_mark is a random number for
+# each embedding, by which a process recognises those that it has read; locus_dims is the width of the embedding. Both
+# are in the index of a scope field, so that a search whose embeddings are cached reads no rows. ref_id may be of any
+# length, so its beginning is indexed.
 ITEMS = """(
   id           VARCHAR(36)       NOT NULL,
   resource_id  VARCHAR(36)       NULL,
@@ -91,15 +96,16 @@ ITEMS = """(
   updated_at   DATETIME(6)       NOT NULL,
   locus_tenant VARCHAR(128)      NOT NULL,
   locus_checksum INT UNSIGNED NOT NULL,
+  locus_scope_checksums JSON NOT NULL,
   locus_scope  BINARY(16)        NOT NULL,
   locus_hash   CHAR(16)          NULL,
   locus_dims   SMALLINT UNSIGNED NULL,
   locus_mark   BIGINT UNSIGNED   NULL,
-  locus_ref    VARCHAR(128)      AS (LEFT(JSON_UNQUOTE(JSON_EXTRACT(extra, '$.ref_id')), 128)) VIRTUAL,<scope>
+  locus_ref    VARCHAR(128)      AS (LEFT(JSON_UNQUOTE(JSON_EXTRACT(extra, '$.ref_id')), 128)) VIRTUAL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY locus_once (locus_scope, locus_hash),
   KEY locus_refs (locus_ref, locus_tenant),
-  KEY resource_id (resource_id)<marks>,
+  KEY resource_id (resource_id){mark_indexes},
   FOREIGN KEY (resource_id) REFERENCES `{resources}` (id) ON DELETE CASCADE
 """
 
@@ -110,21 +116,13 @@ LINKS = """(
   created_at   DATETIME(6)  NOT NULL,
   updated_at   DATETIME(6)  NOT NULL,
   locus_tenant VARCHAR(128) NOT NULL,
-  locus_checksum INT UNSIGNED NULL,<scope>
+  locus_checksum INT UNSIGNED NULL,
+  locus_scope_checksums JSON NULL,{scope}
   PRIMARY KEY (id),
   UNIQUE KEY idx_category_items_unique (item_id, category_id),
-  KEY category_id (category_id)<indexes>,
+  KEY category_id (category_id){scope_indexes},
   FOREIGN KEY (item_id) REFERENCES `{items}` (id) ON DELETE CASCADE,
   FOREIGN KEY (category_id) REFERENCES `{categories}` (id) ON DELETE CASCADE
-"""
-
-# Every write leaves its token, in its own transaction: so one whose answer was lost is recognised when it is repeated,
-# and a late duplicate of its packet fails by the primary key.
-SETTLED = """(
-  token      BINARY(16)  NOT NULL,
-  settled_at DATETIME(6) NOT NULL,
-  PRIMARY KEY (token),
-  KEY age (settled_at)
 """
 
 _DEFINITIONS = {
@@ -132,7 +130,6 @@ _DEFINITIONS = {
     "categories": CATEGORIES,
     "items": ITEMS,
     "links": LINKS,
-    "settled": SETTLED,
 }
 
 
@@ -144,8 +141,8 @@ class ScopeColumn:
     """A column for a field of the user model.
 
     Args:
-        name: Unquoted.
-        type: Its SQL type.
+        name: The unquoted name.
+        type: The SQL type.
     """
 
     name: str
@@ -153,44 +150,38 @@ class ScopeColumn:
 
     @property
     def kind(self) -> str:
-        """What it holds, as the command line says it."""
+        """The kind of value, as the command line names it."""
         return kind_of(self.type)
 
 
 def kind_of(type: str) -> str:
-    """What a column of a type holds, as the command line says it."""
+    """Return the kind of value of an SQL type, as the command line names it."""
     return _KINDS.get(type.upper(), "str")
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
-    """The unquoted names of the tables by their roles."""
+    """Return the unquoted names of the tables by their roles."""
     return {role: table_prefix + name for role, name in NAMES.items()}
 
 
 def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
-    """The tables of memU's metadata store.
+    """Return the tables of memU's metadata store.
 
     Args:
-        table_prefix: Put before their names.
+        table_prefix: The prefix of their names.
         scope: The columns of the user model's fields; each is indexed.
     """
     names = table_names(table_prefix)
     columns = "".join(f"\n  `{column.name}` {column.type} NULL," for column in scope)
-    keys = [f",\n  KEY `scope_{column.name}` (locus_tenant, `{column.name}`<more>)" for column in scope]
-    keys = keys or [",\n  KEY `locus_tenants` (locus_tenant<more>)"]
-    indexes = "".join(keys).replace("<more>", "")
-    marks = "".join(keys).replace("<more>", ", locus_dims, locus_mark")
-    tables = tuple(
-        Table(
-            names[role],
-            definition.replace("<scope>", columns)
-            .replace("<indexes>", indexes)
-            .replace("<marks>", marks)
-            .format_map(names)
-            + _ENGINE,
-        )
-        for role, definition in _DEFINITIONS.items()
-    )
+    keys = [f",\n  KEY `scope_{column.name}` (locus_tenant, `{column.name}`{{more}})" for column in scope]
+    keys = keys or [",\n  KEY `locus_tenants` (locus_tenant{more})"]
+    pieces = {
+        **names,
+        "scope": columns,
+        "scope_indexes": fill("".join(keys), {"more": ""}),
+        "mark_indexes": fill("".join(keys), {"more": ", locus_dims, locus_mark"}),
+    }
+    tables = tuple(Table(names[role], fill(definition, pieces) + _ENGINE) for role, definition in _DEFINITIONS.items())
     needed = [NeededColumn(names[role], name) for role, core in CORE.items() for name in core]
     for role in CORE:
         for column in scope:
@@ -200,4 +191,5 @@ def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
             )
             needed.append(NeededColumn(names[role], column.name, advice))
     scoped = ",".join(column.name if column.kind == "str" else f"{column.name}:{column.kind}" for column in scope)
+    tables = (*tables, ledger.table(names["ledger"]))
     return Schema("memu", LAYOUT_VERSION, tables, columns=tuple(needed), options=f" --scope {scoped}" if scope else "")

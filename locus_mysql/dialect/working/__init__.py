@@ -1,1 +1,5 @@
-"""The SQL of the family `working`: variables, task states, notes and checkpoints of sessions."""
+"""The SQL of working memory (the family `working`): variables, task states, notes and checkpoints of sessions.
+
+Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which brings the statements together;
+`sessions` has the statement that begins each write.
+"""

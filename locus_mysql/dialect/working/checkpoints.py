@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import NamedTuple
+
 from ..checksums import checksum, version_sql
-from ..statement import Statement
-from .template import SessionKey, WorkingStatements
+from ..statement import Query, Statement
+from ..template import Statements
+from .pieces import SessionKey
+
+#: What a checksum covers of a version.
+VERSION_OF_SESSION, VERSION_OF_ENTRY, VERSION_OF_HISTORY = map(version_sql, ("s.stamp", "e.version", "h.version"))
 
 CREATE = """
 INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, notes, size_bytes, created_at,
                            checksum)
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
-       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01'), %s ^ <stamp>
+       COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01'), %s ^ {version}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
  WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
-""".replace("<stamp>", version_sql("s.stamp"))
+"""
 
 # What has changed since the checkpoint before, what was deleted too. Which that is, a derived table says once: a
 # subquery would be asked for each entry.
 RECORD = """
 INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at, checksum)
 SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at,
-       e.checksum ^ <version>
+       e.checksum ^ {version}
   FROM {sessions} s
   JOIN (SELECT COALESCE(MAX(c.stamp), 0) AS stamp
           FROM {sessions} o JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid AND c.stamp < o.stamp
@@ -30,9 +37,9 @@ SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_b
   JOIN {entries} e ON {OF_SESSION} AND e.version > before_it.stamp
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE value = e.value
-""".replace("<version>", version_sql("e.version"))
+"""
 
-# All but so many of the newest, and but for two by name.
+# All but a number of the newest, and never two of given names.
 TRIM = """
 DELETE c FROM {checkpoints} c
   JOIN (SELECT x.tenant, x.sid, x.checkpoint_id
@@ -42,7 +49,7 @@ DELETE c FROM {checkpoints} c
          LIMIT 1000000 OFFSET %s) AS old USING (tenant, sid, checkpoint_id)
 """
 
-# What no checkpoint holds: one holds, of each entry, the newest row up to its stamp.
+# History that no checkpoint holds. A checkpoint holds, of each entry, the newest row up to its stamp.
 PRUNE = """
 DELETE h
   FROM {history} h
@@ -65,7 +72,7 @@ SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_byte
 
 # Undo the batch, with error 3141, unless the checkpoint is there, and its checksum is right.
 THERE = """
-SELECT CAST(IF(EXISTS (<found>), '1', '') AS JSON)
+SELECT CAST(IF(EXISTS ({found}), '1', '') AS JSON)
 """
 FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""
@@ -73,7 +80,7 @@ FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c
 # What changed since a checkpoint: what did not is as the checkpoint has it, unless it expires.
 CHANGED = """e.value IS NULL OR e.version > c.stamp OR e.expires_at IS NOT NULL"""
 
-# An entry as a checkpoint holds it: its newest row up to then, unless that tells that it was deleted, or had expired.
+# An entry as a checkpoint holds it: its newest row up to then, unless it was deleted or had expired by then.
 HELD_ROW = """
   FROM {history} h
  WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name AND h.version <= c.stamp
@@ -86,8 +93,8 @@ UPDATE {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION}
    SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
- WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL AND (<changed>)
-   AND NOT COALESCE((SELECT <held> <row>), FALSE)
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL AND ({changed})
+   AND NOT COALESCE((SELECT {held} {row}), FALSE)
 """
 
 # What is as it was then is left alone, unless it expires: it has the time left that it had then. Every entry of a
@@ -99,10 +106,10 @@ SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_byt
        held.checksum
   FROM {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
-  STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND (<changed>)
+  STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND ({changed})
   STRAIGHT_JOIN LATERAL (SELECT h.value, h.likeness, h.size_bytes, h.version, h.expires_at,
-                                h.checksum ^ <version> AS checksum, <held> AS there
-                         <row>) AS held
+                                h.checksum ^ {version} AS checksum, {held} AS there
+                         {row}) AS held
  WHERE s.tenant = %s AND s.session_id = %s AND held.there
    AND (e.value IS NULL OR e.version <> held.version OR held.expires_at IS NOT NULL)
     ON DUPLICATE KEY UPDATE
@@ -114,58 +121,74 @@ SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_byt
        expires_at = TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at),
                                  '1970-01-01'),
        checksum   = held.checksum
-""".replace("<version>", version_sql("h.version"))
+"""
 
 DELETE = """
 DELETE c FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
  WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s
 """
 
-# The answer is whether the checkpoint is there. It is the last insert id too.
-SETTLE_THERE = """
-INSERT INTO {settled} (tenant, token, outcome, settled_at)
-VALUES (%s, %s, LAST_INSERT_ID(EXISTS (<found>)), UTC_TIMESTAMP(6))
-"""
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint as read, or only what is known of its session; see `LIST`."""
+
+    checkpoint_id: str | None
+    label: str | None
+    created_at: datetime | None
+    variables: int | None
+    notes: int | None
+    size_bytes: int | None
+    checksum: int | None
+    stamp: int
+    ttl_us: int | None
+    session_left_us: int | None
 
 
-class CheckpointStatements(WorkingStatements):
+class FoundCheckpoint(NamedTuple):
+    """Return whether the checksum of a checkpoint is right; see `FOUND`."""
+
+    sound: int
+
+
+class CheckpointStatements(Statements):
     """Making, listing, restoring and deleting checkpoints."""
 
     def create(self, key: SessionKey, checkpoint_id: str, label: str | None) -> tuple[Statement, ...]:
-        """Keep a locked session as it is."""
+        """Store a locked session as a checkpoint."""
         return (
-            Statement(self._text(CREATE), (checkpoint_id, label, checkpoint_checksum(key, checkpoint_id, label), *key)),
-            Statement(self._text(RECORD), (*key, *key)),
+            Statement(
+                self._text(CREATE, version=VERSION_OF_SESSION),
+                (checkpoint_id, label, checkpoint_checksum(key, checkpoint_id, label), *key),
+            ),
+            Statement(self._text(RECORD, version=VERSION_OF_ENTRY), (*key, *key)),
         )
 
     def trim(self, key: SessionKey, kept: int, new_id: str, spared_id: str) -> Statement:
-        """Delete checkpoints beyond so many, oldest first, but never these two."""
+        """Delete the oldest checkpoints beyond a number, but never these two."""
         protected = len({new_id, spared_id})
         return Statement(self._text(TRIM), (*key, new_id, spared_id, max(0, kept - protected)))
 
     def prune(self, key: SessionKey) -> Statement:
-        """Remove what no checkpoint holds any more."""
+        """Remove history that no checkpoint holds any more."""
         return Statement(self._text(PRUNE), key)
 
-    def list(self, key: SessionKey) -> Statement:
-        """Id, label, time, counts, bytes and checksum of checkpoints, newest first; what is known of the session."""
-        return Statement(self._text(LIST), key)
+    def list(self, key: SessionKey) -> Query[CheckpointRow]:
+        """Checkpoints, newest first."""
+        return Query(self._text(LIST), key, row=CheckpointRow)
 
     def there(self, key: SessionKey, checkpoint_id: str) -> Statement:
-        """Undo the batch unless a checkpoint is there, undamaged."""
-        return Statement(
-            self._text(THERE.replace("<found>", f"{FOUND} AND {{CHECKPOINT_SOUND}}")), (*key, checkpoint_id)
-        )
+        """Undo the batch unless a checkpoint exists and is undamaged."""
+        return Statement(self._text(THERE, found=f"{FOUND} AND {{CHECKPOINT_SOUND}}"), (*key, checkpoint_id))
 
-    def found(self, key: SessionKey, checkpoint_id: str) -> Statement:
-        """A row if a checkpoint is there: whether its checksum is right."""
-        return Statement(self._text(FOUND), (*key, checkpoint_id))
+    def found(self, key: SessionKey, checkpoint_id: str) -> Query[FoundCheckpoint]:
+        """Return whether the checksum of a checkpoint is right; no row if there is none."""
+        return Query(self._text(FOUND), (*key, checkpoint_id), row=FoundCheckpoint)
 
     def restore(self, key: SessionKey, checkpoint_id: str) -> tuple[Statement, ...]:
-        """Make a locked session what it was at a checkpoint, but for its counts."""
+        """Restore a locked session from a checkpoint, except its counts."""
         return tuple(
             Statement(
-                self._text(sql.replace("<changed>", CHANGED).replace("<row>", HELD_ROW).replace("<held>", HELD)),
+                self._text(sql, changed=CHANGED, row=HELD_ROW, held=HELD, version=VERSION_OF_HISTORY),
                 (checkpoint_id, *key),
             )
             for sql in (REMOVE_OTHERS, PUT_BACK)
@@ -174,11 +197,6 @@ class CheckpointStatements(WorkingStatements):
     def delete(self, key: SessionKey, checkpoint_id: str) -> Statement:
         """Delete a checkpoint."""
         return Statement(self._text(DELETE), (*key, checkpoint_id))
-
-    def settle_there(self, key: SessionKey, token: bytes, checkpoint_id: str) -> Statement:
-        """Leave the token of a write whose answer is whether a checkpoint is there."""
-        text = self._text(SETTLE_THERE.replace("<found>", FOUND))
-        return Statement(text, (key.tenant, token, *key, checkpoint_id))
 
 
 def checkpoint_checksum(key: SessionKey, checkpoint_id: str, label: str | None) -> int:

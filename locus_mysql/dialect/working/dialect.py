@@ -8,7 +8,9 @@ from ..dialect import Dialect
 from .checkpoints import CheckpointStatements
 from .entries import EntryStatements
 from .inspection import InspectionStatements
-from .maintenance import CareStatements
+from .ledger import WorkingLedger
+from .maintenance import MaintenanceStatements
+from .pieces import PIECES
 from .sessions import SessionStatements
 from .tables import table_names, working_schema
 
@@ -21,29 +23,34 @@ class WorkingDialect(Dialect):
     """
 
     def __init__(self, table_prefix: str = "locus_") -> None:
-        super().__init__(working_schema(table_prefix), table_names(table_prefix))
+        super().__init__(working_schema(table_prefix), table_names(table_prefix), PIECES)
 
     @cached_property
     def sessions(self) -> SessionStatements:
         """Locking, counting, renewing and removing sessions."""
-        return SessionStatements(self._tables)
+        return SessionStatements(self._pieces)
 
     @cached_property
     def entries(self) -> EntryStatements:
         """Reading and writing variables, the task state and notes."""
-        return EntryStatements(self._tables)
+        return EntryStatements(self._pieces)
 
     @cached_property
     def checkpoints(self) -> CheckpointStatements:
         """Making, listing, restoring and deleting checkpoints."""
-        return CheckpointStatements(self._tables)
+        return CheckpointStatements(self._pieces)
 
     @cached_property
-    def care(self) -> CareStatements:
-        """Counting sessions, and what nobody needs."""
-        return CareStatements(self._tables)
+    def ledger(self) -> WorkingLedger:
+        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        return WorkingLedger(self._pieces)
+
+    @cached_property
+    def maintenance(self) -> MaintenanceStatements:
+        """Counting sessions, and those that have expired."""
+        return MaintenanceStatements(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """Looking inside."""
-        return InspectionStatements(self._tables)
+        """The statements of the inspection."""
+        return InspectionStatements(self._pieces)

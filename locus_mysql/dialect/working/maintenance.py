@@ -1,29 +1,44 @@
-"""Statements with which an operator looks after the tables."""
+"""Statements that count sessions, for maintenance."""
 
 from __future__ import annotations
 
-from ..statement import Statement
-from .template import WorkingStatements
+from decimal import Decimal
+from typing import NamedTuple
 
-# Of one tenant; bytes as the sessions count them, so those of expired variables that were not swept yet are in.
+from ..statement import Query
+from ..template import Statements
+
+# Of one tenant. The bytes are those that the sessions count: they include expired variables that were not swept yet.
 COUNT = """
 SELECT COUNT(*), COALESCE(SUM(s.size_bytes), 0)
   FROM {sessions} s
  WHERE s.tenant = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))
 """
 
-# Of all tenants, as they are removed. Relies on the index expiry.
+# Counts all tenants, as `vacuum` removes the expired sessions of all tenants. Relies on the index expiry.
 COUNT_EXPIRED = "SELECT COUNT(*) FROM {sessions} s WHERE s.expires_at <= UTC_TIMESTAMP(6)"
-COUNT_TOKENS = "SELECT COUNT(*) FROM {settled}"
 
 
-class CareStatements(WorkingStatements):
-    """Counting sessions, and what nobody needs."""
+class Usage(NamedTuple):
+    """The number of sessions, and their bytes; see `COUNT`."""
 
-    def count(self, tenant: str) -> Statement:
-        """A tenant's sessions, and their bytes."""
-        return Statement(self._text(COUNT), (tenant,))
+    sessions: int
+    size_bytes: Decimal | int
 
-    def count_waste(self) -> tuple[Statement, ...]:
-        """Sessions that have expired, and tokens of writes."""
-        return Statement(self._text(COUNT_EXPIRED)), Statement(self._text(COUNT_TOKENS))
+
+class ExpiredCount(NamedTuple):
+    """The number of expired sessions; see `COUNT_EXPIRED`."""
+
+    sessions: int
+
+
+class MaintenanceStatements(Statements):
+    """Counting sessions, and those that have expired."""
+
+    def count(self, tenant: str) -> Query[Usage]:
+        """A tenant's sessions, without expired ones, and their bytes."""
+        return Query(self._text(COUNT), (tenant,), row=Usage)
+
+    def count_expired(self) -> Query[ExpiredCount]:
+        """The number of sessions that have expired."""
+        return Query(self._text(COUNT_EXPIRED), row=ExpiredCount)

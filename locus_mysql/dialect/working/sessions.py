@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple
 
-from ..statement import Param, Statement
-from .template import SessionKey, WorkingStatements, named
+from ..statement import Param, Query, Statement
+from ..template import Statements
+from .pieces import SessionKey, named
 
-# Begin a session, or lock the one that is there.
+# Create a session, or lock the existing one.
 BEGIN = """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
                         last_note, created_at, expires_at)
 VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
-    ON DUPLICATE KEY UPDATE <set>
+    ON DUPLICATE KEY UPDATE {set}
 """
 
-# Lock a session that is there.
-LOCK = "UPDATE {sessions} SET <set> WHERE tenant = %s AND session_id = %s"
+# Lock an existing session.
+LOCK = "UPDATE {sessions} SET {set} WHERE tenant = %s AND session_id = %s"
 
 # The assignments run left to right. The batch is undone, with error 3141, if the session has expired; if it has not
 # the stamp that was relied on; or if the counts exceed the limits by now.
 DRAW = """prior = stamp,
        stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {CLOCK}) + 1),
-       <change>notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))<relied><within>,
+       {change}notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){relied}{within},
                                               '[]', '')),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
 RELIED = " AND prior = %s"
 WITHIN = " AND variables <= %s AND size_bytes <= %s AND notes <= %s"
 
 # The same for a further command of a call.
-DRAW_AGAIN = """<change>stamp = LAST_INSERT_ID(stamp + 1)<check>"""
+DRAW_AGAIN = """{change}stamp = LAST_INSERT_ID(stamp + 1){check}"""
 
 # Behind what changes the counts: undo the batch if they exceed the limits.
 CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s AND notes <= %s, '[]', ''))"
@@ -40,11 +43,11 @@ CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s A
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # Changes of the counts, before entries change.
-WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM <listed>{entries} e
-                                        WHERE {OWN} AND e.kind = 1 AND <names>
+WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM {listed} {entries} e
+                                        WHERE {OWN} AND e.kind = 1 AND {names}
                                         AND e.value IS NOT NULL),
-       size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM <listed>{entries} e
-                                        WHERE {OWN} AND e.kind = 1 AND <names>), """
+       size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {listed} {entries} e
+                                        WHERE {OWN} AND e.kind = 1 AND {names}), """
 # Of one variable, by its key: without sums, this takes less; and so does one look at it instead of two. What is there
 # has some bytes.
 WITHOUT_ONE = """replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
@@ -71,11 +74,11 @@ UPDATE {sessions}
    SET replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
                              WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
        variables = variables + (replaced > 0),
-       size_bytes = size_bytes + replaced<check>
+       size_bytes = size_bytes + replaced{check}
  WHERE tenant = %s AND session_id = %s
 """
 
-# Count all anew, in one look at the entries.
+# Count everything again, in one pass over the entries.
 RECOUNT = """
 UPDATE {sessions} s
   JOIN (SELECT COALESCE(SUM(e.kind = 1 AND e.value IS NOT NULL), 0) AS variables,
@@ -85,7 +88,7 @@ UPDATE {sessions} s
          WHERE o.tenant = %s AND o.session_id = %s) AS counted
    SET s.variables  = counted.variables,
        s.size_bytes = counted.size_bytes,
-       s.notes      = counted.notes<check>
+       s.notes      = counted.notes{check}
  WHERE s.tenant = %s AND s.session_id = %s
 """
 CHECK_COUNTED = """ + JSON_LENGTH(IF(counted.variables <= %s AND counted.size_bytes <= %s AND counted.notes <= %s,
@@ -139,29 +142,82 @@ SELECT s.session_id, s.sid, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE) FR
  LIMIT %s
 """
 
-# Not one that was begun anew since it was looked for.
+# Not a session that was begun again since it was found.
 LOCK_KNOWN = "UPDATE {sessions} SET stamp = stamp + 1 WHERE tenant = %s AND session_id = %s AND sid = %s"
 
 # Remove a locked session with all that is of it.
 REMOVE_FROM = """
-DELETE x FROM {sessions} s JOIN <table> x ON x.tenant = s.tenant AND x.sid = s.sid
+DELETE x FROM {sessions} s JOIN {table} x ON x.tenant = s.tenant AND x.sid = s.sid
  WHERE s.tenant = %s AND s.session_id = %s
 """
 REMOVE = "DELETE FROM {sessions} WHERE tenant = %s AND session_id = %s"
 
 
+class StateRow(NamedTuple):
+    """A session, expired or not: see `STATE`.
+
+    Args:
+        sid: Its id in the other tables.
+        stamp: Its stamp.
+        ttl_us: Its time to live.
+        expired: Whether it has expired.
+        notes: Notes.
+        size_bytes: Bytes, without those of expired variables.
+        variables: Variables, without expired ones.
+        other_bytes: Bytes of notes and task state.
+    """
+
+    sid: bytes
+    stamp: int
+    ttl_us: int | None
+    expired: int
+    notes: int
+    size_bytes: Decimal | int
+    variables: Decimal | int
+    other_bytes: Decimal | int
+
+
+class MeasureRow(NamedTuple):
+    """Counts and size of a session's content: see `MEASURE`."""
+
+    variables: Decimal | int
+    size_bytes: Decimal | int
+    notes: Decimal | int
+    checkpoints: int
+    stamp: int
+    ttl_us: int | None
+    session_left_us: int | None
+
+
+class ExpiredRow(NamedTuple):
+    """An expired session: see `EXPIRED`."""
+
+    tenant: str
+    session_id: str
+
+
+class TenantSession(NamedTuple):
+    """A session of a tenant: see `OF_TENANT`."""
+
+    session_id: str
+    sid: bytes
+    expired: int
+
+
 class Change(NamedTuple):
-    """How a write changes the counts of its session.
+    """The changes that a write makes to the counts of its session.
 
     Args:
         assignments: A template, each assignment followed by a comma.
         params: Its parameters.
         begun: Of a session that this write begins: variables, notes, bytes.
+        pieces: The pieces of the template.
     """
 
     assignments: str = ""
     params: tuple[Param, ...] = ()
     begun: tuple[int, int, int] = (0, 0, 0)
+    pieces: Mapping[str, str] = MappingProxyType({})
 
 
 class Allowed(NamedTuple):
@@ -172,7 +228,7 @@ class Allowed(NamedTuple):
     notes: int
 
 
-class SessionStatements(WorkingStatements):
+class SessionStatements(Statements):
     """Locking, counting, renewing and removing sessions."""
 
     def begin(
@@ -187,7 +243,7 @@ class SessionStatements(WorkingStatements):
         relied: int | None = None,
         allowed: Allowed | None = None,
     ) -> Statement:
-        """Begin a session, or lock the one that is there. The last insert id is the stamp.
+        """Create a session, or lock the existing one. The last insert id is the stamp.
 
         Args:
             key: Which.
@@ -202,7 +258,7 @@ class SessionStatements(WorkingStatements):
         pieces, params = _drawing(change, used, relied, allowed)
         variables, notes, size_bytes = change.begun
         new = (*key, sid, ttl_us, variables, notes, size_bytes, notes, lifetime_us)
-        return Statement(self._text(BEGIN, *pieces), (*new, *params))
+        return Statement(self._text(BEGIN, **pieces), (*new, *params))
 
     def lock(
         self,
@@ -215,13 +271,13 @@ class SessionStatements(WorkingStatements):
     ) -> tuple[Statement, ...]:
         """Lock a session that must be there; else the batch is undone. The last insert id of the first is the stamp."""
         pieces, params = _drawing(change, used, relied, allowed)
-        return Statement(self._text(LOCK, *pieces), (*params, *key)), Statement(HELD)
+        return Statement(self._text(LOCK, **pieces), (*params, *key)), Statement(HELD)
 
     def lock_again(self, key: SessionKey, change: Change, allowed: Allowed | None = None) -> Statement:
         """Draw another stamp for a further command of the same call."""
         check, limits = _check(allowed)
-        pieces = (("<set>", DRAW_AGAIN), ("<change>", change.assignments), ("<check>", check))
-        return Statement(self._text(LOCK, *pieces), (*change.params, *limits, *key))
+        text = self._text(LOCK, set=DRAW_AGAIN, change=change.assignments, check=check, **change.pieces)
+        return Statement(text, (*change.params, *limits, *key))
 
     def hold(self, key: SessionKey) -> Statement:
         """Lock a session without drawing a stamp."""
@@ -230,40 +286,36 @@ class SessionStatements(WorkingStatements):
     def count_in(self, key: SessionKey, name: str, allowed: Allowed | None) -> Statement:
         """Count a variable again that was counted out before."""
         check, limits = _check(allowed)
-        return Statement(self._text(COUNT_IN, ("<check>", check)), (name, *limits, *key))
+        return Statement(self._text(COUNT_IN, check=check), (name, *limits, *key))
 
     def recount(self, key: SessionKey, allowed: Allowed | None = None) -> Statement:
-        """Count all anew, and undo the batch if it exceeds the limits."""
+        """Count everything again, and undo the batch if it exceeds the limits."""
         check = "" if allowed is None else CHECK_COUNTED
-        return Statement(self._text(RECOUNT, ("<check>", check)), (*key, *(allowed or ()), *key))
+        return Statement(self._text(RECOUNT, check=check), (*key, *(allowed or ()), *key))
 
-    def state(self, key: SessionKey) -> Statement:
-        """What there is of a session, expired or not.
+    def state(self, key: SessionKey) -> Query[StateRow]:
+        """A session, expired or not, and what it holds."""
+        return Query(self._text(STATE), key, row=StateRow)
 
-        Sid, stamp, time to live, whether it has expired; notes; bytes and variables, without expired ones; bytes
-        without any variables.
-        """
-        return Statement(self._text(STATE), key)
-
-    def measure(self, key: SessionKey) -> Statement:
-        """Variables, bytes, notes, checkpoints, and what is known of the session."""
-        return Statement(self._text(MEASURE), key)
+    def measure(self, key: SessionKey) -> Query[MeasureRow]:
+        """Return counts and size of a session's content, without expired variables."""
+        return Query(self._text(MEASURE), key, row=MeasureRow)
 
     def renew(self, key: SessionKey) -> Statement:
-        """Give a session its whole time again."""
+        """Restart the time to live of a session."""
         return Statement(self._text(RENEW), key)
 
-    def expired(self, limit: int) -> Statement:
-        """The keys of sessions that have expired, of all tenants, oldest first."""
-        return Statement(self._text(EXPIRED), (limit,))
+    def expired(self, limit: int) -> Query[ExpiredRow]:
+        """Expired sessions of all tenants, in the order of their expiry."""
+        return Query(self._text(EXPIRED), (limit,), row=ExpiredRow)
 
     def lock_expired(self, key: SessionKey) -> Statement:
         """Lock a session if it has expired."""
         return Statement(self._text(LOCK_EXPIRED), key)
 
-    def of_tenant(self, tenant: str, last: str, limit: int) -> Statement:
-        """Id, sid, and whether it has expired, of sessions behind one, in order."""
-        return Statement(self._text(OF_TENANT), (tenant, last, limit))
+    def of_tenant(self, tenant: str, last: str, limit: int) -> Query[TenantSession]:
+        """A tenant's sessions after an id, in the order of their ids, including expired ones."""
+        return Query(self._text(OF_TENANT), (tenant, last, limit), row=TenantSession)
 
     def lock_known(self, key: SessionKey, sid: bytes) -> Statement:
         """Lock a session if it still has this sid."""
@@ -277,7 +329,7 @@ class SessionStatements(WorkingStatements):
         """Remove a locked session with all that is of it."""
         parts = ("{history}", "{checkpoints}", "{entries}")
         return (
-            *(Statement(self._text(REMOVE_FROM, ("<table>", part)), key) for part in parts),
+            *(Statement(self._text(REMOVE_FROM, table=part), key) for part in parts),
             Statement(self._text(REMOVE), key),
         )
 
@@ -295,7 +347,7 @@ def with_variables(names: Sequence[str], as_json: str, added: int, added_bytes: 
         return Change(WITHOUT_ONE, (names[0], added, added_bytes), (added, 0, added_bytes))
     which = named(names, as_json)
     params = (*which.table_params, *which.params)
-    return Change(which.joined(WITHOUT), (added, *params, added_bytes, *params), (added, 0, added_bytes))
+    return Change(WITHOUT, (added, *params, added_bytes, *params), (added, 0, added_bytes), which.pieces)
 
 
 def without_variables() -> Change:
@@ -325,11 +377,11 @@ def with_ttl(ttl_us: int) -> Change:
 
 def _drawing(
     change: Change, used: int, relied: int | None, allowed: Allowed | None
-) -> tuple[tuple[tuple[str, str], ...], tuple[Param, ...]]:
-    """What stands in a statement that locks a session and draws its stamp; and the parameters."""
+) -> tuple[Mapping[str, str], tuple[Param, ...]]:
+    """Return the pieces and the parameters of a statement that locks a session and assigns its next stamp."""
     asked, stamp = ("", ()) if relied is None else (RELIED, (relied,))
     within, limits = ("", ()) if allowed is None else (WITHIN, allowed)
-    pieces = (("<set>", DRAW), ("<change>", change.assignments), ("<relied>", asked), ("<within>", within))
+    pieces = {"set": DRAW, "change": change.assignments, "relied": asked, "within": within, **change.pieces}
     return pieces, (used, *change.params, *stamp, *limits)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from .. import ledger
 from ..schema import Schema, Table
 
 #: Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 
 #: The roles of the tables, in the order in which they are made.
-ROLES = ("sessions", "entries", "checkpoints", "history", "settled")
+ROLES = ("sessions", "entries", "checkpoints", "history", "ledger")
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
 # One row per session. Every write locks it first, and counts here what the session holds, expired variables included
-# until they are swept. sid names the session in the other tables; a session that is begun anew has another. stamp
+# until they are swept. sid names the session in the other tables; a session that is begun again has another. stamp
 # rises with every write; prior is the stamp before the write under way, replaced the bytes of the variable that it
 # replaces. last_note is the place of the newest note.
 SESSIONS = """(
@@ -35,7 +36,7 @@ SESSIONS = """(
 """
 
 # One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its place in 20
-# digits. value is the JSON that was given, as bytes; where it is NULL, the row tells that something was deleted, for
+# digits. value is the JSON that was given, as bytes; where it is NULL, the entry was deleted, which the row records for
 # the next checkpoint and for those who ask for versions; its checksum is 0. Else the checksum covers tenant, session
 # id, kind, name, value and likeness.
 ENTRIES = """(
@@ -85,23 +86,11 @@ HISTORY = """(
   PRIMARY KEY (tenant, sid, kind, name, version)
 """
 
-# Every write leaves its token here, in its own transaction. So a write whose answer was lost is recognised when it is
-# repeated, and a late duplicate of a packet fails by the primary key. outcome is what the write has to answer.
-SETTLED = """(
-  tenant     VARCHAR(128) NOT NULL,
-  token      BINARY(16)   NOT NULL,
-  outcome    BIGINT       NULL,
-  settled_at DATETIME(6)  NOT NULL,
-  PRIMARY KEY (tenant, token),
-  KEY age (settled_at)
-"""
-
 _DEFINITIONS = {
     "sessions": SESSIONS,
     "entries": ENTRIES,
     "checkpoints": CHECKPOINTS,
     "history": HISTORY,
-    "settled": SETTLED,
 }
 
 
@@ -117,4 +106,5 @@ def working_schema(table_prefix: str) -> Schema:
         table_prefix: Put before their names.
     """
     names = table_names(table_prefix)
-    return Schema("working", LAYOUT_VERSION, tuple(Table(names[role], _DEFINITIONS[role] + _ENGINE) for role in ROLES))
+    tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())
+    return Schema("working", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])))

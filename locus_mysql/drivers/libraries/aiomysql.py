@@ -29,7 +29,7 @@ class AiomysqlConnection(AsyncAdapter):
             unix_socket=endpoint.unix_socket,
             user=config.user,
             # aiomysql encodes it as Latin-1. Decoded by that first, UTF-8 arrives, as from MySQL's own client.
-            password=config.password.get_secret_value().encode().decode("latin-1"),
+            password=config.password_text.encode().decode("latin-1"),
             db=config.database,
             charset="utf8mb4",
             autocommit=None,

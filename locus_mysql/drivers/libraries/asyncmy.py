@@ -30,7 +30,7 @@ class AsyncmyConnection(AsyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            password=config.password.get_secret_value().encode(),  # str would be sent as Latin-1
+            password=config.password_text.encode(),  # str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
             autocommit=None,

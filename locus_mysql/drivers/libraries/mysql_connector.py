@@ -37,7 +37,7 @@ class BlockingConnection(SyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            password=config.password.get_secret_value(),
+            password=config.password_text,
             database=config.database,
             client_flags=_client_flags(config),
             conn_attrs={"program_name": "locus-mysql"},
@@ -76,7 +76,7 @@ class AwaitedConnection(AsyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            password=config.password.get_secret_value(),
+            password=config.password_text,
             database=config.database,
             client_flags=_client_flags(config),
             conn_attrs={"program_name": "locus-mysql"},
@@ -115,14 +115,18 @@ class MySQLConnectorDriver:
 
 def _hook_in(adapter: Adapter) -> None:
     library = adapter.library
-    library.judge, library.check_login, library.private = adapter.judge, adapter.check_login, adapter.private
+    library.check_greeting, library.check_login, library.private = (
+        adapter.check_greeting,
+        adapter.check_login,
+        adapter.private,
+    )
     library.tls, library.tls_host = adapter.tls, adapter.endpoint.host
 
 
 def _hook_out(adapter: Adapter) -> None:
     """Take the hooks out again, as they would keep the connection from being freed at once."""
     library = adapter.library
-    del library.judge, library.check_login
+    del library.check_greeting, library.check_login
     library._authenticator = None
 
 

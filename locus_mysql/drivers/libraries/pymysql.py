@@ -25,7 +25,7 @@ class PyMySQLConnection(SyncAdapter):
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
             user=config.user,
-            password=config.password.get_secret_value().encode(),  # a str would be sent as Latin-1
+            password=config.password_text.encode(),  # a str would be sent as Latin-1
             database=config.database,
             charset="utf8mb4",
             client_flag=CLIENT_MULTI_STATEMENTS if config.pipeline else 0,

@@ -1,1 +1,6 @@
-"""Logging in: TLS, who may have the password, and what the libraries' options cannot express."""
+"""Logging in. Imports client libraries only in functions, when a connection is opened.
+
+`tls` decides whether TLS is used and with which context; `unencrypted_login` decides which server may get the
+password, and encrypts it without TLS. `mysql_connector_hooks` and `pymysql_family` make the libraries do so where their
+options cannot. Begin with `unencrypted_login`.
+"""

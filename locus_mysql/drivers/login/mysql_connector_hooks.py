@@ -1,6 +1,6 @@
 """Connector/Python's connections, with hooks for what their options cannot express.
 
-- The server is judged, and TLS settled, between its greeting and the login.
+- The server's greeting is checked, and TLS decided, between its greeting and the login.
 - The blocking side logs in on our socket, which has a deadline.
 - TLS uses our context, with the host name, which the asynchronous side leaves out, and on Unix sockets too.
 - Without TLS, a full ``caching_sha2_password`` login encrypts the password with the server's public key.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from .plain_login import (
+from .unencrypted_login import (
     CACHING_SHA2,
     FULL_LOGIN,
     REQUEST_PUBLIC_KEY,
@@ -61,7 +61,7 @@ def blocking_class() -> Any:
             return super()._handle_server_response(sock, pkt)
 
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        judge: Callable[[str, bool], None]
+        check_greeting: Callable[[str, bool], None]
         check_login: Callable[[str], None]
         tls: ssl.SSLContext | None
         tls_host: str
@@ -83,7 +83,9 @@ def blocking_class() -> Any:
             super()._do_handshake()
             self._client_flags &= ~_QUERY_ATTRIBUTES
             greeting: Any = self._handshake
-            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
+            self.check_greeting(
+                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
+            )
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
             self.check_login(greeting["auth_plugin"])
             self._authenticator = authenticator = Authenticator()
@@ -126,7 +128,7 @@ def awaited_class() -> Any:
             return await super()._handle_server_response(sock, pkt)
 
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
-        judge: Callable[[str, bool], None]
+        check_greeting: Callable[[str, bool], None]
         check_login: Callable[[str], None]
         tls: ssl.SSLContext | None
         tls_host: str
@@ -137,7 +139,9 @@ def awaited_class() -> Any:
             await super()._do_handshake()
             self._client_flags &= ~_QUERY_ATTRIBUTES
             greeting: Any = self._handshake
-            self.judge(_text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL))
+            self.check_greeting(
+                _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
+            )
             _use_tls_awaited(self._socket, self.tls, self.tls_host)
             self.check_login(greeting["auth_plugin"])
             self._authenticator = authenticator = Authenticator()

@@ -1,4 +1,4 @@
-"""What PyMySQL, aiomysql and asyncmy have in common: the latter two are PyMySQL's code made asynchronous.
+"""Code shared by PyMySQL, aiomysql and asyncmy: the latter two are asynchronous ports of PyMySQL.
 
 Their connections share the attributes used here. Those that begin with an underscore are not public; they are what the
 library calls before and during the login.
@@ -15,7 +15,7 @@ CLIENT_MULTI_STATEMENTS = 1 << 16
 
 
 def before_login(library: Any, adapter: Adapter) -> None:
-    """Have the adapter judge the server after its greeting and before the login, and check how it wants to be answered.
+    """Let the adapter check the server after its greeting, and each authentication plugin that it asks for.
 
     Args:
         library: The library's connection, not connected yet.
@@ -24,17 +24,17 @@ def before_login(library: Any, adapter: Adapter) -> None:
     log_in = library._request_authentication
     answer = library._process_auth
 
-    def judged_login() -> Any:
-        adapter.judge(library.server_version, bool(library.server_capabilities & CLIENT_SSL))
+    def checked_login() -> Any:
+        adapter.check_greeting(library.server_version, bool(library.server_capabilities & CLIENT_SSL))
         adapter.check_login(getattr(library, "_server_auth_plugin", ""))  # aiomysql: what the greeting proposes
         return log_in()
 
-    def guarded_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
+    def checked_answer(plugin: bytes, *request: Any) -> Any:  # PyMySQL 1.2.4 passes one argument more
         adapter.check_login(plugin.decode("latin-1"))
         return answer(plugin, *request)
 
-    library._request_authentication = judged_login
-    library._process_auth = guarded_answer
+    library._request_authentication = checked_login
+    library._process_auth = checked_answer
 
 
 def after_login(library: Any) -> None:

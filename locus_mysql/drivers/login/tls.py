@@ -1,6 +1,6 @@
 """TLS as MySQL's own client does it, for every library alike.
 
-Each library has its own idea of TLS: PyMySQL 1.1 and aiomysql go on in plain text if the server has none,
+Each library has its own idea of TLS: PyMySQL 1.1 and aiomysql continue in plain text if the server has none,
 asyncmy starts a handshake the server does not expect, Connector/Python's async side cannot check the host
 name. So the libraries decide nothing: before each attempt it is settled whether TLS is used and with which context.
 `NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
@@ -57,7 +57,7 @@ def tls_context(config: ConnectionOptions) -> ssl.SSLContext:
 
 
 def no_tls(config: ConnectionOptions, endpoint: Endpoint) -> ConfigError:
-    """What to raise when every attempt ended with `NoTLSOffered`."""
+    """Return the error to raise when every attempt ended with `NoTLSOffered`."""
     return ConfigError(
         f"ssl_mode is {config.ssl_mode}, but the server at {endpoint} offers no TLS. Switch TLS on in the "
         "server, or use ssl_mode DISABLED on a network you trust."

@@ -1,27 +1,30 @@
-"""What all adapters share, whether their library blocks (`blocking`) or is awaited (`awaited`)."""
+"""Base of all adapters, whether their library blocks (`blocking`) or is awaited (`awaited`)."""
 
 from __future__ import annotations
 
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
+from ...dialect.variants import FamilyRefused, Variant
+from ...errors import UnsupportedServer
 from ..failures import ends_connection, translate
-from ..interface import ConnectionLost, Result, Session, Traffic
-from ..login.plain_login import check_plugin
+from ..interface import ConnectionLost, Result, ServerError, Session, Traffic
 from ..login.tls import NoTLSOffered
+from ..login.unencrypted_login import check_plugin
 from . import session
 from .literals import packets
-from .results import ProtocolSurprise
+from .results import ErrorPacket, ProtocolSurprise
 from .sockets import file_descriptor
 
-#: Longest wait for a goodbye to be sent, in seconds. Nothing is lost if it is not.
+#: Longest wait for COM_QUIT to be sent, in seconds. Nothing is lost if it is not sent.
 GOODBYE_S = 1.0
 
-#: The least that ``max_allowed_packet`` can be set to, in bytes: enough to ask the server for its own.
+#: The smallest possible ``max_allowed_packet``, in bytes: enough to ask the server for its setting.
 _PACKET_UNTIL_KNOWN = 1024
 
 
@@ -37,35 +40,38 @@ class Adapter(ABC):
         self.closed = False
         self.traffic = Traffic()
         self.session: Session | None = None
+        #: The engine's variant of the dialect; None for MySQL.
+        self.variant: Variant | None = None
         self.config = config
         self.endpoint = endpoint
         self.tls = tls
-        #: Longest times in seconds: for sending a packet, for its whole answer, and for a call, however many it sends.
+        #: Limits in seconds: for sending a packet, for its whole answer, and for a call of any number of packets.
         self.write_s, self.read_s = config.write_timeout_s, config.read_timeout_s
         self.limit_s = self.write_s + self.read_s
 
-    def judge(self, server_version: str, offers_tls: bool) -> None:
-        """Decide by the server's greeting whether to go on. Adapters call this before they log in.
+    def check_greeting(self, server_version: str, offers_tls: bool) -> None:
+        """Decide by the server's greeting whether to continue. Adapters call this before they log in.
 
         Raises:
             UnsupportedServer: See `session.check_server_version`.
-            NoTLSOffered: TLS is wanted in this attempt, and the server has none.
+            NoTLSOffered: This attempt needs TLS, and the server offers none.
         """
-        session.check_server_version(server_version)
+        if server_version != session.AMBIGUOUS:
+            session.check_server_version(server_version)
         self.server_version = server_version
         if self.tls is not None and not offers_tls:
             raise NoTLSOffered
 
     @property
     def private(self) -> bool:
-        """Whether nobody on a network can read what is sent."""
+        """Return whether the packets are protected from being read on a network."""
         return self.tls is not None or self.endpoint.unix_socket is not None
 
     def check_login(self, plugin: str) -> None:
-        """Decide whether to log in as the server proposes or asks. Adapters call this before they answer.
+        """Decide whether to use an authentication plugin. Adapters call this before they answer the server.
 
         Raises:
-            ConfigError: The server wants the password itself, and must not have it.
+            ConfigError: The plugin sends the password in clear text, and this server must not get it so.
         """
         check_plugin(plugin, self.config, self.endpoint, self.tls)
 
@@ -81,10 +87,12 @@ class Adapter(ABC):
         """The statements as one query packet; as one packet each without ``pipeline``, or if one would be too large."""
         if self.closed:
             raise ConnectionLost(f"The connection to MySQL at {self.endpoint} is closed.")
+        if self.variant is not None:
+            statements = self._translated(statements, self.variant)
         return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
     def check_results(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
-        """Return the results if they fit the statements; otherwise they may be the answer to something else."""
+        """Return the results if they fit the statements; otherwise drop the connection: they answer something else."""
         if len(results) != len(statements):
             self.abort()
             raise ConnectionLost(
@@ -98,16 +106,37 @@ class Adapter(ABC):
                     f"A statement that brings {'' if brings_rows else 'no '}rows was answered "
                     f"{'without' if brings_rows else 'with'} them; the connection was dropped."
                 )
+        if self.variant is not None:
+            rows_of = self.variant.rows
+            return [
+                replace(result, rows=rows_of(statement, result.rows))
+                for statement, result in zip(statements, results, strict=True)
+            ]
         return results
 
+    def _translated(self, statements: Sequence[Statement], variant: Variant) -> Sequence[Statement]:
+        try:
+            return [variant.statement(statement) for statement in statements]
+        except FamilyRefused as error:
+            raise UnsupportedServer(f"{error} The server is at {self.endpoint}.") from None
+
     def check_pong(self, results: list[Result]) -> None:
-        """Make sure that a ping was answered by a bare OK."""
+        """Check that a ping was answered by an OK without rows."""
         if len(results) != 1 or results[0].columns:
             raise ProtocolSurprise("a ping was answered with rows")
 
-    def failure(self, error: Exception) -> Exception:
-        """The exception to raise; the connection is dropped if nothing more can be sent on it."""
+    def failure(self, error: Exception, statements: Sequence[Statement] = ()) -> Exception:
+        """Return the exception to raise; drop the connection if nothing more can be sent on it.
+
+        Args:
+            error: What the library raised, or what the answer was.
+            statements: Those that were sent.
+        """
         failure = translate(error, self.endpoint)
+        if self.variant is not None and isinstance(failure, ServerError):
+            place = error.place if isinstance(error, ErrorPacket) else 0
+            failed = statements[place] if place < len(statements) else None
+            failure = ServerError(*self.variant.error(failure.errno, failure.message, failed))
         if ends_connection(failure):
             self.abort()
         return failure
@@ -118,6 +147,6 @@ class Adapter(ABC):
 
 
 def as_loss(error: Exception, endpoint: Endpoint) -> ConnectionLost:
-    """The loss of the connection that a failed ping means, also if the server sent an error, as when it shuts down."""
+    """Return a failed ping as a loss of the connection, also if the server sent an error, as when it shuts down."""
     failure = translate(error, endpoint)
     return failure if isinstance(failure, ConnectionLost) else ConnectionLost(f"MySQL at {endpoint}: {failure}.")

@@ -1,4 +1,4 @@
-"""Opening, sending, failing and closing on a library's asyncio transport; an adapter adds how its library logs in."""
+"""Connections on a library's asyncio transport: opening, sending, failing, closing. Adapters add the login."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from ..interface import ConnectionLost, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts, tls_context
 from . import session
 from .adapter import Adapter, as_loss
-from .commands import PING, QUIT, query
-from .conversation import Conversation
+from .command_protocol import CommandProtocol
+from .protocol_commands import PING, QUIT, query
+from .results import ErrorPacket
 from .sockets import abort_transport, configure, guard_at_fork, unread_check
 from .threaded import Worker
 
@@ -25,7 +26,7 @@ from .threaded import Worker
 class AsyncAdapter(Adapter):
     """Base of the adapters of libraries on asyncio. One belongs to the event loop that opened it."""
 
-    _conversation: Conversation
+    _protocol: CommandProtocol
     _loaded = False
 
     def __init__(self, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
@@ -38,7 +39,6 @@ class AsyncAdapter(Adapter):
         await cls._load_in_thread(config)
         cancelled_before = _cancellations()
         connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
-        statements = session.setup(config)
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             try:
@@ -46,7 +46,7 @@ class AsyncAdapter(Adapter):
                     await connection.log_in()
                     configure(connection.socket())
                     guard_at_fork(connection)
-                    connection._conversation = Conversation(
+                    connection._protocol = CommandProtocol(
                         connection.transport(),
                         connection._loop,
                         unread_check(connection.socket()),
@@ -54,6 +54,11 @@ class AsyncAdapter(Adapter):
                         write_s=connection.write_s,
                         read_s=connection.read_s,
                     )
+                    if connection.server_version == session.AMBIGUOUS:
+                        connection.variant = session.variant(
+                            await connection._send_each(connection.packets((session.WHICH,)))
+                        )
+                    statements = session.setup(config, connection.variant)
                     results = await connection._send_each(connection.packets(statements))
                 connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
@@ -74,7 +79,7 @@ class AsyncAdapter(Adapter):
 
     @classmethod
     async def _load_in_thread(cls, config: ConnectionOptions) -> None:
-        """Do in a thread what takes long the first time, so that the event loop goes on meanwhile."""
+        """Do slow first-time work in a thread, so that the event loop continues meanwhile."""
         if cls._loaded:
             return
 
@@ -87,7 +92,7 @@ class AsyncAdapter(Adapter):
 
         worker = Worker("locus-mysql imports")
         try:
-            with suppress(Exception):  # whatever it is, it comes again, and is told then
+            with suppress(Exception):  # whatever it is, it is raised again by the login
                 await asyncio.wrap_future(worker.submit(load))
         finally:
             worker.stop()
@@ -100,8 +105,10 @@ class AsyncAdapter(Adapter):
         try:
             results = await self._send_each(packets)
         except Exception as error:
-            raise self.failure(error) from None
-        except BaseException:  # a cancelled task too: the answer is on its way, and would be taken for the next one's
+            raise self.failure(error, statements) from None
+        except (
+            BaseException
+        ):  # a cancelled task too: the answer is on its way, and would be taken for that to the next packet
             self.abort()
             raise
         return self.check_results(statements, results)
@@ -111,7 +118,7 @@ class AsyncAdapter(Adapter):
         self.packets(())
         self._check_loop()
         try:
-            self.check_pong(await self._conversation.ask(PING, self._loop.time() + self.limit_s))
+            self.check_pong(await self._protocol.call(PING, self._loop.time() + self.limit_s))
         except Exception as error:
             self.abort()
             raise as_loss(error, self.endpoint) from None
@@ -127,7 +134,7 @@ class AsyncAdapter(Adapter):
             self.closed = True
             if polite:
                 with suppress(Exception):
-                    self._conversation.tell(QUIT)
+                    self._protocol.send(QUIT)
         finally:
             abort_transport(transport, self._loop)
             self.abort()
@@ -146,13 +153,17 @@ class AsyncAdapter(Adapter):
 
     async def _send_each(self, packets: Sequence[bytes]) -> list[Result]:
         deadline = self._loop.time() + self.limit_s
-        results = []
+        results: list[Result] = []
         for packet in packets:
-            results += await self._conversation.ask(query(packet), deadline)
+            try:
+                results += await self._protocol.call(query(packet), deadline)
+            except ErrorPacket as error:
+                error.place += len(results)
+                raise
         return results
 
     def _check_cancelled(self, before: int) -> None:
-        """Raise `CancelledError` if the task was cancelled, which Connector/Python 9.2 makes a time-out of."""
+        """Raise `CancelledError` if the task was cancelled, which Connector/Python 9.2 reports as a time-out."""
         if _cancellations() > before:
             self.abort()
             raise asyncio.CancelledError
@@ -175,14 +186,14 @@ class AsyncAdapter(Adapter):
 
     @abstractmethod
     async def log_in(self) -> None:
-        """Connect and authenticate; call `judge` in between."""
+        """Connect and authenticate; call `check_greeting` in between."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Leave the library nothing to clean up. The transport has been aborted before this is called."""
+        """Leave the library nothing to clean up. Called after the transport was aborted."""
 
 
 def _cancellations() -> int:
-    """How often the running task was asked to end."""
+    """Return the number of pending cancellations of the running task."""
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()

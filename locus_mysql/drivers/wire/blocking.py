@@ -1,4 +1,4 @@
-"""Opening, sending, failing and closing on a library's socket; an adapter adds how its library logs in."""
+"""Connections on a library's socket: opening, sending, failing, closing. Adapters add the login."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ..interface import ReadLimitReached, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
 from .adapter import GOODBYE_S, Adapter, as_loss
-from .commands import PING, QUIT, Command, query
 from .deadlines import BoundedSocket
+from .protocol_commands import PING, QUIT, Command, query
 from .receive_buffer import ReceiveBuffer
-from .results import ResultReader, unasked
+from .results import ErrorPacket, ResultReader, why_unexpected
 from .sockets import guard_at_fork, shut, unread_check
 
-#: Most that is read of what nobody asked for.
+#: Most bytes that are read of data that no command asked for.
 _PIECE_BYTES = 65_536
 
 
 class SyncAdapter(Adapter):
     """Base of the adapters of libraries that block."""
 
-    #: When connecting and setting the session up must be done, by the monotonic clock.
+    #: Deadline for connecting and setting the session up, by the monotonic clock.
     connected_by: float
     _sock: BoundedSocket
-    _inbox: ReceiveBuffer
+    _buffer: ReceiveBuffer
     _unread: Callable[[], object]
 
     @classmethod
@@ -41,12 +41,11 @@ class SyncAdapter(Adapter):
         """Connect, log in and set the session up.
 
         Args:
-            config: How.
-            endpoint: Where.
-            started: Told of the connection before the first byte, so that another thread can abort it.
+            config: How to connect.
+            endpoint: The server.
+            started: Called with the connection before the first byte is sent, so that another thread can abort it.
         """
         connected_by = monotonic() + config.connect_timeout_s
-        statements = session.setup(config)
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             connection.connected_by = connected_by
@@ -56,8 +55,13 @@ class SyncAdapter(Adapter):
                 connection.log_in()
                 guard_at_fork(connection)
                 connection._sock = connection.socket()
-                connection._inbox = ReceiveBuffer()
+                connection._buffer = ReceiveBuffer()
                 connection._unread = unread_check(connection._sock)
+                if connection.server_version == session.AMBIGUOUS:
+                    connection.variant = session.variant(
+                        connection._send_each(connection.packets((session.WHICH,)), connected_by)
+                    )
+                statements = session.setup(config, connection.variant)
                 results = connection._send_each(connection.packets(statements), connected_by)
                 connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
@@ -81,7 +85,7 @@ class SyncAdapter(Adapter):
         try:
             results = self._send_each(packets, monotonic() + self.limit_s)
         except Exception as error:
-            raise self.failure(error) from None
+            raise self.failure(error, statements) from None
         except BaseException:
             self.abort()
             raise
@@ -91,7 +95,7 @@ class SyncAdapter(Adapter):
         """See `interface.SyncConnection.ping`."""
         try:
             self.packets(())
-            self.check_pong(self._ask(PING, monotonic() + self.limit_s))
+            self.check_pong(self._call(PING, monotonic() + self.limit_s))
         except Exception as error:
             self.abort()
             raise as_loss(error, self.endpoint) from None
@@ -119,11 +123,18 @@ class SyncAdapter(Adapter):
 
     def _send_each(self, packets: Sequence[bytes], deadline: float) -> list[Result]:
         if len(packets) == 1:
-            return self._ask(query(packets[0]), deadline)
-        return [result for packet in packets for result in self._ask(query(packet), deadline)]
+            return self._call(query(packets[0]), deadline)
+        results: list[Result] = []
+        for packet in packets:
+            try:
+                results += self._call(query(packet), deadline)
+            except ErrorPacket as error:
+                error.place += len(results)
+                raise
+        return results
 
-    def _ask(self, command: Command, deadline: float) -> list[Result]:
-        sock, inbox = self._sock, self._inbox
+    def _call(self, command: Command, deadline: float) -> list[Result]:
+        sock, buffer = self._sock, self._buffer
         if self._unread():
             self._refuse_unread()
         sent_by = monotonic() + self.write_s
@@ -132,29 +143,29 @@ class SyncAdapter(Adapter):
         traffic = self.traffic
         traffic.round_trips += 1
         traffic.sent_bytes += len(command.wire)
-        heard_by = monotonic() + self.read_s
-        sock.deadline = heard_by if heard_by < deadline else deadline
+        answered_by = monotonic() + self.read_s
+        sock.deadline = answered_by if answered_by < deadline else deadline
         reader = ResultReader(command.answer_number)
         complete = False
         while not complete:
-            count = sock.recv_into(inbox.room())
+            count = sock.recv_into(buffer.room())
             if not count:
                 raise ConnectionResetError("the server closed the connection")
             traffic.received_bytes += count
             if traffic.received_bytes > traffic.most_received:
                 raise ReadLimitReached(traffic.most_received)
-            complete = inbox.received(count, reader)
+            complete = buffer.received(count, reader)
         return reader.results
 
     def _refuse_unread(self) -> None:
-        """Nobody asked for what is there: it would be taken for the answer to the next command."""
+        """Fail because of unread data, which would be taken for the answer to the next command."""
         self._sock.deadline = monotonic() + GOODBYE_S
-        raise ConnectionResetError(unasked(self._sock.recv(_PIECE_BYTES)))
+        raise ConnectionResetError(why_unexpected(self._sock.recv(_PIECE_BYTES)))
 
     @abstractmethod
     def log_in(self) -> None:
-        """Connect and authenticate on a socket of `deadlines.connect`, by ``connected_by``; call `judge` in between."""
+        """Connect by ``connected_by`` with `deadlines.connect`, and log in; call `check_greeting` in between."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Close the socket without another word, and leave the library nothing to clean up."""
+        """Close the socket without sending anything, and leave the library nothing to clean up."""

@@ -1,7 +1,7 @@
-"""Blocking sockets whose waits all end by one deadline, however little arrives at a time.
+"""Blocking sockets whose waits all end by one deadline, even if data arrives in small pieces.
 
-A socket's own time-out begins anew with every piece that arrives, so it never ends a wait for a server that sends a
-byte now and then. Therefore the libraries log in on one of these sockets, and `blocking` goes on with it.
+A socket's own time-out restarts with every piece that arrives, so it never ends a wait for a server that sends a
+byte from time to time. Therefore the libraries log in on one of these sockets, and `blocking` continues to use it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _SET, _MOST = 1.005, 1.01
 
 
 class BoundedSocket(socket.socket):
-    """A socket that waits until its deadline and no longer, whatever time-out a library sets."""
+    """A socket whose waits end at its deadline, whatever time-out a library sets."""
 
-    #: The time of the monotonic clock at which a wait fails; it has to be set before the first.
+    #: The time at which waits fail, by the monotonic clock; it must be set before the first wait.
     deadline: float = 0.0
 
     def shorten_wait(self) -> None:
-        """Set the time-out of the next call to what is left until the deadline, or up to a hundredth more.
+        """Set the time-out of the next call to the time left until the deadline, or up to a hundredth more.
 
         Each change is a system call. Thanks to the margin, calls in quick succession need none.
 
         Raises:
-            TimeoutError: Nothing is left.
+            TimeoutError: The deadline has passed.
         """
         left = self.deadline - monotonic()
         if left <= 0:
@@ -40,38 +40,38 @@ class BoundedSocket(socket.socket):
             self.settimeout(_SET * left)
 
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """As of `socket.socket`."""
+        """As in `socket.socket`."""
         self.shorten_wait()
         return super().recv(buflen, flags)
 
     def recv_into(self, *args: Any) -> int:
-        """As of `socket.socket`."""
+        """As in `socket.socket`."""
         self.shorten_wait()
         return super().recv_into(*args)
 
     def send(self, *args: Any) -> int:
-        """As of `socket.socket`."""
+        """As in `socket.socket`."""
         self.shorten_wait()
         return super().send(*args)
 
     def sendall(self, *args: Any) -> None:
-        """As of `socket.socket`, whose time-out is for all of it. With TLS it is made of many calls of `send`."""
+        """As in `socket.socket`, whose time-out covers the whole call. With TLS it consists of many calls of `send`."""
         self.shorten_wait()
         super().sendall(*args)
 
 
 class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
-    """The same with TLS. What is sent at once, and received, goes round some layers of `ssl.SSLSocket`."""
+    """The same with TLS. What is sent at once, and received, bypasses some layers of `ssl.SSLSocket`."""
 
     def recv_into(self, *args: Any) -> int:
-        """As of `socket.socket`."""
-        if len(args) != 1 or self._sslobj is None:  # type: ignore[attr-defined]
+        """As in `socket.socket`."""
+        if len(args) != 1 or self._sslobj is None:  # type: ignore[attr-defined]  # of SSLSocket, which typeshed hides
             return super().recv_into(*args)
         self.shorten_wait()
-        return self.read(len(args[0]), args[0])  # type: ignore[return-value]  # into a buffer it tells how many bytes
+        return self.read(len(args[0]), args[0])  # type: ignore[return-value]  # with a buffer it returns the number of bytes
 
     def sendall(self, *args: Any) -> None:
-        """As of `socket.socket`; each call of `send` shortens the wait."""
+        """As in `socket.socket`; each call of `send` shortens the wait."""
         data = args[0]
         sent = self.send(data)
         if sent < len(data):
@@ -79,7 +79,7 @@ class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
 
 
 class BoundedContext(ssl.SSLContext):
-    """A context whose blocking sockets are bounded; asyncio makes no such sockets, and uses it as any other."""
+    """A context whose blocking sockets are bounded; asyncio makes no such sockets, and uses it like any other."""
 
     sslsocket_class = BoundedTLSSocket
 
@@ -95,12 +95,12 @@ class BoundedContext(ssl.SSLContext):
 
 
 def connect(endpoint: Endpoint, deadline: float) -> BoundedSocket:
-    """A socket that is connected before the deadline, which it keeps for what follows.
+    """Return a socket that was connected before the deadline, which stays in force.
 
     Args:
-        endpoint: Where. If a host has several addresses, each is tried until one answers. The time that the system's
-            resolver takes to look the host up is not limited here.
-        deadline: The time of the monotonic clock.
+        endpoint: The server. If the host has several addresses, each is tried until one answers. The time of the
+            system's resolver is not limited here.
+        deadline: A time of the monotonic clock.
 
     Raises:
         OSError: No address answered.

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from ...dialect.statement import Param, Statement
 
 
+#: The pieces of a longer statement are not remembered: a long list of values seldom has the same length again.
+REMEMBERED_CHARACTERS = 65_536
+
+
 def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int) -> list[bytes]:
-    """The statements as the queries to send: a single one if they may be sent together and fit into a packet.
+    """Return the texts of the query packets to send: a single one if all statements may share a packet and fit.
 
     Args:
         statements: Sent in this order.
@@ -44,12 +48,12 @@ def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int
     return rendered
 
 
-#: What a query packet holds beside its text, counted generously.
+#: Bytes of a query packet beside its text, counted generously.
 _COMMAND_BYTES = 16
 
 
 def literal(value: Param) -> bytes:
-    """The SQL literal of one parameter.
+    """Return the SQL literal of one parameter.
 
     Raises:
         TypeError: The value has a type that is never stored here.
@@ -70,7 +74,8 @@ def _escaped(value: bytes) -> bytes:
 
 
 def _render_one(statement: Statement) -> bytes:
-    pieces, params = _pieces(statement.sql), statement.params
+    split = _remembered_pieces if len(statement.sql) <= REMEMBERED_CHARACTERS else _pieces
+    pieces, params = split(statement.sql), statement.params
     if len(params) != len(pieces) - 1:
         raise TypeError(f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given.")
     if not params:
@@ -81,6 +86,8 @@ def _render_one(statement: Statement) -> bytes:
     return b"".join(parts)
 
 
-@lru_cache(maxsize=256)
 def _pieces(sql: str) -> tuple[bytes, ...]:
     return tuple(piece.encode() for piece in sql.split("%s"))
+
+
+_remembered_pieces = lru_cache(maxsize=256)(_pieces)

@@ -1,17 +1,17 @@
-"""Where an answer is received: into one buffer, until its reader can go on with it. No I/O.
+"""The buffer into which a connection receives answers: `ReceiveBuffer`. No I/O.
 
-A large row comes in many pieces: 16 KB each over TLS. Received one by one and joined, they take up to three times as
-long as straight into the place where the whole will stand.
+A large row arrives in many pieces: 16 KB each over TLS. Receiving and joining them takes up to three times as long as
+receiving them into one buffer.
 """
 
 from __future__ import annotations
 
 from .results import ResultReader
 
-#: What a connection keeps between answers: room for all of most answers.
+#: Size that a connection keeps between answers, in bytes: most answers fit.
 _KEPT_BYTES = 65_536
 
-#: There is always room for more than a TLS record has, so that none of one stays behind in the cipher.
+#: There is always room for a whole TLS record, so that no part of one stays behind in the TLS layer.
 _ROOM_BYTES = 20_480
 
 
@@ -23,15 +23,15 @@ class ReceiveBuffer:
         self._have = 0
 
     def room(self) -> memoryview:
-        """Where what comes next is to be put."""
+        """The free part of the buffer, for the bytes that arrive next."""
         return self._buffer[self._have :]
 
     def received(self, count: int, reader: ResultReader) -> bool:
-        """Take what was put into the room; tell whether the answer is complete. Raises as `ResultReader.take` does.
+        """Read bytes that were put into `room`; return whether the answer is complete. Raises as `ResultReader.take`.
 
         Args:
-            count: How many bytes.
-            reader: Of the answer.
+            count: Their number.
+            reader: Reads the answer.
         """
         self._have += count
         have, buffer = self._have, self._buffer

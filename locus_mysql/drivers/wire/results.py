@@ -4,8 +4,8 @@ Why not by the libraries: Connector/Python awaits each packet's header and body 
 every library the client's time for a small result is mostly this.
 
 It reads what every supported server sends, whatever the library agreed with it: with an EOF packet after columns and
-rows or without (``CLIENT_DEPRECATE_EOF``), with or without session information. What it does not understand it refuses,
-and the connection is dropped.
+rows or without (``CLIENT_DEPRECATE_EOF``), with or without session information. It refuses what it does
+not understand, and the connection is dropped.
 https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
 """
 
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ..interface import Result, Row, Value
-from .commands import LARGEST_PART
-from .values import decoder
+from .column_values import decoder
+from .protocol_commands import LARGEST_PART
 
-#: Size and number; and with them the first byte, which tells what a packet is.
+#: The header: size and number. With it the first byte of the packet, which shows its kind.
 _HEADER_BYTES = 4
 _BEGINNING_BYTES = _HEADER_BYTES + 1
 
@@ -51,7 +51,7 @@ _Step: TypeAlias = Callable[["ResultReader", Bytes, int, int], None]
 #: statement are the same bytes every time. Replaced, never changed, as threads share it.
 _definitions: dict[int, tuple[tuple[bytes, tuple[_Decoder, ...]], ...]] = {}
 
-#: Of each number of columns, up to this one, so many are kept, each up to so many bytes.
+#: Definitions are kept of results of up to 64 columns: the last 4 for each number of columns, of at most 8 KiB each.
 _COLUMNS_KEPT, _DEFINITIONS_KEPT, _DEFINITION_BYTES = 64, 4, 8_192
 
 
@@ -60,13 +60,15 @@ class ErrorPacket(Exception):
 
     Args:
         errno: MySQL's error number.
-        msg: The server's own words.
-        in_turn: False if the packet had another number than was due: it may be no answer to the command, but the
-            server's last word.
+        msg: The server's own message.
+        in_turn: False if the packet had another number than expected: it may not answer the command, but be the
+            server's last message before it closes the connection.
+        place: The number of statements that succeeded before the one that failed.
     """
 
-    def __init__(self, errno: int, msg: str, *, in_turn: bool = True) -> None:
+    def __init__(self, errno: int, msg: str, *, in_turn: bool = True, place: int = 0) -> None:
         super().__init__(errno, msg)
+        self.place = place
         self.errno = errno
         self.msg = msg
         self.in_turn = in_turn
@@ -76,14 +78,14 @@ class ErrorPacket(Exception):
 
 
 class ProtocolSurprise(ConnectionError):
-    """The bytes are no answer to a query: nothing that follows on the connection can be trusted."""
+    """The bytes are not an answer to a query: nothing that follows on the connection can be trusted."""
 
 
-def unasked(data: bytes) -> str:
-    """Why a connection ends on which this came without a command.
+def why_unexpected(data: bytes) -> str:
+    """Return why a connection ends on which data arrived without a command.
 
     Args:
-        data: What came; nothing, if it was the end.
+        data: The data; empty if the server closed the connection.
     """
     if not data:
         return "the server closed the connection"
@@ -91,7 +93,7 @@ def unasked(data: bytes) -> str:
         ResultReader(0).take(data)
     except (ErrorPacket, ProtocolSurprise) as word:
         return str(word)
-    return "the server sent what nobody asked for"
+    return "the server sent unexpected data"
 
 
 class ResultReader:
@@ -105,7 +107,7 @@ class ResultReader:
         #: One for each statement, once the answer is ``complete``.
         self.results: list[Result] = []
         self.complete = False
-        #: How many bytes must have come for `take` to get on.
+        #: The number of bytes that `take` needs to make progress.
         self.needed = _BEGINNING_BYTES
         self._number = number
         self._parts: list[bytes] = []  # of a packet too large for one header
@@ -120,14 +122,14 @@ class ResultReader:
         self._in_turn = True
 
     def take(self, data: Bytes) -> int:
-        """Read every whole packet; tell how many bytes these have. What is behind them must be given again, with more.
+        """Read every whole packet; return their size in bytes. Pass the bytes behind them again, with more.
 
         Args:
-            data: What has come and was not read before, at least as many bytes as are ``needed``.
+            data: Bytes that were received and not read before, at least ``needed``.
 
         Raises:
             ErrorPacket: The server refused a statement; the answer ends here.
-            ProtocolSurprise: This is no answer.
+            ProtocolSurprise: The bytes are not an answer.
         """
         try:
             start = self._take_packets(data)
@@ -138,7 +140,7 @@ class ResultReader:
         elif start != len(data):
             raise ProtocolSurprise("more than an answer")
         elif self._refusal is not None:
-            raise ErrorPacket(*self._refusal, in_turn=self._in_turn)
+            raise ErrorPacket(*self._refusal, in_turn=self._in_turn, place=len(self.results))
         return start
 
     def _take_packets(self, data: Bytes) -> int:
@@ -168,7 +170,7 @@ class ResultReader:
         return body - _HEADER_BYTES
 
     def _size_of_packet(self, data: Bytes, start: int) -> int:
-        """How many bytes a packet has of which only the beginning is here."""
+        """Return the size in bytes of a packet of which only the beginning has arrived."""
         if start + _BEGINNING_BYTES > len(data):
             return _BEGINNING_BYTES
         if data[start + 3] != self._number:
@@ -176,7 +178,7 @@ class ResultReader:
         return _HEADER_BYTES + (data[start] | data[start + 1] << 8 | data[start + 2] << 16)
 
     def _refuse_unless_error(self, kind: int) -> None:
-        """A packet has another number than is due: only the server's last word may, such as that it shuts down."""
+        """Refuse a packet of an unexpected number, unless it is the server's last message, as when it shuts down."""
         if kind != _ERROR:
             raise ProtocolSurprise("a packet out of order")
         self._in_turn = False
@@ -209,7 +211,7 @@ class ResultReader:
             self._recognise_columns(data, stop, number)
 
     def _recognise_columns(self, data: Bytes, start: int, number: int) -> None:
-        """Pass over definitions of columns that came before in the same bytes, the packets' numbers included."""
+        """Skip definitions of columns that were read before as the same bytes, including the packets' numbers."""
         for definition, decoders in _definitions.get(self._columns, ()):
             end = start + len(definition)
             if definition[_HEADER_BYTES - 1] == number and data[start:end] == definition:

@@ -1,4 +1,4 @@
-"""What comes before a connection's first statement: a check of the server's version, and the session's settings."""
+"""Checks and settings of a new session: the server's version, SQL mode, time zone, isolation level, character set."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from ...config import ConnectionOptions
 from ...dialect.statement import Statement
+from ...dialect.variants import Variant, variant_of
 from ...errors import UnsupportedServer
 from ..interface import Result, Session
 
@@ -22,7 +23,7 @@ _SQL_MODE = (
     "NO_ENGINE_SUBSTITUTION"
 )
 
-#: The most that ``max_execution_time`` takes, in milliseconds.
+#: The largest ``max_execution_time``, in milliseconds.
 MOST_SELECT_MS = 2**32 - 1
 
 #: READ COMMITTED: no gap locks, so savers of different threads do not wait for each other.
@@ -32,15 +33,24 @@ _SETTINGS = (
 )
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
-_ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid")
+#: OceanBase introduces itself by this version of MySQL, unless it is configured to give another.
+AMBIGUOUS = "5.7.25"
+
+#: Asks such a server what it is, in a packet of its own.
+WHICH = Statement("SELECT VERSION(), @@version_comment")
+
+_ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, @@GLOBAL.read_only")
 
 
-def setup(config: ConnectionOptions) -> tuple[Statement, ...]:
+def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[Statement, ...]:
     """The statements that set a new session up, for one packet.
 
     Args:
-        config: Of the connection.
+        config: The options of the connection.
+        variant: The engine's variant of the dialect; None for MySQL.
     """
+    if variant is not None:
+        return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), *_settings_of(config, variant), _ASK
     if config.select_timeout_s is None:
         return _NAMES, Statement(_SETTINGS, (_SQL_MODE,)), _ASK
     limit_ms = min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000))
@@ -48,15 +58,37 @@ def setup(config: ConnectionOptions) -> tuple[Statement, ...]:
 
 
 def max_allowed_packet(results: Sequence[Result]) -> int:
-    """The size in bytes that `setup` has read."""
+    """Return the size in bytes, from the results of `setup`."""
     (row,) = results[-1].rows
     return int(str(row[0]))
 
 
 def session_of(results: Sequence[Result]) -> Session | None:
-    """Which session `setup` was carried out in; None if a proxy did not say."""
+    """Return the session, from the results of `setup`; None if a proxy hides it."""
     (row,) = results[-1].rows
-    return Session(int(str(row[1])), str(row[2])) if len(row) > 2 and row[1] and row[2] else None
+    if len(row) < 4 or not row[1] or not row[2]:
+        return None
+    return Session(int(str(row[1])), str(row[2]), read_only=str(row[3]) == "1")
+
+
+def _settings_of(config: ConnectionOptions, variant: Variant) -> tuple[Statement, ...]:
+    limit_s = config.select_timeout_s or config.read_timeout_s + config.write_timeout_s
+    return Statement(_SETTINGS, (_SQL_MODE,)), Statement(f"SET {variant.settings}", (math.ceil(limit_s * 1_000_000),))
+
+
+def variant(results: Sequence[Result]) -> Variant:
+    """Return the variant of the dialect for a server whose greeting did not say what it is, by the answer to `WHICH`.
+
+    Raises:
+        UnsupportedServer: The server is an old MySQL.
+    """
+    (row,) = results[0].rows
+    version, comment = map(str, row)
+    found = variant_of(f"{version} {comment}")
+    if found is None:
+        check_server_version(version)
+        raise UnsupportedServer(f"The server's greeting says MySQL {AMBIGUOUS}, its VERSION() {version[:60]!r}.")
+    return found
 
 
 def check_server_version(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Sockets under the libraries: their options, how to drop one at once, and what a fork does to them."""
+"""Sockets of the libraries: their options, dropping them at once, and detaching them in a forked child."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class SocketOwner(Protocol):
-    """A connection, as far as a fork is concerned."""
+    """A connection, as a fork sees it."""
 
     closed: bool
 
@@ -37,10 +37,10 @@ def file_descriptor(sock: Any) -> int:
 
 
 def unread_check(sock: Any) -> Callable[[], object]:
-    """A function that tells, without waiting, whether a socket has something that nobody has read, such as its end.
+    """Return a function that checks, without waiting, whether a socket has unread data, or its end.
 
     Args:
-        sock: An open socket; it must be open whenever the check is made.
+        sock: A socket; it must be open whenever the function is called.
     """
     if not hasattr(select, "poll"):
         return lambda: select.select([sock], [], [], 0)[0]
@@ -67,7 +67,7 @@ def abort_transport(transport: Any, loop: asyncio.AbstractEventLoop) -> None:
         return
     with suppress(AttributeError):  # a TLS transport that was closed twice no longer knows its socket
         shut(transport.get_extra_info("socket"))
-    with suppress(Exception):  # which also tells a transport of uvloop that it is closed, whose loop is
+    with suppress(Exception):  # also marks a uvloop transport as closed when its loop is closed
         transport.abort()
     if not loop.is_closed():
         return
@@ -92,7 +92,7 @@ _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def guard_at_fork(owner: SocketOwner) -> None:
-    """Make sure that a forked child sends nothing on the owner's socket, which it shares with this process.
+    """Ensure that a forked child sends nothing on the owner's socket, which it shares with this process.
 
     In the child the descriptor is made to point to ``/dev/null``. So nothing a library does when it cleans up
     can reach the server: Connector/Python shuts the socket down in ``__del__``, and closing an asyncio

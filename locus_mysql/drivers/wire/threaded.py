@@ -1,4 +1,4 @@
-"""An asynchronous connection made of a blocking one: each has a thread of its own that makes its calls."""
+"""An asynchronous connection on top of a blocking one, whose calls are made by a thread of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, call: Callable[[], _T]) -> Future[_T]:
-        """Have the call made after those submitted before.
+        """Queue a call; calls are made one after another.
 
         Raises:
             ConnectionLost: The thread is gone, because this process was forked from the one that had it.
@@ -58,13 +58,13 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())
-            except BaseException as error:  # whatever it is, it is for the caller
+            except BaseException as error:  # whatever it is, the caller handles it
                 future.set_exception(error)
         del job, future, call  # nothing is kept while waiting
 
 
 class ThreadedConnection:
-    """`interface.AsyncConnection` by means of a `SyncAdapter`. Any event loop may use it, one at a time."""
+    """`interface.AsyncConnection` on top of a `SyncAdapter`. Any event loop may use it, one at a time."""
 
     def __init__(self, worker: Worker, blocking: SyncAdapter) -> None:
         self._worker = worker
@@ -148,6 +148,6 @@ class ThreadedConnection:
 
 
 def _abort_late(opening: Future[SyncAdapter]) -> None:
-    """Drop a connection that was made when nobody waited for it any more."""
+    """Drop a connection that was opened after its task had given up."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().abort()

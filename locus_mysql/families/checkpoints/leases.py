@@ -1,7 +1,7 @@
-"""Turns as leases, without I/O: `Lease`, `Turns`, and the operations that take, keep and give back a lease.
+"""Turns as leases, without I/O: `Lease`, `Turns`, and the operations that acquire, renew and release a lease.
 
-A lease is a random token in the thread's row, and a time by the server's clock. It is never believed because of what a
-process remembers: every write under it asks the server, in its own transaction, whether the token still has the turn.
+A lease is a random token in the thread's row, and a time by the server's clock. A process never relies on its own
+knowledge of it: every write under a lease checks in its transaction that the token still has the turn.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import os
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...engine.at_fork import tell_at_fork
+from ...dialect.checkpoints.turns import Holder
+from ...engine.at_fork import reset_at_fork
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, TurnLost
+from ...runtime.ledger import void_token
 from .thread_cache import ThreadKey
 
-#: What a turn may be asked for, in seconds.
+#: Limits of a turn's arguments, in seconds.
 LONGEST_LEASE_S = 3600.0
 SHORTEST_LEASE_S = 0.5
 LONGEST_WAIT_S = 86_400.0
 
-#: A lease is renewed this many times before it would end.
+#: Number of renewals within the duration of a lease.
 RENEWALS = 4
 
 L = TypeVar("L")
@@ -35,7 +37,7 @@ class Lease:
 
     Args:
         key: The tenant and the thread.
-        lease_s: How long it lasts from its last renewal.
+        lease_s: Its duration from the last renewal.
     """
 
     def __init__(self, key: ThreadKey, lease_s: float) -> None:
@@ -43,7 +45,7 @@ class Lease:
         self.lease_s = lease_s
         self.token = os.urandom(16)
         self.ended = False
-        #: Whether the server said that the lease ran out, or was taken away.
+        #: Whether the server reported that the lease expired or was revoked.
         self.lost = False
         self._process = os.getpid()
 
@@ -54,56 +56,56 @@ class Lease:
 
     @property
     def here(self) -> bool:
-        """Whether this process took it: after a fork, it is the parent's."""
+        """Return whether this process acquired it: after a fork, it is the parent's."""
         return self._process == os.getpid()
 
     def check(self) -> None:
-        """Refuse to write under a lease that cannot be held any more.
+        """Check that a write may use this lease.
 
         Raises:
-            TurnLost: It ended, is the parent's, or was lost.
+            TurnLost: It ended, belongs to the parent process, or was lost.
         """
         if not self.here:
-            raise TurnLost(self.thread_id, "it is the parent process's")
+            raise TurnLost(self.thread_id, "the turn belongs to the parent process")
         if self.ended:
-            raise TurnLost(self.thread_id, "it has ended")
+            raise TurnLost(self.thread_id, "its block has ended")
         if self.lost:
             raise TurnLost(self.thread_id, "it was not renewed in time, or the thread was deleted")
 
 
-#: The turns that the running task or thread is in, and tasks begun in it; by the stores' own `Turns` and the thread.
+#: The turns of the running task or thread, inherited by its tasks; by the stores' own `Turns` and the thread.
 _entered: ContextVar[Mapping[tuple[object, ThreadKey], Lease]] = ContextVar("locus_mysql_turns")
 
 
 class Turns(Generic[L]):
-    """The turns of one store's operations: which one a call is in, and the locks by which a process waits in order.
+    """The turns of one store's operations: the turn of each call, and the locks by which a process waits in order.
 
-    Those who wait for the same thread in one process wait for a lock of this process; only the first asks the server.
+    Callers in one process that wait for the same thread wait for a lock; only the first one polls the server.
     """
 
     def __init__(self) -> None:
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """After a fork: locks that threads of the parent hold are not this process's."""
+    def reset_in_child(self) -> None:
+        """After a fork, drop the locks: threads of the parent may hold them."""
         self._locks: WeakValueDictionary[object, L] = WeakValueDictionary()
         self._guard = threading.Lock()
 
     def of(self, key: ThreadKey) -> Lease | None:
-        """The turn on a thread that the call belongs to."""
+        """Return the turn on a thread to which the call belongs."""
         return _entered.get({}).get((self, key))
 
     def enter(self, lease: Lease) -> None:
-        """From now on, calls of this task or thread are in this turn."""
+        """Let calls of this task or thread belong to this turn from now on."""
         _entered.set({**_entered.get({}), (self, lease.key): lease})
 
     def leave(self, lease: Lease) -> None:
-        """Calls are in the turn no more."""
+        """Let calls no longer belong to the turn."""
         _entered.set({place: one for place, one in _entered.get({}).items() if one is not lease})
 
     def lock(self, place: object, make: type[L]) -> L:
-        """The lock that those who wait for the same thread in this process share."""
+        """Return the lock shared by the callers in this process that wait for the same thread."""
         with self._guard:
             lock = self._locks.get(place)
             if lock is None:
@@ -112,7 +114,7 @@ class Turns(Generic[L]):
 
 
 class LeaseOperations:
-    """Taking, renewing and giving back.
+    """Acquires, renews and releases leases.
 
     Args:
         dialect: The statements.
@@ -122,41 +124,39 @@ class LeaseOperations:
         self._sql = dialect
 
     def acquire(self, lease: Lease) -> Operation[float | None]:
-        """Take the turn; None if it was had, else for how many seconds it is somebody else's. One round trip."""
+        """Acquire the turn. Return None, or for how many seconds another holder has it. One round trip."""
         token = lease.token
         take, whose = self._sql.turns.acquire(*lease.key, token, _us(lease.lease_s), os.urandom(16))
-        results = yield Batch.named(take, whose, whose=whose)
-        (mine, rest_us), *_ = results.named("whose").rows or ((0, 0),)
-        if results.fate_unknown:  # what was sent first may arrive late, and must then find nothing to do
-            yield from self._settle(lease.key[0], token)
-        if mine and rest_us is not None and cast(int, rest_us) > 0:
+        results = yield Batch.of(take, whose)
+        holder = results.row(whose) or Holder(0, 0)
+        left_us = holder.left_us or 0
+        if results.fate_unknown:  # the first packet may arrive late, and must then have no effect
+            yield from void_token(self._sql.ledger, lease.key[0], token)
+        if holder.mine and left_us > 0:
             return None
         if results.fate_unknown:
             lease.token = os.urandom(16)
-        return max(0.0, cast(int, rest_us or 0) / 1e6)
+        return max(0.0, left_us / 1e6)
 
     def renew(self, lease: Lease) -> Operation[bool]:
-        """Have the turn for longer; False if it was lost."""
+        """Renew the turn; False if it was lost."""
         (renewed,) = yield Batch.of(self._sql.turns.renew(*lease.key, lease.token, _us(lease.lease_s)))
         return renewed.affected > 0
 
-    def release(self, lease: Lease, *, settle: bool = False) -> Operation[None]:
-        """Give the turn back, if it was not lost.
+    def release(self, lease: Lease, *, void: bool = False) -> Operation[None]:
+        """Release the turn, if it was not lost.
 
         Args:
             lease: The turn.
-            settle: Whether taking it may still be on its way to the server, and must not take it any more.
+            void: Whether the packet that acquires it may still arrive, and must not acquire it any more.
         """
-        if settle:
-            yield from self._settle(lease.key[0], lease.token)
+        if void:
+            yield from void_token(self._sql.ledger, lease.key[0], lease.token)
         yield Batch.of(*self._sql.turns.release(*lease.key, lease.token))
-
-    def _settle(self, tenant: str, token: bytes) -> Operation[None]:
-        yield Batch((self._sql.ledger.settle(tenant, token),), self._sql.ledger.find(tenant, token))
 
 
 def check_turn(wait_s: object, lease_s: object) -> tuple[float, float]:
-    """How long to wait for a turn, and to hold it without a renewal.
+    """Check and return how long to wait for a turn, and how long to hold it without a renewal.
 
     Raises:
         InvalidInput: They are not numbers within the limits.

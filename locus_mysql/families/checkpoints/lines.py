@@ -10,15 +10,12 @@ from typing import Any, cast
 from ...dialect.checkpoints.tables import Kind
 from ...errors import InvalidInput
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
-from ...runtime.checksummed_jsonl import sealed, sealed_text
+from ...runtime.checksummed_jsonl import checksummed, checksummed_text
 from ...runtime.exact_json import check_json_object, encode_json
 from .moving import KeptCheckpoint
 
-#: What the first line says.
+#: The format in the first line.
 FORMAT = "locus-mysql threads 1"
-
-#: The families whose threads are exported, by the names that they have in the first line.
-FAMILIES: tuple[Kind, ...] = ("agents", "dicts")
 
 _NEEDED = ("thread", "checkpoint", "state")
 _NAMES = frozenset((*_NEEDED, "seq", "parent", "created_at", "provisional", "metadata"))
@@ -26,16 +23,16 @@ _NAMES = frozenset((*_NEEDED, "seq", "parent", "created_at", "provisional", "met
 
 @dataclass(frozen=True, slots=True)
 class LineCheckpoint:
-    """A checkpoint as a line tells of it.
+    """The checkpoint in a line.
 
     Args:
         thread_id: Its thread.
         checkpoint_id: Its id.
         state: Its state.
         metadata: Its metadata.
-        created_at: When it was saved; None if the line does not say so.
-        parent_id: What it followed; None if nothing.
-        knows_parent: Whether the line says what it followed; else it follows the line before it.
+        created_at: When it was saved; None if the line has no time.
+        parent_id: The checkpoint that it follows; None if none.
+        knows_parent: Whether the line has that id; else it follows the line before it.
         provisional: Whether a later save of its turn would have deleted it.
     """
 
@@ -52,14 +49,14 @@ class LineCheckpoint:
 def head_line(
     tenant: str, family: Kind, *, threads: Sequence[str] | None = None, glob: str = "*", since: datetime | None = None
 ) -> bytes:
-    """The first line: whose threads follow, of which family, and which of them if not all.
+    """Return the first line: the tenant, the family, and the selection if not all threads are exported.
 
     Args:
-        tenant: Whose.
-        family: Of which family.
-        threads: Only these.
-        glob: Only threads whose ids match it.
-        since: Only checkpoints saved since.
+        tenant: The tenant.
+        family: The name of the family.
+        threads: The ids of the threads, if only some are exported.
+        glob: The glob that their ids match.
+        since: The time from which checkpoints are exported.
     """
     content: dict[str, Any] = {"format": FORMAT, "tenant": tenant, "family": family}
     if threads is not None:
@@ -68,16 +65,16 @@ def head_line(
         content["pattern"] = glob
     if since is not None:
         content["since"] = _time_text(since)
-    return sealed(content)
+    return checksummed(content)
 
 
 def checkpoint_line(thread_id: str, kept: KeptCheckpoint, parent_id: str | None) -> bytes:
-    """The line of a checkpoint. The state's text stands in it as it is stored.
+    """Return the line of a checkpoint, with the text of its state as it is stored.
 
     Args:
         thread_id: Its thread.
         kept: The checkpoint.
-        parent_id: What it follows.
+        parent_id: The checkpoint that it follows.
     """
     begin: dict[str, Any] = {
         "thread": thread_id,
@@ -90,19 +87,19 @@ def checkpoint_line(thread_id: str, kept: KeptCheckpoint, parent_id: str | None)
         begin["provisional"] = True
     if kept.metadata:
         begin["metadata"] = kept.metadata
-    return sealed_text(encode_json(begin)[:-1] + b',"state":' + kept.state.text() + b"}")
+    return checksummed_text(encode_json(begin)[:-1] + b',"state":' + kept.state.text() + b"}")
 
 
 def checkpoint_of_content(content: Mapping[str, Any]) -> LineCheckpoint:
-    """The checkpoint of a line.
+    """Return the checkpoint in a line.
 
     Raises:
-        InvalidInput: It holds what cannot be stored.
+        InvalidInput: It cannot be stored.
     """
     if unknown := sorted(content.keys() - _NAMES):
-        raise InvalidInput(f"A checkpoint has no {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
+        raise InvalidInput(f"A checkpoint has no field {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
     if missing := [name for name in _NEEDED if name not in content]:
-        raise InvalidInput(f"The checkpoint has no {missing[0]!r}.")
+        raise InvalidInput(f"The checkpoint lacks the field {missing[0]!r}.")
     state, metadata = content["state"], content.get("metadata", {})
     check_json_object(state, "The state")
     encode_metadata(metadata)
@@ -125,14 +122,14 @@ def checkpoint_of_content(content: Mapping[str, Any]) -> LineCheckpoint:
 
 
 def place_of_content(content: Mapping[str, Any]) -> tuple[str, int]:
-    """The thread and the place in it that a line of an export was read from.
+    """Return the thread and the seq of a line of an export.
 
     Raises:
-        InvalidInput: It does not say.
+        InvalidInput: The line lacks them.
     """
     thread_id, seq = content.get("thread"), content.get("seq")
     if not isinstance(thread_id, str) or not isinstance(seq, int):
-        raise InvalidInput("The line does not say which place in a thread it is of.")
+        raise InvalidInput("The line lacks its thread or its seq.")
     return thread_id, seq
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime
-from typing import cast
 
+from ...config import MySQLConfig
 from ...dialect import Statement
-from ...engine.logs import HOUSEKEEPING, told
-from ...engine.operation import Batch, Operation, Outdated
-from ...errors import InvalidInput, LocusMySQLError, Unavailable
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...dialect.checkpoints.tables import Kind
+from ...engine.logs import HOUSEKEEPING, loggable
+from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...errors import InvalidInput, LocusMySQLError
 from ...runtime.sampling import one_in
-from .base import OperationsBase
-from .rows import Change, as_sql_time, rewritten
+from ..family import Count, Counts
+from .context import Context
 
 #: One save in this many, by chance, also removes threads that have expired, if threads expire at all.
 SAVES_PER_CLEANING = 64
@@ -29,57 +30,21 @@ INDEXED_PER_SAVE = 2 * SAVES_PER_INDEXING
 #: Threads looked up at a time.
 PAGE = 100
 
-#: How many times a rewrite is tried, as it begins anew if the thread was changed meanwhile.
-_REWRITES = 10
-
 #: An age that no thread has, in microseconds: a thousand years.
 _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
 
 
-class CleaningOperations(OperationsBase):
-    """What keeps the tables small, and the rewriting of whole threads."""
+class ThreadMaintenance:
+    """Removes what is old, has expired, or is no longer needed.
 
-    def rewrite_thread(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
-        """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
+    Args:
+        context: What the operations of the store share.
+    """
 
-        Args:
-            tenant: The thread's tenant.
-            thread_id: The thread.
-            change: Gives the new states. It may be asked again for the same checkpoint.
-
-        Raises:
-            Unavailable: Somebody wrote to the thread during every try.
-            CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
-        """
-        threads, ledger = self.sql.threads, self.sql.ledger
-        for _ in range(_REWRITES):
-            (found,) = yield Batch.of(self.sql.maintenance.read_thread(tenant, thread_id))
-            if not found.rows:
-                return
-            known_version, version = cast(bytes, found.rows[0][-1]), os.urandom(16)
-            rows = rewritten(found.rows, change, thread_id, compression=self.config.compression)
-            landed = ledger.find(tenant, version)
-            try:
-                yield Batch.named(
-                    threads.lock_unchanged(tenant, thread_id, version, known_version),
-                    threads.guard(landed),
-                    ledger.settle_rows(tenant, thread_id),
-                    ledger.settle(tenant, version),
-                    self.sql.checkpoints.delete_all(tenant, thread_id),
-                    tuple(self.sql.maintenance.put_row(tenant, thread_id, row) for row in rows),
-                    landed=landed,
-                )
-            except Outdated:
-                continue
-            self.memory.forget((tenant, thread_id))
-            return
-        raise Unavailable(f"Thread {thread_id!r} was saved to all the time; try again when it is quiet.")
-
-    def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
-        """A page of ids of threads with a checkpoint whose oldest message is from before a time."""
-        moment = as_sql_time(before)
-        (found,) = yield Batch.of(self.sql.maintenance.threads_with_old_messages(tenant, moment, after, limit))
-        return [cast(str, row[0]) for row in found.rows]
+    def __init__(self, context: Context) -> None:
+        self._sql = context.sql
+        self._cache = context.cache
+        self._ttl_us = context.ttl_us
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
         """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
@@ -89,18 +54,18 @@ class CleaningOperations(OperationsBase):
         """
         age_us = _age_us(older_than_days)
         yield from self._adopt_orphans(tenant)
-        yield Batch.of(self.sql.ledger.forget_old())
+        yield Batch.of(self._sql.ledger.forget_old())
         removed = yield from self._remove_expired(tenant)
         after = ""
         while True:
-            (page,) = yield Batch.of(self.sql.maintenance.threads_before(tenant, age_us, after, PAGE))
-            for thread_id, idle in page.rows:
-                after = cast(str, thread_id)
-                if idle:
+            page = yield from fetch(self._sql.maintenance.threads_before(tenant, age_us, after, PAGE))
+            for thread in page:
+                after = thread.thread_id
+                if thread.idle:
                     removed += yield from self._remove_idle(tenant, after, age_us)
                 else:
                     removed += yield from self._prune(tenant, after, age_us)
-            if len(page.rows) < PAGE:
+            if len(page) < PAGE:
                 HOUSEKEEPING.debug("vacuum removed checkpoints: %d.", removed)
                 return removed
 
@@ -113,38 +78,37 @@ class CleaningOperations(OperationsBase):
         removed = 0
         while True:
             yield from self._adopt_orphans(tenant)
-            (page,) = yield Batch.of(self.sql.maintenance.tenant_threads(tenant, PAGE))
-            for (thread_id,) in page.rows:
-                place, token = (tenant, cast(str, thread_id)), os.urandom(16)
-                landed = self.sql.ledger.find(tenant, token)
-                removed += yield from self._remove(self.sql.threads.lock_any(*place, token), landed, place, token)
-            if not page.rows:
-                yield Batch.of(self.sql.ledger.forget_old())
+            page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
+            for thread in page:
+                place, token = (tenant, thread.thread_id), os.urandom(16)
+                landed = self._sql.ledger.find(tenant, token)
+                removed += yield from self._remove(self._sql.threads.lock_any(*place, token), landed, place, token)
+            if not page:
+                yield Batch.of(self._sql.ledger.forget_old())
                 return removed
 
     def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        unname = self.sql.maintenance.unname_before(tenant, thread_id, age_us)
+        unname = self._sql.maintenance.unname_before(tenant, thread_id, age_us)
         try:
-            results = yield Batch.named(
-                self.sql.threads.lock(tenant, thread_id, os.urandom(16)),
-                self.sql.threads.guard(),
-                self.sql.checkpoints.delete_left_behind(tenant, thread_id),
-                self.sql.ledger.settle_rows(tenant, thread_id),
+            results = yield Batch.of(
+                self._sql.threads.lock(tenant, thread_id, os.urandom(16)),
+                self._sql.threads.guard(),
+                self._sql.checkpoints.delete_left_behind(tenant, thread_id),
+                self._sql.ledger.record_all(tenant, thread_id),
                 unname,
-                self.sql.maintenance.sweep(tenant, thread_id),
-                unname=unname,
+                self._sql.maintenance.sweep(tenant, thread_id),
             )
-        except Outdated:  # it went meanwhile
+        except Outdated:  # it was deleted meanwhile
             return 0
-        return results.named("unname").affected
+        return results.of(unname).affected
 
     def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
         """Remove everything that no checkpoint of a thread needs any more."""
         try:
-            yield Batch.named(
-                self.sql.threads.lock(tenant, thread_id, os.urandom(16)),
-                self.sql.threads.guard(),
-                self.sql.maintenance.sweep(tenant, thread_id),
+            yield Batch.of(
+                self._sql.threads.lock(tenant, thread_id, os.urandom(16)),
+                self._sql.threads.guard(),
+                self._sql.maintenance.sweep(tenant, thread_id),
             )
         except Outdated:
             return
@@ -152,70 +116,99 @@ class CleaningOperations(OperationsBase):
     def _adopt_orphans(self, tenant: str) -> Operation[None]:
         """Give threads that have checkpoints but no row their rows back. Only damage can have left them so."""
         while True:
-            (page,) = yield Batch.of(self.sql.threads.orphaned(tenant, PAGE))
-            for (thread_id,) in page.rows:
-                yield Batch.of(self.sql.threads.adopt(tenant, cast(str, thread_id), os.urandom(16), self.ttl_us))
-            if len(page.rows) < PAGE:
+            page = yield from fetch(self._sql.threads.orphaned(tenant, PAGE))
+            for thread in page:
+                yield Batch.of(self._sql.threads.adopt(tenant, thread.thread_id, os.urandom(16), self._ttl_us))
+            if len(page) < PAGE:
                 return
 
     def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
         token = os.urandom(16)
-        lock = self.sql.threads.lock_idle(tenant, thread_id, token, age_us)
-        landed = self.sql.ledger.find(tenant, token)
+        lock = self._sql.threads.lock_idle(tenant, thread_id, token, age_us)
+        landed = self._sql.ledger.find(tenant, token)
         return (yield from self._remove(lock, landed, (tenant, thread_id), token))
 
     def _remove(self, lock: Statement, landed: Statement, place: tuple[str, str], token: bytes) -> Operation[int]:
         """Remove a whole thread if it can be locked; returns how many checkpoints it had, as far as that is known."""
-        count = self.sql.maintenance.count_named(*place)
+        count = self._sql.maintenance.count_named(*place)
         try:
-            results = yield Batch.named(
+            results = yield Batch.of(
                 lock,
-                self.sql.threads.guard(landed),
+                self._sql.threads.guard(landed),
                 count,
-                self.sql.ledger.settle_rows(*place),
-                self.sql.ledger.settle(place[0], token),
-                self.sql.checkpoints.delete_all(*place),
-                self.sql.threads.drop(*place),
+                self._sql.ledger.record_all(*place),
+                self._sql.ledger.record(place[0], token),
+                self._sql.checkpoints.delete_all(*place),
+                self._sql.threads.drop(*place),
                 landed=landed,
-                count=count,
             )
-        except Outdated:  # it went meanwhile, or was saved to
+        except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
-            self.memory.forget(place)
-        return 0 if results.landed is not None else cast(int, results.named("count").rows[0][0])
+            self._cache.forget(place)
+        return 0 if results.landed is not None else results.rows(count)[0].number
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
         removed = 0
         while True:
-            (page,) = yield Batch.of(self.sql.maintenance.expired(tenant, PAGE))
-            for owner, thread_id in page.rows:
-                removed += yield from self._remove_idle(cast(str, owner), cast(str, thread_id), _NEVER_US)
-            if len(page.rows) < PAGE:
+            page = yield from fetch(self._sql.maintenance.expired(tenant, PAGE))
+            for thread in page:
+                removed += yield from self._remove_idle(*thread, _NEVER_US)
+            if len(page) < PAGE:
                 return removed
 
-    def housekeeping(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
-        """What a save does after it for its thread where necessary, and now and then for others.
+    def after_save(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
+        """Do the maintenance after a save: for its thread where necessary, and occasionally for others.
 
-        When that is, is left to chance, because a process may end after a few saves. The save itself has been carried
-        out by then, so a failure is only logged, and another save does what was not done.
+        The occasions are chosen at random, because a process may end after a few saves. The save itself is complete
+        by then, so a failure is only logged, and a later save repeats the maintenance.
         """
         try:
             if sweep:
                 yield from self._sweep(tenant, thread_id)
             if added_text and one_in(SAVES_PER_INDEXING):
-                index = self.sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
-                yield Batch((index, self.sql.ledger.forget_old()), atomic=False)
-            if self.ttl_us is not None and one_in(SAVES_PER_CLEANING):
-                (page,) = yield Batch.of(self.sql.maintenance.expired(None, CLEANED_PER_SAVE))
-                for owner, expired in page.rows:
-                    yield from self._remove_idle(cast(str, owner), cast(str, expired), _NEVER_US)
-                HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page.rows))
+                index = self._sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
+                yield Batch((index, self._sql.ledger.forget_old()), atomic=False)
+            if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
+                page = yield from fetch(self._sql.maintenance.expired(None, CLEANED_PER_SAVE))
+                for thread in page:
+                    yield from self._remove_idle(*thread, _NEVER_US)
+                HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page))
         except LocusMySQLError as error:
-            HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", told(error))
+            HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))
 
 
 def _age_us(days: float) -> int:
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 <= days <= 365_000:
         raise InvalidInput(f"older_than_days must be a number from 0 to 365000, not {days!r:.50}.")
     return int(days * 86_400 * 1_000_000)
+
+
+class CheckpointMaintenance:
+    """Counts threads and removes old checkpoints of one kind of states. See `Maintenance`.
+
+    Args:
+        config: The options.
+        kind: Which states.
+    """
+
+    def __init__(self, config: MySQLConfig, kind: Kind) -> None:
+        self._tenant = config.tenant
+        dialect = CheckpointDialect(config.table_prefix, kind, search=config.search, search_parser=config.search_parser)
+        self._threads = ThreadMaintenance(Context(config, dialect))
+        self._sql = dialect
+
+    def stored(self) -> Operation[Counts]:
+        """Count threads. One round trip."""
+        ((number,),) = yield from fetch(self._sql.threads.count(self._tenant, "*"), allow_secondary=True)
+        return (Count(number, "{thread}"),)
+
+    def waste(self) -> Operation[Counts]:
+        """Return no counts: saves remove what nobody needs, except for old checkpoints."""
+        return ()
+        yield
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove checkpoints older than this many days. A thread not saved to since goes whole."""
+        removed = yield from self._threads.vacuum(self._tenant, older_than_days)
+        return (Count(removed, "{checkpoint}"),)

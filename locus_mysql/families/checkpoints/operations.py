@@ -1,15 +1,37 @@
-"""Every operation on checkpoints: `CheckpointOperations`."""
+"""All operations on checkpoints: `CheckpointOperations`."""
 
 from __future__ import annotations
 
+from ...config import MySQLConfig
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from .context import Context
+from .leases import LeaseOperations
+from .loading import Loading
+from .maintenance import ThreadMaintenance
 from .moving import MovingOperations
-from .querying import QueryOperations
+from .preconditions import Preconditions
+from .queries import Queries
+from .removing import Removing
+from .saving import Saving
+from .whole_threads import WholeThreads
 
 
-class CheckpointOperations(MovingOperations, QueryOperations):
-    """The operations of one configuration, as generators that do no I/O. A tenant is the first argument of each.
+class CheckpointOperations:
+    """The operations of one store, as generators that do no I/O. A tenant is the first argument of each.
 
     Args:
         config: The options.
         dialect: The statements.
     """
+
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
+        self.context = context = Context(config, dialect)
+        preconditions = Preconditions(context)
+        self.loading = Loading(context)
+        self.maintenance = ThreadMaintenance(context)
+        self.saving = Saving(context, self.loading, self.maintenance, preconditions)
+        self.removing = Removing(context, preconditions)
+        self.queries = Queries(context)
+        self.whole_threads = WholeThreads(context)
+        self.moving = MovingOperations(context, self.loading)
+        self.leases = LeaseOperations(dialect)

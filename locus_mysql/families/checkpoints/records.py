@@ -1,4 +1,4 @@
-"""What operations return about checkpoints, and how it is made from rows."""
+"""The operations' results about checkpoints, and their construction from rows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any, TypedDict, cast
+from typing import Any, Protocol, TypedDict, cast
 
-from ...drivers.interface import Row
+from ...dialect.checkpoints.queries import ChosenRow, FoundRow, HistoryRow, NewestRow
 from ...errors import CorruptCheckpoint
-from ...runtime.answers import decodes_rows
 from ...runtime.exact_json import decode_json
-from .rows import assemble_rows, aware
+from ...runtime.server_times import aware
+from .state_rows import assemble_rows
 
 
 class CheckpointInfo(TypedDict):
@@ -46,7 +46,7 @@ class HistoryEntry(TypedDict):
 
 
 class DiskUsage(TypedDict):
-    """The space that checkpoints take on the server, without indexes."""
+    """The disk usage of checkpoints on the server, without indexes."""
 
     threads: int
     checkpoints: int
@@ -58,7 +58,7 @@ class DiskUsage(TypedDict):
 
 
 class Health(TypedDict):
-    """What the server answered."""
+    """The result of a health check."""
 
     ok: bool
     server_version: str
@@ -66,56 +66,76 @@ class Health(TypedDict):
     server_time: datetime
 
 
-@decodes_rows
-def checkpoint_info(row: Row) -> CheckpointInfo:
-    """Made from a row of thread, id, metadata and time.
+class Described(Protocol):
+    """A checkpoint's row, read without its state."""
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        """The id of the checkpoint."""
+
+    @property
+    def metadata(self) -> str | None:
+        """Its metadata as text; None if there is none."""
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When it was saved."""
+
+    @property
+    def sound(self) -> int | None:
+        """Return whether the row matches its checksum."""
+
+
+def checkpoint_info(thread_id: str, row: Described) -> CheckpointInfo:
+    """Return a checkpoint without its state.
 
     Raises:
-        CorruptCheckpoint: The metadata is damaged.
+        CorruptCheckpoint: The row is damaged.
     """
-    thread_id, checkpoint_id, metadata, created_at = row
+    created_at = aware(row.created_at)
     return CheckpointInfo(
-        thread_id=cast(str, thread_id),
-        checkpoint_id=cast(str, checkpoint_id),
-        metadata=metadata_of(thread_id, checkpoint_id, metadata),
-        created_at=aware(created_at),
-        updated_at=aware(created_at),
+        thread_id=thread_id,
+        checkpoint_id=cast(str, row.checkpoint_id),
+        metadata=metadata_of(thread_id, row),
+        created_at=created_at,
+        updated_at=created_at,
     )
 
 
-@decodes_rows
-def history_entry(thread_id: str, row: Row) -> HistoryEntry:
-    """Made from a row of id, parent's id, time, bytes and metadata. Raises as `checkpoint_info` does."""
-    checkpoint_id, parent_id, created_at, size, metadata = row
+def found_info(row: FoundRow | NewestRow) -> CheckpointInfo:
+    """Return a checkpoint of any thread. Raises as `checkpoint_info` does."""
+    return checkpoint_info(row.thread_id, row)
+
+
+def history_entry(thread_id: str, row: HistoryRow) -> HistoryEntry:
+    """Return a checkpoint in the history of its thread. Raises as `checkpoint_info` does."""
     return HistoryEntry(
-        checkpoint_id=cast(str, checkpoint_id),
-        parent_id=cast("str | None", parent_id),
-        created_at=aware(created_at),
-        size_bytes=cast(int, size),
-        metadata=metadata_of(thread_id, checkpoint_id, metadata),
+        checkpoint_id=row.checkpoint_id,
+        parent_id=row.parent_id,
+        created_at=aware(row.created_at),
+        size_bytes=row.size_bytes,
+        metadata=metadata_of(thread_id, row),
     )
 
 
-@decodes_rows
-def checkpoints_of(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows of a statement that loads several checkpoints, grouped by checkpoint."""
-    return [list(group) for _, group in groupby(rows, key=lambda row: (row[0], row[1]))]
+def checkpoints_of(rows: Sequence[ChosenRow]) -> list[list[ChosenRow]]:
+    """Group the rows of a statement that loads several checkpoints by checkpoint."""
+    return [list(group) for _, group in groupby(rows, key=lambda row: (row.thread_id, row.checkpoint_id))]
 
 
-@decodes_rows
-def state_of(rows: Sequence[Row]) -> tuple[CheckpointInfo, dict[str, Any]]:
-    """A checkpoint with its state, from its rows.
+def state_of(rows: Sequence[ChosenRow]) -> tuple[CheckpointInfo, dict[str, Any]]:
+    """Return a checkpoint with its state, from its rows.
 
     Raises:
         CorruptCheckpoint: A row or the metadata is damaged.
     """
-    info = checkpoint_info(rows[0][:4])
-    state, _ = assemble_rows([row[4:7] for row in rows], info["thread_id"])
+    info = found_info(cast(NewestRow, rows[0]))
+    state, _ = assemble_rows(rows, info["thread_id"])
     return info, decode_state_text(state.text(), info["thread_id"])
 
 
 def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
-    """A state as a dict.
+    """Return a state as a dict.
 
     Raises:
         CorruptCheckpoint: The text is not that of a state.
@@ -129,18 +149,24 @@ def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
     return state
 
 
-def metadata_of(thread_id: object, checkpoint_id: object, text: object) -> dict[str, Any]:
-    """Metadata, from its text.
+def metadata_of(thread_id: str, row: Described) -> dict[str, Any]:
+    """Return the metadata of a checkpoint.
 
     Raises:
-        CorruptCheckpoint: It is damaged.
+        CorruptCheckpoint: The row does not match its checksum, or the metadata is not a JSON object.
     """
+    if not row.sound:
+        raise CorruptCheckpoint(
+            f"The row of checkpoint {row.checkpoint_id!r} of thread {thread_id!r} does not fit its checksum: its id, "
+            "its metadata, its token or its parent was changed, or the row was moved."
+        )
     try:
-        metadata = json.loads(cast(str, text)) if text else {}
+        metadata = json.loads(row.metadata) if row.metadata else {}
     except (ValueError, RecursionError):
         metadata = None
     if not isinstance(metadata, dict):
         raise CorruptCheckpoint(
-            f"The metadata of checkpoint {checkpoint_id!r} of thread {thread_id!r} is not readable JSON of an object."
+            f"The metadata of checkpoint {row.checkpoint_id!r} of thread {thread_id!r} is not readable JSON of an "
+            "object."
         )
     return metadata

@@ -17,9 +17,9 @@ from ...runtime.exact_json import check_json_object
 from ...runtime.methods import awaited, blocking
 from .coding.codec import encode
 from .coding.delta import Delta
-from .conditions import Expected, expecting
-from .new import Encoded, NewCheckpoint
+from .new_checkpoint import Encoded, NewCheckpoint
 from .operations import CheckpointOperations
+from .preconditions import Expected, expecting
 from .records import (
     CheckpointInfo,
     DiskUsage,
@@ -28,7 +28,7 @@ from .records import (
     SearchHit,
     decode_state_text,
 )
-from .searchable import text_of_plain
+from .search_text import text_of_dict
 from .thread_cache import ThreadKey
 from .turns import AsyncTurns, SyncTurns
 
@@ -58,7 +58,7 @@ class StoreOperations:
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
-        self.checkpoints.counters = counters
+        self.checkpoints.context.counters = counters
 
     def save(
         self,
@@ -77,7 +77,7 @@ class StoreOperations:
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
             expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
-                if it is not so, nothing is saved.
+                otherwise nothing is saved.
 
         Returns:
             The checkpoint's id.
@@ -90,60 +90,60 @@ class StoreOperations:
         """
         check_json_object(data, "The state")
         new = self.new(data, checkpoint_id, metadata)
-        return (yield from self.checkpoints.save(self._tenant, thread_id, new, expecting(expected)))
+        return (yield from self.checkpoints.saving.save(self._tenant, thread_id, new, expecting(expected)))
 
     def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
-        """What to save for a state that JSON can hold."""
+        """Return the checkpoint to save for a state that JSON can represent."""
 
         def text(delta: Delta) -> tuple[str, bool]:
-            return text_of_plain(data, delta)
+            return text_of_dict(data, delta)
 
         encoded = Encoded(encode(data))
         return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
 
-    def place(self, thread_id: str) -> ThreadKey:
-        """The key of a thread: its tenant and its id."""
+    def thread_key(self, thread_id: str) -> ThreadKey:
+        """Return the key of a thread: its tenant and its id."""
         return self._tenant, check_thread_id(thread_id)
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[State | None]:
-        """The state of a checkpoint, or of the newest of a thread; None if there is none.
+        """Return the state of a checkpoint, or of the newest of a thread; None if there is none.
 
         Raises:
-            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not a state. The error names
+            CorruptCheckpoint: One of its rows was changed or is missing, or its content is not a state. The error names
                 the row and the thread.
         """
-        found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
         return None if found is None else decode_state_text(found.text(), thread_id)
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
-        """Whether a thread has this checkpoint, or any."""
-        return (yield from self.checkpoints.exists(self._tenant, thread_id, checkpoint_id))
+        """Return whether a thread has this checkpoint, or any."""
+        return (yield from self.checkpoints.queries.exists(self._tenant, thread_id, checkpoint_id))
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one."""
-        return (yield from self.checkpoints.delete(self._tenant, thread_id, checkpoint_id))
+        return (yield from self.checkpoints.removing.delete(self._tenant, thread_id, checkpoint_id))
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
-        """Ids of a thread's checkpoints, newest first."""
-        return (yield from self.checkpoints.list_checkpoints(self._tenant, thread_id, limit))
+        """Return the ids of a thread's checkpoints, newest first."""
+        return (yield from self.checkpoints.queries.list_checkpoints(self._tenant, thread_id, limit))
 
     def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
-        """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
-        return (yield from self.checkpoints.history(self._tenant, thread_id, limit))
+        """Return a thread's checkpoints with id, parent's id, time, stored bytes and metadata; newest first."""
+        return (yield from self.checkpoints.queries.history(self._tenant, thread_id, limit))
 
     def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
-        """Ids of threads, most recently saved first.
+        """Return the ids of threads, most recently saved first.
 
         Args:
-            limit: At most this many.
+            limit: The maximum number of ids.
             pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
-            offset: Leave out this many first.
+            offset: The number of threads to skip.
         """
-        return (yield from self.checkpoints.list_threads(self._tenant, limit, pattern, offset))
+        return (yield from self.checkpoints.queries.list_threads(self._tenant, limit, pattern, offset))
 
     def count(self, pattern: str = "*") -> Operation[int]:
-        """How many threads match a glob."""
-        return (yield from self.checkpoints.count(self._tenant, pattern))
+        """Return the number of threads that match a glob."""
+        return (yield from self.checkpoints.queries.count(self._tenant, pattern))
 
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints, on the server; False if there is none.
@@ -151,70 +151,70 @@ class StoreOperations:
         Raises:
             ThreadExists: The destination has checkpoints; nothing was changed.
         """
-        return (yield from self.checkpoints.copy_thread(self._tenant, source_thread_id, dest_thread_id))
+        return (yield from self.checkpoints.whole_threads.copy(self._tenant, source_thread_id, dest_thread_id))
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[CheckpointInfo | None]:
-        """Id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
-        return (yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id))
+        """Return id, metadata and time of a checkpoint, or of the newest of a thread; None if there is none."""
+        return (yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id))
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
-        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+        """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
 
-        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
-        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        Containment is that of MySQL's ``JSON_CONTAINS``: a list contains each of its elements, and lists of them; an
+        object contains objects with some of its pairs; any other value contains equal values.
         """
-        return (yield from self.checkpoints.query_by_metadata(self._tenant, key, value, limit))
+        return (yield from self.checkpoints.queries.query_by_metadata(self._tenant, key, value, limit))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
-        """Checkpoints that hold words of a query, best first, the newest of equals first.
+        """Return checkpoints that contain words of a query, best first, the newest of equals first.
 
-        The score says which of the words a text holds, not how often; the rarer a word is among the tenant's hits of
-        this query, the more it counts. Scores of different queries cannot be compared.
-        Words under three letters and MySQL's stop words are not found, unless the server is set up otherwise.
+        The score depends on which of the words a text holds, not on how often; the rarer a word is among the tenant's
+        hits of this query, the more it counts. Scores of different queries cannot be compared. Words under three
+        letters and MySQL's stop words are not found, unless the server is set up otherwise.
         """
-        return (yield from self.checkpoints.search(self._tenant, query, limit))
+        return (yield from self.checkpoints.queries.search(self._tenant, query, limit))
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Threads whose newest state holds a value under a top-level key, as MySQL's ``JSON_CONTAINS`` tells it.
+        """Return threads whose newest state has a value under a top-level key, by MySQL's ``JSON_CONTAINS``.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
+        Reads every thread's newest state until enough are found; for frequent queries, use metadata. States that are
         damaged are left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        return (yield from self.checkpoints.search_data(self._tenant, path, value, limit))
+        return (yield from self.checkpoints.queries.search_data(self._tenant, path, value, limit))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[CheckpointInfo]]:
-        """The newest checkpoint of each thread, most recently saved first."""
-        return (yield from self.checkpoints.list_with_metadata(self._tenant, limit))
+        """Return the newest checkpoint of each thread, most recently saved first."""
+        return (yield from self.checkpoints.queries.list_with_metadata(self._tenant, limit))
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[DiskUsage]:
-        """Bytes that a thread, or all threads, take on the server, indexes left out."""
-        return (yield from self.checkpoints.get_disk_usage(self._tenant, thread_id))
+        """Return the bytes that a thread, or all threads, take on the server, without indexes."""
+        return (yield from self.checkpoints.queries.get_disk_usage(self._tenant, thread_id))
 
     def health_check(self) -> Operation[Health]:
         """Ask the server for its version and time."""
-        return (yield from self.checkpoints.health_check())
+        return (yield from self.checkpoints.queries.health_check())
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove checkpoints older than this many days; returns how many.
 
-        A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
-        writers wait for one thread at most.
+        A thread that was not saved since is deleted; others always keep their newest checkpoint. Locks one thread at a
+        time, so writers wait for one thread at most.
         """
-        return (yield from self.checkpoints.vacuum(self._tenant, older_than_days))
+        return (yield from self.checkpoints.maintenance.vacuum(self._tenant, older_than_days))
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all threads of the tenant; returns how many checkpoints there were."""
-        return (yield from self.checkpoints.forget_tenant(self._tenant))
+        return (yield from self.checkpoints.maintenance.forget_tenant(self._tenant))
 
 
 class CheckpointStore(AsyncTurns[StoreOperations]):
     """Versioned states of threads, as plain dicts, in MySQL. Every save is a checkpoint that can be loaded again.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
@@ -275,7 +275,7 @@ class SyncCheckpointStore(SyncTurns[StoreOperations]):
     """`CheckpointStore` without an event loop: the same methods, blocking. Safe to share between threads.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
+        where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 

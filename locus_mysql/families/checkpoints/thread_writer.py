@@ -1,4 +1,4 @@
-"""Writing checkpoints of a thread as they were elsewhere, as generators that do no I/O: `ThreadWriter`."""
+"""Writing checkpoints with their ids, times and parents, as generators that do no I/O: `ThreadWriter`."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ...dialect import Statement
+from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.moving import ThreadTimes
 from ...dialect.checkpoints.saving import NewRow
-from ...engine.logs import HOUSEKEEPING, told
+from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Duplicate, Operation, Outdated
 from ...errors import LocusMySQLError, StateTooLarge
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
+from ...runtime.server_times import as_sql_time
 from .coding.delta import Delta, Lineage, encode_delta, extend
 from .coding.digests import HashedLogs, hash_logs
 from .maintenance import INDEXED_PER_SAVE
 from .moving import Entry, MovingOperations, Standing
-from .new import NewCheckpoint
-from .rows import as_sql_time, row_of
+from .new_checkpoint import NewCheckpoint
+from .state_rows import row_of
 
-#: What one transaction writes at most, unless one state is larger by itself.
+#: Limits of one transaction: bytes, unless one state is larger, and rows.
 PUT_BYTES, PUT_ROWS = 4_000_000, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A checkpoint to be written as it was elsewhere.
+    """A checkpoint of another store that is to be written.
 
     Args:
-        new: What to save; its id must be given.
+        new: The checkpoint; its id must be given.
         created_at: When it was saved; None means now.
-        parent_id: What it followed; None if nothing.
-        knows_parent: Whether that is known; else it follows the one before it.
+        parent_id: The checkpoint that it follows; None if none.
+        knows_parent: Whether that is known; else it follows the checkpoint before it.
     """
 
     new: NewCheckpoint
@@ -43,11 +45,11 @@ class Wanted:
 
 
 class ThreadWriter:
-    """Writes checkpoints of one thread as they were elsewhere, behind those that are there.
+    """Writes checkpoints of other stores into one thread, after those that it has.
 
     Args:
-        operations: Those of the tables.
-        tenant: Whose the thread will be.
+        operations: The operations on the tables.
+        tenant: The tenant that gets the thread.
         thread_id: The thread.
     """
 
@@ -59,20 +61,20 @@ class ThreadWriter:
         self._hashed: HashedLogs = {}
 
     def look(self) -> Operation[Standing]:
-        """See what is there. Needed before the first write, and after one that failed. One round trip."""
+        """Read the state of the thread. Needed before the first write, and after one that failed. One round trip."""
         self.standing = yield from self._operations.standing(*self._key)
         self._lineages, self._hashed = {}, {}
         return self.standing
 
     def put(self, wanted: Sequence[Wanted], replaced: Sequence[str] = ()) -> Operation[bool]:
-        """Write checkpoints as the newest of the thread, in a few transactions; a round trip for each.
+        """Write checkpoints as the newest of the thread, in one or more transactions; each is a round trip.
 
         Args:
-            wanted: The checkpoints, oldest first. None of the ids may be there, unless it is replaced.
-            replaced: Ids that are there and give way, before the first is written.
+            wanted: The checkpoints, oldest first. None of the ids may be stored, unless it is replaced.
+            replaced: Ids of stored checkpoints that are removed in the first transaction.
 
         Returns:
-            Whether that was done. If not, somebody else wrote to the thread since it was looked at, and the last
+            True if that was done; False if another process wrote to the thread since it was read, so that the last
             transactions were not carried out.
 
         Raises:
@@ -82,7 +84,7 @@ class ThreadWriter:
         try:
             return (yield from self._put(wanted, replaced))
         except BaseException:
-            self._lineages.clear()  # some are of rows that were not written
+            self._lineages.clear()  # some belong to rows that were not written
             raise
 
     def _put(self, wanted: Sequence[Wanted], replaced: Sequence[str]) -> Operation[bool]:
@@ -99,7 +101,7 @@ class ThreadWriter:
         return not rows or (yield from self._write(rows, replaced))
 
     def _row(self, wanted: Wanted, before: Sequence[_Placed], removed: Sequence[str]) -> Operation[_Placed]:
-        """The row of a checkpoint that will stand behind those."""
+        """Return the row of a checkpoint that will follow those."""
         operations, new = self._operations, wanted.new
         checkpoint_id = check_checkpoint_id(new.checkpoint_id)
         metadata = encode_metadata(new.metadata)
@@ -114,16 +116,16 @@ class ThreadWriter:
             lineage,
             token=token,
             provisional=new.provisional,
-            compression=operations.config.compression,
+            compression=operations.context.config.compression,
         )
         seq = before[-1].seq + 1 if before else self.standing.last_seq + 1
-        row = row_of(new, checkpoint_id, token, delta, metadata, search=operations.config.search)
+        row = row_of(new, checkpoint_id, token, delta, metadata, search=operations.context.config.search)
         self._hashed = hashed
         self._lineages[checkpoint_id] = extend(lineage, delta, seq, token, provisional=new.provisional)
         return _Placed(row, seq, delta, wanted.created_at, parent_id if lineage else None)
 
     def _last(self, before: Sequence[_Placed], removed: Sequence[str]) -> str | None:
-        """The checkpoint that stands last before the next one."""
+        """Return the last checkpoint before the next one."""
         if before:
             return before[-1].row.checkpoint_id
         return next((one for one in reversed(self.standing.entries) if one not in removed), None)
@@ -138,7 +140,7 @@ class ThreadWriter:
         return self._lineages[checkpoint_id]
 
     def _write(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
-        """One transaction, or a few if it is too large for one."""
+        """Write rows in one transaction, or in several if they are too large for one packet."""
         try:
             return (yield from self._write_at_once(rows, replaced))
         except StateTooLarge:
@@ -148,7 +150,8 @@ class ThreadWriter:
         return (yield from self._write(rows[:half], replaced)) and (yield from self._write(rows[half:], ()))
 
     def _write_at_once(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
-        operations, sql, standing = self._operations, self._operations.sql, self.standing
+        context, standing = self._operations.context, self.standing
+        sql = context.sql
         tenant, _ = self._key
         version = os.urandom(16)
         first, times = self._times(rows)
@@ -156,29 +159,29 @@ class ThreadWriter:
         first_seq = standing.last_seq + 1 if standing.expired else standing.first_seq
         steps: list[Statement | tuple[Statement, ...]] = []
         if standing.version is None:
-            steps.append(sql.moving.make(*self._key, rows[-1].seq, version, times, operations.ttl_us))
+            steps.append(sql.moving.make(*self._key, rows[-1].seq, version, times, context.ttl_us))
         else:
             seqs = (rows[-1].seq, first_seq)
-            steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, operations.ttl_us))
+            steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, context.ttl_us))
             steps.append(sql.threads.guard(landed))
-        steps.append(sql.ledger.settle(tenant, version))
+        steps.append(sql.ledger.record(tenant, version))
         if standing.expired:
-            steps += [sql.ledger.settle_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
+            steps += [sql.ledger.record_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
         if replaced:
-            steps += [sql.ledger.settle_rows(*self._key), sql.moving.unname_all(*self._key, replaced)]
-        steps += [row.statement(operations, self._key) for row in rows]
+            steps += [sql.ledger.record_all(*self._key), sql.moving.unname_all(*self._key, replaced)]
+        steps += [row.statement(sql, self._key) for row in rows]
         if replaced:
             steps.append(sql.maintenance.sweep(*self._key))
         try:
-            yield Batch.named(*steps, landed=landed)
+            yield Batch.of(*steps, landed=landed)
         except Outdated:
             return False
         except Duplicate as error:
             if error.table == sql.names["checkpoints"] and standing.version is None:  # rows without a thread's row
-                yield Batch.of(sql.threads.adopt(*self._key, os.urandom(16), operations.ttl_us))
+                yield Batch.of(sql.threads.adopt(*self._key, os.urandom(16), context.ttl_us))
             return False
         finally:
-            operations.memory.forget(self._key)
+            context.cache.forget(self._key)
         gone = {*replaced}
         entries = {} if standing.expired else {i: one for i, one in standing.entries.items() if i not in gone}
         entries |= {row.row.checkpoint_id: row.entry for row in rows}
@@ -187,7 +190,7 @@ class ThreadWriter:
         return True
 
     def _times(self, rows: Sequence[_Placed]) -> tuple[datetime | None, ThreadTimes]:
-        """When the thread was first saved, and its times as they will be; the last one is now if one is not known."""
+        """Return when the thread was first saved, and its new times; the last one is now if a row has no time."""
         now = datetime.now(UTC)
         there = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
         times = [row.created_at or now for row in rows] + there
@@ -196,22 +199,22 @@ class ThreadWriter:
         return first, ThreadTimes(as_sql_time(first), last)
 
     def _index(self, texts: int) -> Operation[None]:
-        """Index the words of what was written, many at a time, so that the first search does not have to."""
+        """Index the words of many written checkpoints at once, so that the first search does not have to."""
         waiting = self._operations.texts_waiting = self._operations.texts_waiting + texts
         if waiting < INDEXED_PER_SAVE:
             return
         self._operations.texts_waiting = 0
-        sql = self._operations.sql
+        sql = self._operations.context.sql
         try:
             index = sql.queries.index_pending(waiting, skip_locked=True)
             yield Batch((index, sql.ledger.forget_old()), atomic=False)
         except LocusMySQLError as error:
-            HOUSEKEEPING.warning("Checkpoints were written, but indexing their words failed: %s.", told(error))
+            HOUSEKEEPING.warning("Checkpoints were written, but indexing their words failed: %s.", loggable(error))
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A row with its place."""
+    """A row with its seq."""
 
     row: NewRow
     seq: int
@@ -221,17 +224,17 @@ class _Placed:
 
     @property
     def size_bytes(self) -> int:
-        """About how much it takes in a packet."""
+        """About how many bytes it takes in a packet."""
         row = self.row
         return len(row.payload) + len(row.metadata or "") + 2 * len(row.search_text or "") + 500
 
-    def statement(self, operations: MovingOperations, key: tuple[str, str]) -> Statement:
-        """What inserts it."""
+    def statement(self, sql: CheckpointDialect, key: tuple[str, str]) -> Statement:
+        """Return the statement that inserts it."""
         base_seq = self.seq if self.delta.base is None else self.delta.base.seq
         time = None if self.created_at is None else as_sql_time(self.created_at)
-        return operations.sql.moving.put(*key, self.seq, base_seq, self.row, time)
+        return sql.moving.put(*key, self.seq, base_seq, self.row, time)
 
     @property
     def entry(self) -> Entry:
-        """What the thread's list shows of it."""
+        """Its entry in the list of the thread."""
         return Entry(self.seq, self.parent_id, self.created_at or datetime.now(UTC), self.row.provisional)

@@ -1,4 +1,4 @@
-"""One turn at a time on a thread: the method ``turn`` of both sides, and the blocks that it gives."""
+"""One turn at a time on a thread: the method ``turn`` of both sides, and the context managers that it returns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from ...engine.logs import TURNS, told
+from ...engine.logs import TURNS, loggable
 from ...engine.operation import Operation
 from ...errors import LocusMySQLError, ThreadBusy
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
@@ -18,7 +18,7 @@ from .leases import RENEWALS, Lease, LeaseOperations, Turns, check_turn
 from .operations import CheckpointOperations
 from .thread_cache import ThreadKey
 
-#: Whoever waits asks the server anew after a time that grows from the first to the longest, in seconds.
+#: A waiting caller polls the server after a pause that grows from the first to the longest, in seconds.
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 
@@ -30,8 +30,8 @@ class HasTurns(HasSchema, Protocol):
     def checkpoints(self) -> CheckpointOperations:
         """The operations they are made of."""
 
-    def place(self, thread_id: str) -> ThreadKey:
-        """Where a thread is: its tenant and its id."""
+    def thread_key(self, thread_id: str) -> ThreadKey:
+        """Return the key of a thread: its tenant and its id."""
 
 
 O = TypeVar("O", bound=HasTurns)  # noqa: E741 - operations
@@ -43,10 +43,10 @@ class AsyncTurns(AsyncStore[O]):
     def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
         """One turn at a time on a thread, in whatever process: an ``async with`` block.
 
-        Calls in the block, and in tasks begun in it, belong to the turn; a block for the same thread within it is part
-        of it. Who takes no turn is not kept out. The thread need not exist. The turn is renewed while it is held; if
-        its holder dies, it ends when its lease does, by the server's clock. Deleting the thread ends it too, unless
-        that is done within it.
+        Calls in the block, and in tasks begun in it, belong to the turn; a nested block for the same thread is part of
+        it. Callers that take no turn are not blocked. The thread need not exist. The turn is renewed while it is held;
+        if its holder dies, it ends when its lease expires, by the server's clock. Deleting the thread also ends it,
+        unless the delete is in the block.
 
         Args:
             thread_id: The thread.
@@ -55,11 +55,11 @@ class AsyncTurns(AsyncStore[O]):
                 quarter of that, so the event loop must not be blocked for longer than the rest.
 
         Raises:
-            ThreadBusy: Somebody else had the turn for as long as was waited.
+            ThreadBusy: Another caller had the turn for the whole wait.
             TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
         """
-        return AsyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+        return AsyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
 
 
 class SyncTurns(SyncStore[O]):
@@ -69,7 +69,7 @@ class SyncTurns(SyncStore[O]):
         """One turn at a time on a thread, in whatever process: a ``with`` block.
 
         Calls in the block of the same thread of execution belong to the turn; those of others, only if they run in a
-        copy of its context (``contextvars.copy_context``). A thread of its own renews it. All else is as for the
+        copy of its context (``contextvars.copy_context``). A thread of its own renews it. Everything else is as in the
         asynchronous class.
 
         Args:
@@ -79,15 +79,15 @@ class SyncTurns(SyncStore[O]):
                 quarter of that.
 
         Raises:
-            ThreadBusy: Somebody else had the turn for as long as was waited.
+            ThreadBusy: Another caller had the turn for the whole wait.
             TurnLost: Raised by a save or a delete in the block if the turn is over; nothing is written then.
             InvalidInput: An argument is wrong.
         """
-        return SyncTurn(self._run, self._operations, self._operations.place(thread_id), wait_s, lease_s)
+        return SyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
 
 
 class _Turn:
-    """What both blocks share.
+    """Base of both context managers.
 
     Args:
         operations: The store's.
@@ -98,27 +98,27 @@ class _Turn:
 
     def __init__(self, operations: HasTurns, key: ThreadKey, wait_s: float, lease_s: float) -> None:
         self._wait_s, lease_s = check_turn(wait_s, lease_s)
-        self._turns: Turns[Any] = operations.checkpoints.turns
+        self._turns: Turns[Any] = operations.checkpoints.context.turns
         self._operations: LeaseOperations = operations.checkpoints.leases
         self._lease = Lease(key, lease_s)
         self._joined = False
         self._pause_s = FIRST_PAUSE_S
 
     def _join(self) -> Lease | None:
-        """The turn that the call is in already, if any: then this block is part of that one."""
+        """Return the enclosing turn, if any: then this block is part of it."""
         outer = self._turns.of(self._lease.key)
         self._joined = outer is not None and outer.here and not outer.ended
         return outer if self._joined else None
 
     def _pause(self, left_s: float, deadline: float) -> float:
-        """How long to wait before asking again.
+        """Return how long to wait before the next attempt.
 
         Args:
-            left_s: For how long the turn is somebody else's, unless it is given back or renewed.
+            left_s: How long another holder has the turn, unless it is released or renewed.
             deadline: When waiting ends.
 
         Raises:
-            ThreadBusy: That time has come.
+            ThreadBusy: The deadline has passed.
         """
         now = time.monotonic()
         if now >= deadline:
@@ -138,7 +138,7 @@ class _Turn:
             self._renewed_at = began
 
     def _renewal_failed(self, error: LocusMySQLError) -> None:
-        TURNS.warning("A turn could not be renewed; trying again: %s", told(error))
+        TURNS.warning("A turn could not be renewed; trying again: %s", loggable(error))
         if time.monotonic() > self._renewed_at + self._lease.lease_s:
             self._lease.lost = True
 
@@ -185,8 +185,8 @@ class AsyncTurn(_Turn):
             try:
                 self._renewed_at = time.monotonic()
                 left_s = await self._run(self._operations.acquire(self._lease))
-            except BaseException:  # it may have been taken, or still be
-                await _to_the_end(self._give_back(settle=True))
+            except BaseException:  # the turn may have been acquired, or the packet may still arrive
+                await _to_the_end(self._give_back(void=True))
                 raise
             if left_s is None:
                 return
@@ -218,11 +218,11 @@ class AsyncTurn(_Turn):
             await asyncio.gather(self._renewing, return_exceptions=True)
         await self._give_back()
 
-    async def _give_back(self, *, settle: bool = False) -> None:
+    async def _give_back(self, *, void: bool = False) -> None:
         try:
-            await self._run(self._operations.release(self._lease, settle=settle))
+            await self._run(self._operations.release(self._lease, void=void))
         except LocusMySQLError as error:
-            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
+            TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 
 
 class SyncTurn(_Turn):
@@ -264,8 +264,8 @@ class SyncTurn(_Turn):
             try:
                 self._renewed_at = time.monotonic()
                 left_s = self._run(self._operations.acquire(self._lease))
-            except BaseException:  # it may have been taken, or still be
-                self._give_back(settle=True)
+            except BaseException:  # the turn may have been acquired, or the packet may still arrive
+                self._give_back(void=True)
                 raise
             if left_s is None:
                 return
@@ -293,11 +293,11 @@ class SyncTurn(_Turn):
         finally:
             self._lock.inner.release()
 
-    def _give_back(self, *, settle: bool = False) -> None:
+    def _give_back(self, *, void: bool = False) -> None:
         try:
-            self._run(self._operations.release(self._lease, settle=settle))
+            self._run(self._operations.release(self._lease, void=void))
         except LocusMySQLError as error:
-            TURNS.warning("A turn could not be given back; it ends by itself: %s", told(error))
+            TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 
 
 class _ThreadLock:
@@ -308,7 +308,7 @@ class _ThreadLock:
 
 
 async def _to_the_end(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end, also if the task is cancelled meanwhile; then be cancelled."""
+    """Run an awaitable to its end, even if the task is cancelled meanwhile; then raise the cancellation."""
     task = asyncio.ensure_future(coroutine)
     try:
         await asyncio.shield(task)

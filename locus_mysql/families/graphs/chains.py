@@ -1,8 +1,8 @@
-"""How a large value is stored: as a chain of parts, each what was added to a value before. No I/O.
+"""Storage of large values as chains of parts, of which each holds the bytes added to an earlier value. No I/O.
 
-Which value before: skip deltas, as in Subversion's FSFS. The value at position i of a line builds on the one at i with
-its lowest set bit cleared. So a chain has at most log2(i) + 1 parts, and every value that a later one builds on is in
-the chain of the newest: whoever knows a checkpoint knows all that the next one needs.
+The earlier value is chosen by skip deltas, as in Subversion's FSFS. The value at position i of a line builds on the one
+at i with its lowest set bit cleared. So a chain has at most log2(i) + 1 parts, and every value that a later one builds
+on is in the chain of the newest: a process that knows a checkpoint knows all values that the next one needs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from .values import Body, Encoded, Grown, frame
 
-#: Values up to this size stand in the checkpoint's own row: a part's row and the way to it take as much.
+#: Values up to this size are stored in the checkpoint's own row: a part's row and its reference take as much.
 INLINE_BYTES = 256
 
 
@@ -23,14 +23,14 @@ class Inline(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A part of a body, and where in it its bytes stand. What the parts before had from there on is dropped.
+    """A part of a body, and the position of its bytes. It replaces the bytes of earlier parts from there on.
 
     Args:
         part: Its number.
-        start: The first byte's place.
+        start: The position of its first byte.
         length: The length of the body that ends with it.
-        checksum: The CRC-32 of its bytes. Numbers may be drawn again after a server lost its newest commits; so a part
-            is recognised by its checksum too.
+        checksum: The CRC-32 of its bytes. Numbers may be assigned again after a server lost its newest commits, so a
+            part is identified by its checksum too.
     """
 
     part: int
@@ -40,15 +40,15 @@ class Link(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """A large value: its parts in order, and what stands around them.
+    """A large value: its parts in order, and the bytes around them.
 
     Args:
         kind: How to read its bytes.
         front: Bytes before the body.
         back: Bytes behind it.
-        position: Its place in the line of values that went on from each other.
-        digest: The body's.
-        chain: The parts; the first holds a whole value, each other one what was added.
+        position: Its position in the line of values that continue each other.
+        digest: The digest of the body.
+        chain: The parts; the first holds a whole value, each other one the added bytes.
     """
 
     kind: str
@@ -68,7 +68,7 @@ Value: TypeAlias = Inline | Stored
 
 
 class NewPart(NamedTuple):
-    """A value as it will be stored.
+    """A value to store.
 
     Args:
         value: Its last part is the new one, under the number given.
@@ -82,12 +82,12 @@ class NewPart(NamedTuple):
 
 
 def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | None, new_part: int) -> NewPart:
-    """How to store a value.
+    """Return the new part to store for a value.
 
     Args:
         encoded: The value.
-        before: A stored value that it may go on from.
-        body_before: The body of that, if it is at hand; else its digest decides.
+        before: A stored value that it may extend.
+        body_before: The body of that value, if it is cached; otherwise its digest is compared.
         new_part: The number of a new part.
     """
     if isinstance(encoded, Grown) and encoded.size_bytes <= INLINE_BYTES:
@@ -117,12 +117,12 @@ def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | No
 
 
 def seen_bytes(chain: tuple[Link, ...], index: int) -> int:
-    """How much of the body that ends with a link is still there in the body of the whole chain."""
+    """Return how many bytes of the body that ends with a link are also in the body of the whole chain."""
     return min((link.start for link in chain[index + 1 :]), default=chain[index].length)
 
 
 def line(position: int) -> list[int]:
-    """The positions of a chain's parts, in its order: the last is the value's own."""
+    """Return the positions of a chain's parts, in its order: the last is the value's own."""
     positions = [position]
     while positions[-1]:
         positions.append(positions[-1] & (positions[-1] - 1))

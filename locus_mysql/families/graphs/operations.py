@@ -1,19 +1,18 @@
-"""Every operation of the family: `VersionOperations`."""
+"""Every operation of the family: `GraphOperations`."""
 
 from __future__ import annotations
 
-from typing import cast
-
 from ...config import MySQLConfig
-from ...dialect.graphs import VersionDialect
-from ...engine.operation import Batch, Operation
+from ...dialect.graphs import GraphDialect
+from ...engine.operation import Operation, fetch
+from .ancestry import Ancestry
 from .loading import Loading
 from .removing import Removing
 from .saving import Saving
-from .version_cache import VersionMemory
+from .version_cache import VersionCache
 
 
-class VersionOperations:
+class GraphOperations:
     """The operations of one configuration, as generators that do no I/O. A tenant is the first argument of each.
 
     Args:
@@ -23,37 +22,38 @@ class VersionOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
         #: The statements.
-        self.sql = VersionDialect(config.table_prefix)
-        memory = VersionMemory(config.cache_bytes)
+        self.sql = GraphDialect(config.table_prefix)
+        cache = VersionCache(config.cache_bytes)
         #: Storing checkpoints and writes.
-        self.saving = Saving(config, self.sql, memory)
+        self.saving = Saving(config, self.sql, cache)
         #: Reading them.
-        self.loading = Loading(self.sql, memory)
+        self.loading = Loading(self.sql, cache)
+        #: The writes to channels along chains of ancestors.
+        self.ancestry = Ancestry(self.sql)
         #: Removing them, and copying threads.
-        self.removing = Removing(config, self.sql, memory)
+        self.removing = Removing(config, self.sql, cache)
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
-        """Ids of threads that match a glob, most recently saved first. One round trip."""
-        (found,) = yield Batch.query(self.sql.threads.list(tenant, pattern, limit, offset))
-        return [cast(str, row[0]) for row in found.rows]
+        """Return the ids of threads that match a glob, most recently saved first. One round trip."""
+        rows = yield from fetch(self.sql.threads.list(tenant, pattern, limit, offset), allow_secondary=True)
+        return [row.thread_id for row in rows]
 
     def page_of_threads(
         self, tenant: str, limit: int, behind: tuple[str, str] | None = None
     ) -> Operation[list[tuple[str, str]]]:
-        """Place and id of threads behind a place, most recently saved first. One round trip.
+        """Return position and id of the threads after a position, most recently saved first. One round trip.
 
-        Threads that others save to, delete or make between two pages have no effect on which of the others are listed:
-        each of these is listed once.
+        Saves, deletes and new threads between two pages do not affect the other threads: each of these is listed once.
 
         Args:
-            tenant: Whose.
-            limit: At most this many.
+            tenant: The tenant of the threads.
+            limit: The maximum number.
             behind: The last of the page before; None for the first page.
         """
-        (found,) = yield Batch.query(self.sql.threads.page(tenant, limit, behind))
-        return [(cast(str, row[1]), cast(str, row[0])) for row in found.rows]
+        rows = yield from fetch(self.sql.threads.page(tenant, limit, behind), allow_secondary=True)
+        return [(row.ordered_at, row.thread_id) for row in rows]
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:
-        """How many threads match a glob. One round trip."""
-        (found,) = yield Batch.query(self.sql.threads.count(tenant, pattern))
-        return cast(int, found.rows[0][0])
+        """Return the number of threads that match a glob. One round trip."""
+        (row,) = yield from fetch(self.sql.threads.count(tenant, pattern), allow_secondary=True)
+        return row.total

@@ -1,4 +1,4 @@
-"""The payload of a checkpoint's row: a header, the head, and the small values. No I/O."""
+"""The payloads of rows: a checkpoint's, with a header, the head and the small values; and a write's. No I/O."""
 
 from __future__ import annotations
 
@@ -6,41 +6,41 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from ...dialect.graphs.rows import OWN_PARTS
+from ...dialect.graphs.new_rows import OWN_PARTS
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json, encode_json
 from .chains import Inline, Link, Stored
-from .records import Held
-from .sealed import ANYWHERE, Place, seal, unseal
+from .checksummed_frames import ANY_ROW, RowIdentity, seal, unseal
+from .records import LabelledValue
 from .values import Encoded
 
 _LENGTH = struct.Struct("<I")
 
 
 class Content(NamedTuple):
-    """What a payload says.
+    """The content of a payload.
 
     Args:
-        surface: Who encoded it.
+        codec: Who encoded it.
         head: All of it but its values.
         values: The values by name.
-        snapshots: Names of values that this checkpoint holds as a snapshot, or lacks because an ancestor holds one from
-            which it is put together.
+        snapshots: Names of values that this checkpoint holds as a snapshot, or lacks because an ancestor holds the
+            snapshot from which the value is rebuilt.
     """
 
-    surface: str
+    codec: str
     head: Encoded
-    values: Mapping[str, Held]
+    values: Mapping[str, LabelledValue]
     snapshots: frozenset[str] = frozenset()
 
 
-def pack(content: Content, compression: Literal["zlib", "none"], place: Place = ANYWHERE) -> bytes:
+def pack(content: Content, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
     """The payload of a row. Parts of the row's own have numbers below `OWN_PARTS`.
 
     Args:
-        content: What it says.
+        content: The content.
         compression: Whether it may be compressed.
-        place: Where it will stand.
+        identity: The identity of the row that it is written to.
     """
     entries: list[list[Any]] = []
     pieces = [content.head.data]
@@ -52,25 +52,25 @@ def pack(content: Content, compression: Literal["zlib", "none"], place: Place = 
             chain = _packed_chain(value.chain)
             around = (value.front.hex(), value.back.hex())
             entries.append([name, label, value.kind, *around, value.position, value.digest.hex(), chain])
-    fields: dict[str, Any] = {"s": content.surface, "h": content.head.kind, "n": len(content.head.data), "c": entries}
+    fields: dict[str, Any] = {"s": content.codec, "h": content.head.kind, "n": len(content.head.data), "c": entries}
     if content.snapshots:
         fields["d"] = sorted(content.snapshots)
     header = encode_json(fields)
-    return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression, place)
+    return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression, identity)
 
 
-def unpack(payload: bytes, stored_seq: int, place: Place = ANYWHERE) -> Content:
-    """What a payload says, with the numbers of parts as they stand in their table.
+def unpack(payload: bytes, stored_seq: int, identity: RowIdentity = ANY_ROW) -> Content:
+    """Return the content of a payload, with the numbers of parts in their table.
 
     Args:
         payload: The row's.
         stored_seq: The seq of its own parts.
-        place: Where it stands.
+        identity: The identity of the row that it was read from.
 
     Raises:
         CorruptCheckpoint: It cannot be read.
     """
-    body = unseal(payload, place)
+    body = unseal(payload, identity)
     try:
         return _unpack(body, stored_seq)
     except (struct.error, KeyError, ValueError, TypeError, IndexError) as error:
@@ -83,20 +83,20 @@ def _unpack(body: bytes, stored_seq: int) -> Content:
     header = decode_json(body[start:end])
     start, end = end, end + header["n"]
     head = Encoded(header["h"], body[start:end])
-    values: dict[str, Held] = {}
+    values: dict[str, LabelledValue] = {}
     for name, label, kind, *rest in header["c"]:
         if len(rest) == 1:
             start, end = end, end + rest[0]
-            values[name] = Held(label, Inline(Encoded(kind, body[start:end])))
+            values[name] = LabelledValue(label, Inline(Encoded(kind, body[start:end])))
         else:
             front, back, position, digest, chain = rest
             links = _unpacked_chain(chain, stored_seq)
             if len(links) != position.bit_count() + 1:
-                raise ValueError("a chain of another length than its position has")
+                raise ValueError("a chain whose length does not fit its position")
             stored = Stored(kind, bytes.fromhex(front), bytes.fromhex(back), position, bytes.fromhex(digest), links)
-            values[name] = Held(label, stored)
+            values[name] = LabelledValue(label, stored)
     if end != len(body):
-        raise ValueError("more than the header says")
+        raise ValueError("more bytes than the header says")
     return Content(header["s"], head, values, frozenset(header.get("d", ())))
 
 
@@ -125,12 +125,31 @@ def part_number(part: int, stored_seq: int) -> int:
     return stored_seq * OWN_PARTS + part if part < OWN_PARTS else part
 
 
-def resolved(values: Mapping[str, Held], stored_seq: int) -> dict[str, Held]:
-    """Values with the numbers of their parts as they stand in their table, once the seq is known."""
+def resolved(values: Mapping[str, LabelledValue], stored_seq: int) -> dict[str, LabelledValue]:
+    """Return the values with the numbers of their parts in the table, once the seq is known."""
     found = {}
     for name, (label, value) in values.items():
         if isinstance(value, Stored):
             chain = tuple(link._replace(part=part_number(link.part, stored_seq)) for link in value.chain)
             value = value._replace(chain=chain)
-        found[name] = Held(label, value)
+        found[name] = LabelledValue(label, value)
     return found
+
+
+def pack_write(value: Encoded, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
+    """Return the payload of a write's row: the length of the kind, the kind, the bytes."""
+    kind = value.kind.encode()
+    return seal(b"".join((len(kind).to_bytes(2, "little"), kind, value.data)), compression, identity)
+
+
+def unpack_write(payload: bytes, identity: RowIdentity = ANY_ROW) -> Encoded:
+    """Return the value of a write's row.
+
+    Raises:
+        CorruptCheckpoint: It cannot be read.
+    """
+    content = unseal(payload, identity)
+    end = 2 + int.from_bytes(content[:2], "little")
+    if end > len(content):
+        raise CorruptCheckpoint("A stored write cannot be read back; its bytes are damaged.")
+    return Encoded(content[2:end].decode(), content[end:])

@@ -1,4 +1,4 @@
-"""What operations take and give."""
+"""Data types of the operations' arguments and results."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .chains import Value
 from .values import Body, Encoded, Grown
 
 
-class Held(NamedTuple):
+class LabelledValue(NamedTuple):
     """A value of a stored checkpoint.
 
     Args:
         label: The version that its owner gave it; any JSON value.
-        value: How it is stored.
+        value: Its stored form.
     """
 
     label: Any
@@ -25,21 +25,21 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A stored checkpoint that a new one may go on from.
+    """A stored checkpoint that a new one may build on.
 
     Args:
-        epoch: The thread's when it was read. What it refers to exists as long as that lasts and its own row is there.
+        epoch: The thread's epoch when it was read. Its parts exist as long as the thread has it and its own row exists.
         version_key: Its key.
         token: The mark of the save that wrote it. A server that lost its newest commits does not have it.
         values: Its values by name.
-        bodies: Bodies of large ones, as far as they are at hand.
+        bodies: Bodies of large values, as far as they are cached.
         snapshots: Values of which only snapshots are stored, as `Content` has them.
     """
 
     epoch: bytes
     version_key: bytes
     token: bytes
-    values: Mapping[str, Held]
+    values: Mapping[str, LabelledValue]
     bodies: Mapping[str, Body]
     snapshots: frozenset[str] = frozenset()
 
@@ -63,23 +63,23 @@ class NewVersion:
     """A checkpoint to save.
 
     Args:
-        surface: Who encodes it; a checkpoint is read by the same.
+        codec: The class that encodes it; the same one decodes it.
         ns: Its namespace, of any length.
         checkpoint_id: Its id.
-        parent_id: The id of the one it follows, in the same namespace; it need not be there.
-        head: All of it but its values.
+        parent_id: The id of its parent, in the same namespace; it need not exist.
+        head: Everything except its values.
         values: From the base, if there is one, the values in their order.
         metadata: JSON text for queries.
         run_id: The run that made it.
         needs: 0 if it needs nothing of its parent, 1 if all of it, 2 if its writes.
-        replace: Whether a checkpoint of the same id takes the new content; else that is refused.
+        replace: Whether a checkpoint of the same id is replaced; otherwise the save is refused.
         token: The save's mark, 16 random bytes.
-        digest: Tells its content, in 15 bytes, if saving the same again is to be accepted; else empty.
+        digest: A digest of its content, in 15 bytes, if an identical save is to be accepted; otherwise empty.
         snapshots: Its values that are snapshots: later checkpoints may lack the value and need this one for it.
-        counted: Values of which its owner says itself whether it needs its parent for them.
+        counted: Values for which its owner decides whether it needs its parent.
     """
 
-    surface: str
+    codec: str
     ns: str
     checkpoint_id: str
     parent_id: str | None
@@ -111,22 +111,22 @@ class LoadedVersion:
     """A checkpoint that was read.
 
     Args:
-        surface: Who encoded it.
+        codec: The class that encoded it.
         thread_id: Its thread.
         ns: Its namespace.
         checkpoint_id: Its id.
-        parent_id: The id of the one it follows.
-        head: All of it but its values.
+        parent_id: The id of its parent.
+        head: Everything except its values.
         labels: The versions of its values by name.
-        values: Puts its values together, by name in their order.
-        value: Puts one of them together.
+        values: Assembles its values, by name in their order.
+        value: Assembles one of them.
         metadata: JSON text, or None.
-        created_at: When the server took it, in UTC.
-        writes: Writes of tasks at it, in no order.
+        created_at: When the server received it, in UTC.
+        writes: Writes of its tasks, unordered.
         parents_writes: Those at its parent, if it needs them.
     """
 
-    surface: str
+    codec: str
     thread_id: str
     ns: str
     checkpoint_id: str
@@ -143,11 +143,11 @@ class LoadedVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChannelHistory:
-    """What one channel got along a line of checkpoints.
+    """The writes to one channel along a chain of checkpoints.
 
     Args:
-        writes: Oldest checkpoint first; those of one checkpoint in no order but together.
-        seed: The value of the nearest ancestor that has one, at which the line ends.
+        writes: Oldest checkpoint first; those of one checkpoint are together, unordered.
+        seed: The value of the nearest ancestor that has one, at which the chain ends.
     """
 
     writes: Sequence[Sequence[LoadedWrite]]
@@ -155,7 +155,7 @@ class ChannelHistory:
 
 
 class CheckpointRecord(TypedDict):
-    """A checkpoint as `MySQLCheckpointSaver.get` gives it."""
+    """A checkpoint as `MySQLCheckpointSaver.get` returns it."""
 
     checkpoint_id: str
     parent_checkpoint_id: str | None
@@ -165,7 +165,7 @@ class CheckpointRecord(TypedDict):
 
 
 class WriteRecord(TypedDict):
-    """A write as `MySQLCheckpointSaver.get_writes` gives it."""
+    """A write as `MySQLCheckpointSaver.get_writes` returns it."""
 
     task_id: str
     idx: int

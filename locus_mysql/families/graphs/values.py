@@ -1,9 +1,9 @@
-"""Values as bytes, and how to tell that one goes on from another. No I/O.
+"""Values as bytes, and the recognition of a value that continues another. No I/O.
 
-A list that grew by an item is, as bytes, mostly the same: in JSON but for the closing bracket, in msgpack but for the
-header, which holds the number of items and may take more bytes than before. So of a value's bytes a *front* and a
-*back* are set apart, and what remains, the *body*, is compared: a list, a dict or a text that grew at its end has a
-body that begins with the one before. Bytes of any other kind, encrypted ones for example, are taken as they are.
+A list that grew by an item has mostly the same bytes: in JSON all but the closing bracket, in msgpack all but the
+header, which holds the number of items and may take more bytes than before. So a value's bytes are divided into a
+*front*, a *body* and a *back*, and bodies are compared: a list, a dict or a text that grew at its end has a body that
+begins with the previous one. Bytes of any other kind, for example encrypted ones, are not divided.
 https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 
@@ -19,7 +19,7 @@ class Encoded(NamedTuple):
     """A value as bytes.
 
     Args:
-        kind: How to read the bytes: ``json``, ``msgpack``, or any other word of whoever encoded it.
+        kind: How to read the bytes: ``json``, ``msgpack``, or any other name that the encoder uses.
         data: The bytes.
     """
 
@@ -28,12 +28,12 @@ class Encoded(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """A value as bytes, put together of pieces of which most were there before.
+    """A value as bytes, in pieces most of which the previous value has too.
 
     Args:
         kind: How to read the bytes.
-        front: What changes when the value grows, as `frame` sets it apart.
-        pieces: The rest. A piece that is the same object as before need not be compared.
+        front: The bytes that change when the value grows, as divided by `frame`.
+        pieces: The other bytes. A piece that is the same object as before need not be compared.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class Grown(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How many they are."""
+        """Return the number of bytes."""
         return len(self.front) + sum(map(len, self.pieces))
 
 
@@ -70,7 +70,7 @@ _HEADER_BYTES = {
 
 
 def frame(value: Encoded) -> Framed:
-    """Set apart what changes at both ends when a value grows."""
+    """Divide a value into the two ends that change when it grows, and the body."""
     data = value.data
     if value.kind == "json":
         return Framed(b"", data[:-1], data[-1:])
@@ -81,12 +81,12 @@ def frame(value: Encoded) -> Framed:
 
 
 class Body:
-    """A value's body with its digest; of a body that goes on from another only what was added is compared and hashed.
+    """A value's body with its digest; if a body continues another, only the added bytes are compared and hashed.
 
     Args:
         data: The bytes, or the pieces they are made of: those that two bodies share need not be compared.
-        before: One that it may go on from.
-        digest: Its digest, if that is known.
+        before: A body that it may continue.
+        digest: Its digest, if it is known.
     """
 
     __slots__ = ("_hashed_bytes", "_hasher", "_known", "length", "pieces", "shared")
@@ -96,7 +96,7 @@ class Body:
     ) -> None:
         self.pieces = data if isinstance(data, tuple) else (data,)  # not bytes: it may be a bytearray
         self.length = sum(map(len, self.pieces))
-        #: How many bytes it has in common with the one before, from the beginning.
+        #: Length of the common prefix with the previous body.
         self.shared = 0 if before is None else self._in_common(before)
         self._known = digest
         self._hasher: Any = None
@@ -107,7 +107,7 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        """The bytes, put together each time that they are asked for."""
+        """The bytes, joined on each access."""
         return b"".join(self.pieces)
 
     @property
@@ -119,18 +119,18 @@ class Body:
         return self._known
 
     def prepare(self) -> None:
-        """Hash the bytes, so that one that goes on from this one need not."""
+        """Hash the bytes, so that a body that continues this one need not."""
         self._hash()
 
     def begins_with(self, length: int, digest: bytes) -> bool:
-        """Whether the first bytes have this digest."""
+        """Return whether the first bytes have this digest."""
         if length > self.length:
             return False
         first = hashlib.sha256(memoryview(self.data)[:length], usedforsecurity=False)
         return first.digest()[:_DIGEST_BYTES] == digest
 
     def cut(self, start: int, end: int) -> bytes:
-        """The bytes from one place to another."""
+        """Return the bytes from one position to another."""
         if start >= end:
             return b""
         (first, start), (last, end) = self._piece_at(start), self._piece_at(end - 1)
@@ -139,7 +139,7 @@ class Body:
         return b"".join((self.pieces[first][start:], *self.pieces[first + 1 : last], self.pieces[last][: end + 1]))
 
     def _piece_at(self, start: int) -> tuple[int, int]:
-        """The piece with the byte at a place, and its place in there."""
+        """Return the piece with the byte at a position, and the position within the piece."""
         for place, piece in enumerate(self.pieces):
             if start < len(piece):
                 return place, start
@@ -147,7 +147,7 @@ class Body:
         raise IndexError(f"The body is {self.length} bytes long.")
 
     def _in_common(self, before: Body) -> int:
-        """How many of the first bytes are the other's as well."""
+        """Return the length of the common prefix with another body."""
         same, place = 0, 0
         for mine, theirs in zip(self.pieces, before.pieces, strict=False):
             if mine is not theirs:
@@ -168,7 +168,7 @@ class Body:
 
 
 def _common_prefix(now: bytes, then: bytes) -> int:
-    """How many of the first bytes of two are the same."""
+    """Return the length of the common prefix."""
     if now.startswith(then):
         return len(then)
     same, differs = 0, min(len(now), len(then)) + 1

@@ -1,8 +1,8 @@
-"""What a process remembers of the threads it serves, so that a save need not read before it writes.
+"""Cache of the threads that a process serves, so that a save need not read before it writes.
 
-Only a hint: a save that goes on from a remembered checkpoint is refused by the server if the thread's epoch is another
-(something was removed), or if the checkpoint's row is not there with its token (the server lost its newest commits). A
-load compares what is remembered with the checkpoint's own list of parts and their checksums.
+The cache is only a hint: the server refuses a save that builds on a cached checkpoint if the thread's epoch changed
+(something was removed), or if the checkpoint's row with its token is missing (the server lost its newest commits). A
+load compares the cached parts with the checkpoint's own list of parts and their checksums.
 """
 
 from __future__ import annotations
@@ -11,53 +11,53 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...dialect.graphs.threads import LAG_S
-from ...runtime.recent import Recent
+from ...dialect.graphs.pieces import LAG_S
+from ...runtime.lru_cache import LRUCache
 from .chains import Stored
-from .records import Base, Held
+from .records import Base, LabelledValue
 from .values import Body
 
-#: Memory for how recent checkpoints are stored, beside the bytes of their values.
+#: Memory for the structure of recent checkpoints, besides the bytes of their values.
 _MARKS_BYTES = 8_388_608
 
-#: A save shares its thread's lock until this many seconds after one of this process that locked it. It is a guess of
-#: what the server will find, which saves a round trip.
-_SHARES_S = LAG_S - 5
+#: Seconds after an exclusive lock by a save of this process during which further saves only share the thread's lock.
+#: This predicts the server's decision, which saves a round trip.
+_SHARED_LOCK_S = LAG_S - 5
 
-#: What these take each, roughly.
+#: Approximate memory of each of these.
 _MARK_BYTES, _BASE_BYTES, _VALUE_BYTES, _BODY_BYTES = 300, 600, 800, 300
 
 Key = tuple[str, str]
 
 
-class VersionMemory:
-    """The newest checkpoints that this process saved or loaded, by namespace, and the epochs of their threads.
+class VersionCache:
+    """Cache of the newest checkpoints that this process saved or loaded, by namespace, and of their threads' epochs.
 
     Args:
         cache_bytes: Memory for the bytes of their values.
     """
 
     def __init__(self, cache_bytes: int) -> None:
-        self._epochs: Recent[bytes] = Recent(_MARKS_BYTES // 4)
-        self._locked_at: Recent[float] = Recent(_MARKS_BYTES // 4)
-        self._bases: Recent[Base] = Recent(_MARKS_BYTES)
-        self._bodies: Recent[Mapping[str, Body]] = Recent(cache_bytes)
+        self._epochs: LRUCache[bytes] = LRUCache(_MARKS_BYTES // 4)
+        self._locked_at: LRUCache[float] = LRUCache(_MARKS_BYTES // 4)
+        self._bases: LRUCache[Base] = LRUCache(_MARKS_BYTES)
+        self._bodies: LRUCache[Mapping[str, Body]] = LRUCache(cache_bytes)
 
     def epoch(self, key: Key) -> bytes | None:
-        """The epoch of a thread, as far as is known."""
+        """Return the epoch of a thread, if it is known."""
         return self._epochs.get(key)
 
     def may_share(self, key: Key) -> bool:
-        """Whether a save of this process locked the thread so recently that another one may only share its lock."""
+        """Return whether a save of this process locked the thread so recently that others may only share its lock."""
         at = self._locked_at.get(key)
-        return at is not None and time.monotonic() - at < _SHARES_S
+        return at is not None and time.monotonic() - at < _SHARED_LOCK_S
 
     def locked(self, key: Key, begun: float) -> None:
-        """Take note of a save that locked the thread, and of the monotonic time at which it began."""
+        """Record a save that locked the thread, and the monotonic time at which it began."""
         self._locked_at.put(key, begun, _MARK_BYTES)
 
     def base(self, key: Key, ns_key: bytes, version_key: bytes | None = None) -> Base | None:
-        """The checkpoint last remembered of a namespace, if it is the one asked for."""
+        """Return the cached checkpoint of a namespace, if it is the requested one."""
         base = self._bases.get((key, ns_key))
         if base is None or (version_key is not None and base.version_key != version_key):
             return None
@@ -65,8 +65,8 @@ class VersionMemory:
             return None
         return replace(base, bodies=self.bodies(key, ns_key, base.values))
 
-    def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, Held]) -> Mapping[str, Body]:
-        """The bodies at hand of these values."""
+    def bodies(self, key: Key, ns_key: bytes, values: Mapping[str, LabelledValue]) -> Mapping[str, Body]:
+        """Return the cached bodies of these values."""
         kept = self._bodies.get((key, ns_key))
         if not kept:
             return {}
@@ -77,7 +77,7 @@ class VersionMemory:
         return found
 
     def remember(self, key: Key, ns_key: bytes, base: Base) -> None:
-        """Remember a checkpoint that was saved or loaded, in place of the one before of its namespace."""
+        """Cache a checkpoint that was saved or loaded, in place of the previous one of its namespace."""
         self._epochs.put(key, base.epoch, _MARK_BYTES)
         mark = replace(base, bodies={})
         self._bases.put((key, ns_key), mark, _BASE_BYTES + _VALUE_BYTES * len(base.values))
@@ -85,5 +85,5 @@ class VersionMemory:
         self._bodies.put((key, ns_key), base.bodies, size_bytes)
 
     def forget(self, key: Key) -> None:
-        """Forget a thread: without its epoch, nothing else of it is believed."""
+        """Drop a thread: without its epoch, its other entries are not used."""
         self._epochs.put(key, b"", _MARK_BYTES)

@@ -1,4 +1,4 @@
-"""Checking what callers pass, before anything is sent."""
+"""Checks of arguments, before anything is sent."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import InvalidInput
+from ...runtime.json_strings import strings_of
 
-#: MySQL reads JSON that is nested 100 deep at most.
+#: MySQL reads JSON that is nested at most 100 deep.
 DEPTH_LIMIT = 90
 
-#: MySQL reads whole numbers beyond 64 bits as floats, which end at 2 to the power of 1,024.
+#: MySQL reads integers beyond 64 bits as floats, which end at 2 to the power of 1,024.
 NUMBER_LIMIT_BITS = 1_023
 
 METADATA_LIMIT_BYTES = 65_536
 
-#: Of an item, only this many characters are searched by word.
+#: The number of characters of an item that are searched by word.
 SEARCHED_CHARACTERS = 1_000_000
 
 #: The longest time to live, in seconds: a hundred years.
@@ -26,15 +27,14 @@ TTL_LIMIT_S = 3_155_760_000
 
 _TEXT = frozenset({str})
 _CONTAINERS = frozenset({list, dict})
-_WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
-_JSON_TYPES = _WITHOUT_TEXT | _TEXT | _CONTAINERS
+_JSON_TYPES = frozenset({int, float, bool, type(None)}) | _TEXT | _CONTAINERS
 
 
 def encode_value(value: Any, what: str = "The value") -> str:
-    """A JSON value as the text to store: what is loaded is equal to it, in the same order.
+    """Return a JSON value as the text to store. The value that is loaded is equal, with its keys in the same order.
 
     Raises:
-        InvalidInput: JSON cannot hold it exactly, or MySQL not read it.
+        InvalidInput: JSON cannot hold the value exactly, or MySQL cannot read it.
     """
     try:
         if _is_json(value):
@@ -43,15 +43,15 @@ def encode_value(value: Any, what: str = "The value") -> str:
             return text
     except (ValueError, RecursionError):  # a lone surrogate, NaN, or a value that contains itself
         pass
-    _check(value, what, 0)
+    _check(value, what)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def encode_metadata(metadata: object) -> str | None:
-    """Metadata as the text to store.
+    """Return metadata as the text to store.
 
     Raises:
-        InvalidInput: It is no dict of JSON values, or over 65,536 bytes.
+        InvalidInput: The metadata is not a dict of JSON values, or is larger than 65,536 bytes.
     """
     if metadata is None:
         return None
@@ -69,14 +69,14 @@ def encode_metadata(metadata: object) -> str | None:
 
 
 def check_count(value: object, what: str, least: int = 0) -> int:
-    """A count from ``least`` to 2**31."""
+    """Check a number from ``least`` to 2**31."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
         raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
     return value
 
 
 def check_score(value: object, what: str) -> float | None:
-    """The least score of a hit; None for any."""
+    """Check the least score of a hit; None for any."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
@@ -85,7 +85,7 @@ def check_score(value: object, what: str) -> float | None:
 
 
 def check_text(value: object, what: str) -> str:
-    """Any text that UTF-8 can hold."""
+    """Check a text, which UTF-8 must be able to hold."""
     if not isinstance(value, str):
         raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
     try:
@@ -96,7 +96,7 @@ def check_text(value: object, what: str) -> str:
 
 
 def microseconds(ttl_s: object) -> int | None:
-    """A time to live in seconds as microseconds; None for none."""
+    """Return a time to live in microseconds; None for none."""
     if ttl_s is None:
         return None
     if isinstance(ttl_s, bool) or not isinstance(ttl_s, int | float) or not 0 < ttl_s <= TTL_LIMIT_S:
@@ -104,45 +104,16 @@ def microseconds(ttl_s: object) -> int | None:
     return max(1, round(ttl_s * 1_000_000))
 
 
-def strings_of(value: Any, most: int | None = None) -> list[str]:
-    """Every text in a JSON value, in order, keys left out.
-
-    Args:
-        value: The value.
-        most: Enough texts for this many characters; None for all.
-    """
-    found: list[str] = []
-    size = 0
-    pending = [iter((value,))]
-    while pending and (most is None or size <= most):
-        for part in pending[-1]:
-            if isinstance(part, str):
-                if part:
-                    found.append(part)
-                    size += len(part) + 1
-                    if most is not None and size > most:
-                        break
-            elif isinstance(part, Mapping):
-                pending.append(iter(part.values()))
-                break
-            elif isinstance(part, list) and not set(map(type, part)) <= _WITHOUT_TEXT:
-                pending.append(iter(part))
-                break
-        else:
-            pending.pop()
-    return found
-
-
 def searched_text(value: Any) -> str | None:
-    """What is searched by word of a value: its texts, up to `SEARCHED_CHARACTERS`; None if it has none."""
+    """Return the text of a value that is searched by word: at most `SEARCHED_CHARACTERS`; None if it has no text."""
     return "\n".join(strings_of(value, SEARCHED_CHARACTERS))[:SEARCHED_CHARACTERS] or None
 
 
 def _is_json(value: Any) -> bool:
-    """Whether a value holds nothing but what `_check` lets pass, but for NaN, infinities and lone surrogates.
+    """Check quickly whether `_check` would accept a value, except for NaN, infinities and lone surrogates.
 
-    The types of all values in a list or a dict are found at once by built-in functions, in a tenth of the time that it
-    takes to look at one after the other. Subclasses, which are rare, are left to `_check`.
+    Built-in functions collect the types of all values in a list or a dict at once, which takes a tenth of the time of a
+    loop. A value with subclasses, which are rare, is left to `_check`.
     """
     level: list[Any] = [[value]]
     for _ in range(DEPTH_LIMIT + 1):
@@ -168,8 +139,8 @@ def _is_json(value: Any) -> bool:
     return False
 
 
-def _check(value: Any, what: str, depth: int) -> None:
-    if depth > DEPTH_LIMIT:
+def _check(value: Any, what: str, path: tuple[object, ...] = ()) -> None:
+    if len(path) > DEPTH_LIMIT:
         raise InvalidInput(f"{what} is nested more than {DEPTH_LIMIT} deep.")
     if value is None or isinstance(value, bool):
         return
@@ -177,18 +148,28 @@ def _check(value: Any, what: str, depth: int) -> None:
         check_text(value, f"A text in {what[0].lower()}{what[1:]}")
     elif isinstance(value, int):
         if value.bit_length() > NUMBER_LIMIT_BITS:
-            raise InvalidInput(f"{what} holds a whole number of more than {NUMBER_LIMIT_BITS} bits; store it as text.")
+            raise InvalidInput(
+                f"{_holds(what, path)} a whole number of more than {NUMBER_LIMIT_BITS} bits; store it as text."
+            )
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise InvalidInput(f"{what} holds NaN or an infinity, which JSON does not know. Use None or text.")
+            raise InvalidInput(f"{_holds(what, path)} NaN or an infinity, which JSON does not have. Use None or text.")
     elif isinstance(value, list):
-        for part in value:
-            _check(part, what, depth + 1)
+        for index, part in enumerate(value):
+            _check(part, what, (*path, index))
     elif isinstance(value, dict):
         for name, part in value.items():
             if not isinstance(name, str):
-                raise InvalidInput(f"{what} holds a dict with a key that is no text but {type(name).__name__}.")
+                raise InvalidInput(
+                    f"{_holds(what, path)} a dict with a key of type {type(name).__name__}; keys must be text."
+                )
             check_text(name, f"A key in {what[0].lower()}{what[1:]}")
-            _check(part, what, depth + 1)
+            _check(part, what, (*path, name))
     else:
-        raise InvalidInput(f"{what} holds {type(value).__name__}, which JSON cannot hold exactly.")
+        raise InvalidInput(
+            f"{_holds(what, path)} a value of type {type(value).__name__}, which JSON cannot hold exactly."
+        )
+
+
+def _holds(what: str, path: tuple[object, ...]) -> str:
+    return f"{what} holds, at {'.'.join(map(str, path))[:200]!r}," if path else f"{what} holds"

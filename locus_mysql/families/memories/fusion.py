@@ -1,23 +1,23 @@
-"""Joining what was found by word and by meaning: reciprocal rank fusion."""
+"""Reciprocal rank fusion: joins the hits of a search by word and of one by meaning."""
 
 from __future__ import annotations
 
 from .records import Hits, MemoryHit, MemoryItem, Namespace
 
-#: Each way gives this many hits to be joined, or as many as are wanted if that is more. Beyond these, only the best
-#: rank of an item counts.
+#: Each search returns this many hits to be joined, or as many as are wanted, if that is more. For later ranks, only the
+#: best rank of an item counts.
 FUSED = 100
 
-#: Softens the first ranks' lead: Cormack, Clarke and Büttcher, SIGIR 2009.
+#: The constant k of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009.
 _SOFTENING = 60
 
 
 def fuse(*found: Hits) -> Hits:
-    """Hits of several searches as one list, best first; equals by namespace and key.
+    """Join the hits of several searches, best first; equal ones by namespace and key.
 
     The score of an item is the sum of 1 / (60 + rank) over the searches that found it among their first `FUSED`,
-    divided by what it would be if it were first in all. Of an item that none has among these, only its best rank
-    counts. So no score depends on how many hits there are, and pages fit together.
+    divided by the sum of an item that is first in all. For an item that no search has among these, only the best rank
+    counts. So no score depends on the number of hits, and pages fit together.
     """
     most = len(found) / (_SOFTENING + 1)
     scores: dict[tuple[Namespace, str], float] = {}

@@ -1,4 +1,4 @@
-"""Several operations that only read, in the round trips of one: `abreast`."""
+"""Runs several operations that only read in the round trips of one: `gather`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ...engine.operation import Batch, Operation, Results
 
 
 def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
-    """Run operations side by side: what all of them yield at a time is one batch.
+    """Run operations concurrently: the batches that they yield at a time are sent as one.
 
     Args:
-        operations: They only read, so that nothing is lost if one of them fails.
+        operations: Operations that only read, as all of them fail if one does.
 
     Returns:
-        What each returns, in their order.
+        The result of each operation, in their order.
     """
     returned: list[Any] = [None] * len(operations)
     waiting: dict[int, Batch] = {}
     try:
         for place, operation in enumerate(operations):
-            _go_on(operation, None, place, waiting, returned)
+            _advance(operation, None, place, waiting, returned)
         while waiting:
             batches = dict(waiting)
             waiting.clear()
@@ -30,7 +30,7 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
             start = 0
             for place, batch in batches.items():
                 end = start + len(batch.statements)
-                _go_on(operations[place], Results(results[start:end], batch.names), place, waiting, returned)
+                _advance(operations[place], Results(results[start:end], batch), place, waiting, returned)
                 start = end
     finally:
         for operation in operations:
@@ -38,7 +38,7 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
     return returned
 
 
-def _go_on(
+def _advance(
     operation: Operation[Any], results: Results | None, place: int, waiting: dict[int, Batch], returned: list[Any]
 ) -> None:
     try:

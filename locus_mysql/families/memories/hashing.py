@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...errors import ConfigError, InvalidInput
 from .vectors.coding import DIMENSIONS_LIMIT
 
-#: How many texts are embedded before the event loop is given a turn.
+#: The number of texts that are embedded before the event loop may run other tasks.
 _TEXTS_AT_ONCE = 64
 
 _WORD = re.compile(r"\w+")
@@ -26,9 +26,9 @@ class HashedEmbedding:
 
     Args:
         embedding: The numbers.
-        text: What was embedded.
-        model: What made it.
-        tokens: How many tokens that took; not known here.
+        text: The text that was embedded.
+        model: The name of the model.
+        tokens: The number of tokens; always None.
     """
 
     embedding: list[float]
@@ -39,12 +39,12 @@ class HashedEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class HashingConfig:
-    """What Locus asks of an embedder's configuration.
+    """The configuration of an embedder, as Locus expects it.
 
     Args:
         dimension: The width of embeddings.
-        max_tokens: Texts may be longer; nothing is cut off.
-        batch_size: How many texts may be given at a time.
+        max_tokens: The documented length of texts; longer ones are not cut off.
+        batch_size: The most texts at a time.
     """
 
     dimension: int
@@ -54,14 +54,14 @@ class HashingConfig:
 
 @dataclass(frozen=True, slots=True)
 class HashingCapabilities:
-    """What Locus asks of an embedder's capabilities.
+    """The capabilities of an embedder, as Locus expects them.
 
     Args:
-        supports_query_vs_doc: Texts that are asked for are embedded as those that are stored.
-        supports_multimodal: Only texts.
-        supports_batching: Several texts at a time.
-        max_batch_size: How many.
-        max_input_tokens: How long a text may be.
+        supports_query_vs_doc: Whether queries are embedded differently from stored texts.
+        supports_multimodal: Whether inputs other than text are embedded.
+        supports_batching: Whether several texts are embedded at a time.
+        max_batch_size: The most texts at a time.
+        max_input_tokens: The longest text.
     """
 
     supports_query_vs_doc: bool = False
@@ -72,22 +72,22 @@ class HashingCapabilities:
 
 
 class HashingEmbedder:
-    """Embeds texts by their words' pieces, hashed: for tests and offline use, where no model can be asked.
+    """Embeds texts by hashing pieces of their words: for tests and offline use, without a model.
 
-    Texts that share words, or parts of words, come near each other: "drinks" is near "drink", and "Kaffeetasse" near
-    "Kaffee"; upper and lower case are the same. It knows nothing of meaning: "tea" is as far from "beverage" as from
-    "bicycle". The same text gives the same embedding in every process, on every machine, in this and later releases.
+    Texts that share words, or parts of words, are near each other: "drinks" is near "drink", and "Kaffeetasse" is near
+    "Kaffee"; upper and lower case are the same. Meaning is ignored: "tea" is as far from "beverage" as from "bicycle".
+    The same text gives the same embedding in every process, on every machine, in this and later releases.
 
-    It is a function from a list of texts to a list of embeddings, of length 1: for ``embed`` of `MemoryStore` and of
-    LangGraph's ``IndexConfig``; and an embedder for ``MySQLMemory(embedder=…)`` and others of Locus' stores.
+    It is a function from a list of texts to a list of embeddings of length 1, for ``embed`` of `MemoryStore` and of
+    LangGraph's ``IndexConfig``; and an embedder for ``MySQLMemory(embedder=…)`` and other stores of Locus.
 
     Args:
-        dims: The width of embeddings, 1 to 16,383. With fewer, texts that share nothing look alike more often.
-        pieces: How long the pieces are, at least and at most, counting a mark at each end of a word. For languages
+        dims: The width of embeddings, 1 to 16,383. The fewer, the more often unrelated texts look alike.
+        pieces: The shortest and the longest piece of a word, counting a mark at each end of the word. For languages
             without blanks between words, ``(1, 2)`` suits better.
 
     Raises:
-        ConfigError: An argument is none of these.
+        ConfigError: An argument is out of range.
 
     Example:
         ```python
@@ -109,14 +109,14 @@ class HashingEmbedder:
             case _:
                 raise ConfigError(f"pieces must be two lengths from 1 to 100, as in (3, 5), not {pieces!r:.50}.")
         self.dims = dims
-        #: Names the way of embedding, as a model's name does: for ``model`` of `MemoryStore`.
+        #: The name of this way of embedding, for ``model`` of `MemoryStore`.
         self.model = f"hashing-1-{dims}-{least}-{most}"
 
     def __call__(self, texts: Iterable[str]) -> list[list[float]]:
-        """The embedding of each text.
+        """Return the embedding of each text.
 
         Raises:
-            InvalidInput: One is no text.
+            InvalidInput: A value is not text.
         """
         return [self._embedding(text) for text in texts]
 
@@ -127,12 +127,12 @@ class HashingEmbedder:
 
     @property
     def config(self) -> HashingConfig:
-        """The configuration, as Locus asks for it."""
+        """The configuration, as Locus expects it."""
         return HashingConfig(self.dims)
 
     @property
     def capabilities(self) -> HashingCapabilities:
-        """What it can do, as Locus asks for it."""
+        """The capabilities, as Locus expects them."""
         return HashingCapabilities()
 
     async def embed(self, text: str) -> HashedEmbedding:
@@ -149,15 +149,15 @@ class HashingEmbedder:
         return made
 
     async def embed_query(self, query: str) -> HashedEmbedding:
-        """Embed what is asked for."""
+        """Embed a query."""
         return await self.embed(query)
 
     async def embed_documents(self, documents: list[str]) -> list[HashedEmbedding]:
-        """Embed what is to be stored."""
+        """Embed texts to store."""
         return await self.embed_batch(documents)
 
     def _embedding(self, text: str) -> list[float]:
-        """Only operations that IEEE 754 rounds the same everywhere: no logarithm, no sum in another order."""
+        """Uses only operations that IEEE 754 rounds equally everywhere: no logarithms, and sums in a fixed order."""
         if not isinstance(text, str):
             raise InvalidInput(f"What is embedded must be text, not {type(text).__name__}.")
         values = [0.0] * self.dims
@@ -167,12 +167,12 @@ class HashingEmbedder:
             first = (hashed >> 1) % self.dims
             values[first] += math.sqrt(count) if hashed & 1 else -math.sqrt(count)
         length = math.sqrt(math.fsum(value * value for value in values))
-        if not length:  # all pieces cancelled each other out
+        if not length:  # all pieces cancel each other out
             values[first] = length = 1.0
         return [value / length for value in values]
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """Pieces of words, each marked where it begins or ends one; of a text without words, of the text."""
+        """Yield pieces of the words, marked at the ends of a word; for a text without words, pieces of the text."""
         plain = unicodedata.normalize("NFKC", text).casefold()
         for word in _WORD.findall(plain) or [plain.strip()]:
             marked = f"\x02{word}\x03"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 from ...dialect.memories.moving import KeptRow
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...runtime.checksummed_jsonl import End, Head, content_of, floats_bytes, floats_text, sealed
+from ...runtime.checksummed_jsonl import checksummed, floats_bytes, floats_text
 from .arguments import (
     SEARCHED_CHARACTERS,
     TTL_LIMIT_S,
@@ -23,7 +23,7 @@ from .namespaces import encoded_key, labels_of, path_of
 from .records import NO_JSON
 from .vectors.coding import decode_vector, floats_of
 
-#: What the first line says.
+#: The format in the first line.
 FORMAT = "locus-mysql memories 1"
 
 _NEEDED = ("namespace", "key", "value", "version", "created_at", "updated_at")
@@ -32,28 +32,26 @@ _NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "embed
 #: The largest version.
 _LARGEST = 2**63 - 1
 
-Line: TypeAlias = Head | KeptItem | End
-
 
 def head_line(tenant: str, namespace: tuple[str, ...]) -> bytes:
-    """The first line.
+    """Return the first line.
 
     Args:
-        tenant: Whose items follow.
+        tenant: The tenant of the items.
         namespace: The first labels of their namespaces.
     """
-    return sealed({"format": FORMAT, "tenant": tenant, "namespace": namespace})
+    return checksummed({"format": FORMAT, "tenant": tenant, "namespace": namespace})
 
 
 def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
-    """The line of an item.
+    """Return the line of an item.
 
     Args:
         item: The item.
-        searched: Whether the tables keep text to be searched by word; else there is none to tell of.
+        searched: Whether the tables store text to be searched by word.
 
     Raises:
-        CorruptCheckpoint: What is stored of it is no JSON, or a checksum is wrong.
+        CorruptCheckpoint: Its row is not JSON, or a checksum is wrong.
     """
     row = item.row
     try:
@@ -79,7 +77,7 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
             {"float32": floats_text(raw)} | ({} if digest is None else {"digest": digest.hex()})
             for digest, raw in item.vectors
         ]
-    return sealed(content)
+    return checksummed(content)
 
 
 def _unreadable(row: KeptRow, why: str) -> CorruptCheckpoint:
@@ -88,39 +86,20 @@ def _unreadable(row: KeptRow, why: str) -> CorruptCheckpoint:
 
 
 def default_text(value: Any) -> str | None:
-    """What is searched by word where nothing else was said: all texts in the value."""
+    """Return the text that is searched by word if none was given: all texts in the value."""
     return searched_text(value)
 
 
-def parse_line(line: bytes, number: int) -> Line:
-    """What a line says.
-
-    Args:
-        line: With its line feed.
-        number: Counted from 1, to name it.
-
-    Raises:
-        InvalidInput: It is damaged, or holds what cannot be stored. The message has the line's number.
-    """
-    try:
-        content = content_of(line, number)
-        if isinstance(content, Head) and content.format != FORMAT:
-            raise InvalidInput(f"The file holds {content.format[:50]!r}; here it must be {FORMAT!r}.")
-        return item_of_content(content) if isinstance(content, dict) else content
-    except InvalidInput as error:
-        raise InvalidInput(f"Line {number}: {error}") from None
-
-
 def item_of_content(content: Mapping[str, Any]) -> KeptItem:
-    """The item of a line.
+    """Return the item in a line.
 
     Raises:
-        InvalidInput: It holds what cannot be stored.
+        InvalidInput: It cannot be stored.
     """
     if unknown := sorted(content.keys() - _NAMES):
-        raise InvalidInput(f"An item has no {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
+        raise InvalidInput(f"An item has no field {unknown[0]!r:.50}; known are {', '.join(sorted(_NAMES))}.")
     if missing := [name for name in _NEEDED if name not in content]:
-        raise InvalidInput(f"The item has no {missing[0]!r}.")
+        raise InvalidInput(f"The item lacks the field {missing[0]!r}.")
     value = content["value"]
     text = content.get("text", default_text(value))
     if text is not None:

@@ -1,96 +1,99 @@
-"""Vacuum and health, as generators that do no I/O: what nobody needs is counted, and removed a batch at a time."""
+"""Counting items, and removing what nobody needs in batches, as generators that do no I/O."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import cast
 
+from ...config import MySQLConfig
 from ...dialect.memories.dialect import MemoryDialect
+from ...dialect.memories.filters import ItemFilter
 from ...dialect.memories.maintenance import KEPT_IN
-from ...dialect.memories.writing import TOKENS_AT_ONCE
-from ...engine.operation import Batch, Operation
+from ...dialect.memories.ranges import Range
+from ...engine.operation import Batch, Operation, fetch
+from ...runtime.ledger import forget_old_tokens
+from ..family import Count, Counts
+from .reading import ReadingOperations
 from .writing import REMOVED_KEPT_US, ItemKey, WritingOperations
 
-#: How much one transaction removes.
+#: Rows that one transaction removes.
 AT_ONCE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Waste:
-    """What is stored of a tenant, or was removed, that nobody needs.
+class MemoryMaintenance:
+    """Counts items and removes what nobody needs. See `Maintenance`.
 
     Args:
-        expired: Items that have expired.
-        loose: Items that are not there and have embeddings, as somebody deleted rows by hand.
-        removed: What tells caches of embeddings that were removed; needed for an hour.
-        tokens: What tells of writes that were carried out; needed for a quarter of an hour.
+        config: The options.
     """
 
-    expired: int
-    loose: int
-    removed: int
-    tokens: int
+    def __init__(self, config: MySQLConfig) -> None:
+        self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self._tenant = config.tenant
+        self._reading = ReadingOperations(config, self.sql)
+        self._writing = WritingOperations(config, self.sql)
 
+    def stored(self) -> Operation[Counts]:
+        """Count items. One round trip."""
+        items = yield from self._reading.count(self._tenant, Range(b""), ItemFilter())
+        return (Count(items, "{item}"),)
 
-class CaringOperations:
-    """What looks after the tables.
+    def waste(self) -> Operation[Counts]:
+        """Count what nobody needs any more, or will soon not need. One round trip."""
+        maintenance, tenant = self.sql.maintenance, self._tenant
+        queries = (
+            maintenance.count_expired(tenant),
+            maintenance.count_loose(tenant),
+            maintenance.count_removed(tenant),
+        )
+        tokens = self.sql.ledger.count(tenant)
+        results = yield Batch((*queries, tokens), atomic=False)
+        expired, loose, removed = (results.rows(query)[0].total for query in queries)
+        return _waste(expired, loose, removed, results.rows(tokens)[0].tokens)
 
-    Args:
-        sql: The statements.
-        writing: Removes what has expired.
-    """
-
-    def __init__(self, sql: MemoryDialect, writing: WritingOperations) -> None:
-        self.sql = sql
-        self._writing = writing
-
-    def waste(self, tenant: str) -> Operation[Waste]:
-        """How much there is that nobody needs, or will not need soon. One round trip; changes nothing."""
-        results = yield Batch(self.sql.care.count_waste(tenant), atomic=False)
-        return Waste(*(int(cast(int, result.rows[0][0])) for result in results))
-
-    def vacuum(self, tenant: str, *, removed_kept_us: int = REMOVED_KEPT_US) -> Operation[Waste]:
-        """Remove what nobody needs, in transactions that are short; returns how much.
-
-        What writers do on their own now and then, a few rows at a time. Tokens go of all tenants.
+    def vacuum(self, older_than_days: float = 30, *, removed_kept_us: int = REMOVED_KEPT_US) -> Operation[Counts]:
+        """Remove what writers also remove now and then, a few rows at a time. Tokens are removed of all tenants.
 
         Args:
-            tenant: Whose.
-            removed_kept_us: For how long caches are told of embeddings that were removed, in microseconds.
+            older_than_days: Ignored.
+            removed_kept_us: How long the marks are kept by which caches recognise removed embeddings, in microseconds.
         """
         expired = 0
-        while some := (yield from self._writing.sweep(AT_ONCE, tenant)):
+        while some := (yield from self._writing.sweep(AT_ONCE, self._tenant)):
             expired += some
-        loose = yield from self._remove_loose(tenant)
-        removed = tokens = 0
-        while some := (yield from self._writing.purge_codes(tenant, removed_kept_us, AT_ONCE)):
+        loose = yield from self._remove_loose(self._tenant)
+        removed = 0
+        while some := (yield from self._writing.purge_codes(self._tenant, removed_kept_us, AT_ONCE)):
             removed += some
-        while True:
-            (forgotten,) = yield Batch.of(self.sql.writing.forget_settled())
-            tokens += forgotten.affected
-            if forgotten.affected < TOKENS_AT_ONCE:
-                return Waste(expired, loose, removed, tokens)
+        return _waste(expired, loose, removed, (yield from forget_old_tokens(self.sql.ledger)))
 
     def _remove_loose(self, tenant: str) -> Operation[int]:
-        """Go through all that has embeddings, and remove those of what is not there."""
+        """Remove the embeddings of items that do not exist; returns of how many items."""
         removed: set[ItemKey] = set()
         for kept in KEPT_IN:
             after: ItemKey | None = None
             while True:
-                (found,) = yield Batch.of(self.sql.care.walk(kept, tenant, after, AT_ONCE))
-                loose = [(cast(bytes, path), cast(bytes, key)) for path, key, gone in found.rows if gone]
+                found = yield from fetch(self.sql.maintenance.walk(kept, tenant, after, AT_ONCE))
+                loose = [(path, key) for path, key, missing in found if missing]
                 if loose:
                     writing, token = self.sql.writing, os.urandom(16)
-                    yield Batch.named(
+                    yield Batch.of(
                         writing.touch(tenant, [path for path, _ in loose], token),
                         self.sql.vectors.remove_gone(tenant, loose),
-                        self.sql.care.remove_loose_signs(tenant, loose),
-                        writing.settle_affected(tenant, token),
-                        landed=writing.outcome(tenant, token),
+                        self.sql.maintenance.remove_loose_signs(tenant, loose),
+                        self.sql.ledger.record_affected(tenant, token),
+                        landed=self.sql.ledger.find(tenant, token),
                     )
                     removed.update(loose)
-                if len(found.rows) < AT_ONCE:
+                if len(found) < AT_ONCE:
                     break
-                after = (cast(bytes, found.rows[-1][0]), cast(bytes, found.rows[-1][1]))
+                after = (found[-1].path, found[-1].key)
         return len(removed)
+
+
+def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:
+    return (
+        Count(expired, "{expired item}"),
+        Count(loose, "embeddings of {missing item}"),  # somebody deleted rows by hand
+        Count(removed, "{mark} of removed embeddings"),  # by which caches recognise them, for an hour
+        Count(tokens, "{token} of writes"),  # by which repeated writes are recognised, for a quarter of an hour
+    )

@@ -1,4 +1,4 @@
-"""Namespaces as paths: bytes whose order and whose prefixes are those of the labels."""
+"""Namespaces as paths: bytes with the order and the prefixes of the labels."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import InvalidInput
 
-#: What the labels of a namespace may be together, in bytes of UTF-8, with one more for each label.
+#: The most bytes of the labels of a namespace together, as UTF-8, with one more for each label.
 NAMESPACE_LIMIT_BYTES = 1_000
 
-#: What a key may be, in bytes of UTF-8.
+#: The most bytes of a key, as UTF-8.
 KEY_LIMIT_BYTES = 1_000
 
-#: Stands for any one label where namespaces are listed.
+#: Stands for any label where namespaces are listed.
 ANY_LABEL = "*"
 
 
 def path_of(namespace: object, *, empty: bool = False, what: str = "Namespace") -> bytes:
-    """The path of a namespace: its labels as UTF-8, each followed by a NUL.
+    """Return the path of a namespace: its labels as UTF-8, each followed by a NUL.
 
-    UTF-8 keeps the order of code points, and no label holds a NUL, so paths sort as tuples of labels do, and a path
+    UTF-8 keeps the order of code points, and no label contains a NUL. So paths sort like tuples of labels, and a path
     begins with another one exactly if its labels begin with the other's.
 
     Args:
         namespace: A tuple or list of labels, which are texts.
-        empty: Whether there may be no labels: a prefix that is empty stands for all.
-        what: What it is called in errors.
+        empty: Whether the labels may be empty, as a prefix that stands for all namespaces.
+        what: The name of the argument in errors.
 
     Raises:
-        InvalidInput: It is no sequence of texts, a label is empty or holds NUL, or they are too long.
+        InvalidInput: The namespace is not a sequence of texts, a label is empty or contains NUL, or it is too long.
     """
     if isinstance(namespace, str) or not isinstance(namespace, Sequence):
         raise InvalidInput(f"{what} must be a tuple of texts, not {type(namespace).__name__}.")
@@ -44,15 +44,15 @@ def path_of(namespace: object, *, empty: bool = False, what: str = "Namespace") 
 
 
 def labels_of(path: bytes) -> tuple[str, ...]:
-    """The labels of a path."""
+    """Return the labels of a path."""
     return tuple(label.decode() for label in path.split(b"\0")[:-1])
 
 
 def encoded_key(key: object) -> bytes:
-    """A key as bytes.
+    """Return a key as bytes.
 
     Raises:
-        InvalidInput: It is no text, empty, holds NUL, or is too long.
+        InvalidInput: The key is not text, is empty, contains NUL, or is too long.
     """
     encoded = _encoded(key, "Key")
     if len(encoded) > KEY_LIMIT_BYTES:
@@ -63,17 +63,17 @@ def encoded_key(key: object) -> bytes:
 
 
 def literal_start(labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels before the first wildcard."""
+    """Return the labels before the first wildcard."""
     return tuple(labels[: labels.index(ANY_LABEL)] if ANY_LABEL in labels else labels)
 
 
 def begins_with(namespace: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the first labels are these; ``*`` stands for any one label."""
+    """Check whether the first labels of a namespace match a pattern; ``*`` stands for any label."""
     return len(namespace) >= len(pattern) and _fits(namespace[: len(pattern)], pattern)
 
 
 def ends_with(namespace: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether the last labels are these; ``*`` stands for any one label."""
+    """Check whether the last labels of a namespace match a pattern; ``*`` stands for any label."""
     return len(namespace) >= len(pattern) and _fits(namespace[len(namespace) - len(pattern) :], pattern)
 
 

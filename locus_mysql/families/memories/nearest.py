@@ -1,62 +1,123 @@
-"""Searching by meaning, as generators that do no I/O: cold on the server, or warm by codes in memory."""
+"""Search by meaning, as generators that do no I/O: on the server by sign bits, or in memory by codes.
+
+A range is first searched on the server, which compares a bit per dimension. A range that is large and searched again
+is loaded into memory: a byte per dimension of each embedding, its *code*. A code gives a bound that the exact score
+cannot exceed, so the embeddings of the most promising candidates are read and compared until no other can be a hit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest, nsmallest
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
 from itertools import chain, islice
-from math import ceil, isnan
-from typing import cast
+from math import ceil
+from typing import NamedTuple
 
-from ...dialect import Statement
+from ...dialect import Query
 from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import Condition
-from ...dialect.memories.ranges import Range
-from ...drivers.interface import Result, Row
+from ...dialect.memories.vectors import EmbeddingRow, NearRow, StateRow
 from ...engine.counters import Counters
-from ...engine.logs import DAMAGE
-from ...engine.operation import Batch, Operation
-from ...runtime.answers import decodes_rows
-from ...runtime.damage import readable
+from ...engine.operation import Batch, Operation, fetch
 from ...runtime.stats import CODES
-from .news import News, Writes
-from .records import Hits, MemoryHit, item_of
-from .vectors.cache import KnownRange, VectorCache
+from .cached_ranges import CachedRanges, add_embeddings
+from .range_state import RangeState
+from .records import Hits, MemoryHit
+from .shortlist import NearestSearch, Shortlist, ShortlistQueries, item_key_of
+from .vectors.cache import CachedRange, VectorCache, Write
 from .vectors.coding import signs_of
-from .vectors.numeric import say_if_missing
-from .vectors.scoring import Query
-from .vectors.stored import sound_embeddings
+from .vectors.numeric import warn_if_numpy_is_missing
+from .vectors.stored import verified_embeddings
 from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A cold search ranks this many, the nearest by signs, by their codes; or so many for each item wanted.
-RERANKED, RERANKED_FOR_EACH = 1_000, 4
+#: A search on the server ranks the codes of this many embeddings, the nearest by sign bits; or of this many for each
+#: wanted hit, if that is more.
+SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4
 
-#: A range of more embeddings than this is searched in memory from the second time on.
-FEW = 500
+#: A range with more embeddings than this is searched in memory from the second search on.
+SMALL_RANGE = 500
 
-#: By codes, so many are compared exactly at first, and so many for each item wanted; or fewer if codes tell enough.
-CANDIDATES, CANDIDATES_FOR_EACH = 16, 4
+#: The number of embeddings that the first round compares exactly: at most this many, plus this many for each wanted
+#: hit.
+FIRST_ROUND, FIRST_ROUND_PER_HIT = 16, 4
 
-#: Of those that codes leave as possible hits beyond the wanted ones, so many are compared at first.
-NEEDED = 0.75
+#: Fraction of the possible hits beyond the wanted ones that the first round compares exactly.
+FIRST_ROUND_SHARE = 0.75
 
-#: Of the candidates, the items of so many more than are wanted, or of a quarter more, are read at once: by more ranks
-#: codes are seldom wrong.
-READ_BESIDE = 6
+#: The first round reads the items of this many candidates more than wanted, or of a quarter more: the order by codes
+#: is seldom wrong by more ranks.
+SPARE_ITEMS = 6
 
-#: Of so many namespaces what changed is asked for in one batch; if more did, the range is loaded anew.
-NAMESPACES_AT_ONCE = 100
+#: Embeddings that a cached range should keep and lacks, as they are new or changed, are read by their keys with the
+#: first round, up to this many.
+MISSING_BY_KEY = 200
 
-#: Where embeddings are kept in memory, so many that are not known, as they are new or have changed, are read by their
-#: keys with what is compared.
-LACKING_AT_ONCE = 200
+#: If more are missing, each search reads spans of keys instead: about this many bytes, in at most this many namespaces.
+SPAN_BYTES, MAX_SPANS = 4_194_304, 100
 
-#: If more are not known, each search reads spans of keys with about so many bytes of them, of so many namespaces.
-READ_BYTES, SPANS_AT_ONCE = 4_194_304, 100
+#: For a range of at most this many namespaces, the packet that asks whether anything changed also asks for the changes.
+CHANGES_AT_ONCE = 4
 
-#: In a range of so many, what changed is asked for in the packet that asks whether anything has.
-NAMESPACES_ASKED = 4
+
+class ServerHits(NamedTuple):
+    """The result of a search on the server.
+
+    Args:
+        hits: The hits, best first.
+        complete: Whether all embeddings of the range were ranked, so that the hits are the best for certain.
+        ambiguous: Whether the sign bits do not separate the wanted hits from embeddings that were not ranked.
+    """
+
+    hits: list[MemoryHit]
+    complete: bool
+    ambiguous: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The candidates of a cached range, as of the writes that it then had.
+
+    Args:
+        writes: These writes.
+        first: The candidates to compare exactly in the first round.
+        others: The other candidates, in falling order of their bounds.
+        scores: Exact scores of those of the first whose embeddings are in the cache.
+        missing: Embeddings that the cache should keep and lacks.
+    """
+
+    writes: dict[bytes, Write]
+    first: list[Candidate]
+    others: Iterator[Candidate]
+    scores: dict[VectorKey, float]
+    missing: list[VectorKey]
+
+    @property
+    def state_has_changes(self) -> bool:
+        """Return whether the first round asks for changes, not only whether there are any."""
+        return 0 < len(self.writes) <= CHANGES_AT_ONCE
+
+
+class FirstRound(NamedTuple):
+    """The statements of the first round of a search in memory.
+
+    Args:
+        state: The state of the range before the others.
+        shortlist: Embeddings and items of the first candidates.
+        spans: Embeddings that the cache lacks.
+        state_after: The state of the range after the others, if the cache is to keep what they read.
+    """
+
+    state: Query[StateRow]
+    shortlist: ShortlistQueries
+    spans: tuple[Query[EmbeddingRow], ...]
+    state_after: tuple[Query[StateRow], ...]
+
+    @property
+    def batch(self) -> Batch:
+        """All of them as one batch."""
+        embeddings, items = self.shortlist
+        return Batch((self.state, *embeddings, *items, *self.spans, *self.state_after), atomic=False)
 
 
 class NearestOperations:
@@ -68,411 +129,171 @@ class NearestOperations:
     """
 
     def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
-        self.sql = sql
+        self._sql = sql
         self._cache = cache
+        self._ranges = CachedRanges(sql, cache)
         self.counters = Counters()
 
-    def nearest(
-        self,
-        tenant: str,
-        where: Range,
-        query: Query,
-        condition: Condition,
-        wanted: int,
-        *,
-        min_score: float | None = None,
-        exact: bool = False,
-    ) -> Operation[Hits]:
-        """The items whose embeddings are nearest to a query's; of several embeddings of an item the nearest counts.
-
-        Args:
-            tenant: Whose.
-            where: In which namespaces.
-            query: The embedding asked for.
-            condition: What the items must fulfil.
-            wanted: At most so many.
-            min_score: Leave out what is farther.
-            exact: Whether the answer must be certain, at the price of loading the codes of the range.
-        """
-        say_if_missing()
-        if wanted < 1:
+    def nearest(self, search: NearestSearch) -> Operation[Hits]:
+        """Return the items whose embeddings are nearest; of several embeddings of an item, the nearest counts."""
+        warn_if_numpy_is_missing()
+        if search.limit < 1:
             return Hits()
-        key = (tenant, where.path, where.exact)
-        known = self._cache.get(key)
-        loads = known is None and (exact or self._cache.was_large(key))
-        cold = (tenant, where, query, condition, wanted, min_score)
-        hits: list[MemoryHit] = []
-        complete = False
-        if condition.sql or (known is None and not loads):  # few may fulfil a condition: then those are ranked, not all
-            hits, complete, blind = yield from self._cold(*cold)
-            if complete:
-                return Hits(hits)
-            loads = loads or (known is None and (blind or bool(condition.checks)))
-        self.counters.look_up(CODES, hit=known is not None)
-        if loads:
-            known = yield from self._load(tenant, where, len(query.values), keep=True, must=exact)
-            if known is None and not condition.sql:  # they do not fit
-                hits, complete, _ = yield from self._cold(*cold)
-        elif known is not None:  # searched repeatedly
-            self._keep_embeddings(known)
-        if known is None:
-            return Hits(hits, exact=complete)
-        hits = yield from self._warm(tenant, where, known, query, condition, wanted, min_score)
-        return Hits(hits)
+        cached = self._cache.get(search.range_key)
+        load = cached is None and (search.exact or self._cache.was_large(search.range_key))
+        found: ServerHits | None = None
+        if search.filter.sql or (cached is None and not load):  # few items may match a filter: the server ranks those
+            found = yield from self._search_server(search)
+            if found.complete:
+                return Hits(found.hits)
+            load = load or (cached is None and (found.ambiguous or bool(search.filter.checks)))
+        self.counters.look_up(CODES, hit=cached is not None)
+        if load:
+            cached = yield from self._ranges.load(search)
+        elif cached is not None:  # the second search in memory, or a later one
+            self._ranges.keep_embeddings(cached)
+        if cached is not None:
+            return Hits((yield from self._search_memory(search, cached)))
+        if found is None:  # the codes do not fit into the cache
+            found = yield from self._search_server(search)
+        return Hits(found.hits, exact=found.complete)
 
-    def _cold(
-        self,
-        tenant: str,
-        where: Range,
-        query: Query,
-        condition: Condition,
-        wanted: int,
-        min_score: float | None,
-    ) -> Operation[tuple[list[MemoryHit], bool, bool]]:
-        """Rank by signs on the server, then the best by their codes.
+    def _search_server(self, search: NearestSearch) -> Operation[ServerHits]:
+        """Rank by sign bits on the server, then the nearest by their codes; compare the best of these exactly."""
+        rows, complete = yield from self._nearest_by_signs(search)
+        if not complete or (len(rows) > SMALL_RANGE and not search.filter.sql):
+            self._cache.mark_large(search.range_key)
+        ambiguous = not complete and _is_ambiguous(rows, search.limit)
+        table = CodeTable(search.dims)
+        table.fill(_codes_in(rows))
+        ranked = table.ranked(search.query)
+        head = list(islice(ranked, FIRST_ROUND_PER_HIT * search.limit + FIRST_ROUND))
+        if not head:
+            return ServerHits([], complete, ambiguous)
+        first = head if search.filter.sql else head[: _first_round(head, search.limit)]
+        likely = first if search.filter.sql else first[: _with_spare(search.limit)]
+        shortlist = Shortlist(self._sql, search)
+        queries = shortlist.queries([one.key for one in first], [item_key_of(one.key) for one in likely])
+        shortlist.add((yield Batch((*queries.embeddings, *queries.items), atomic=False)), queries)
+        hits = yield from shortlist.hits(first, chain(head[len(first) :], ranked))
+        return ServerHits(hits, complete, ambiguous)
 
-        What may be among the best by its code is compared exactly, as in `_warm`.
-
-        Returns:
-            The hits; whether that was all there are; and whether signs tell less than is wanted, as more embeddings
-            than were read are as near by them.
-        """
-        sig, dims = signs_of(query.values), len(query.values)
-        asked = max(RERANKED, RERANKED_FOR_EACH * wanted)
+    def _nearest_by_signs(self, search: NearestSearch) -> Operation[tuple[list[NearRow], bool]]:
+        """Return the nearest embeddings by sign bits, and whether they are all that there are."""
+        signs = signs_of(search.query.values)
+        limit = max(SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT * search.limit)
         while True:
-            (found,) = yield Batch.of(self.sql.vectors.near(tenant, where, sig, dims, condition, asked))
-            complete = len(found.rows) < asked
-            if complete or len({row[:2] for row in found.rows}) >= wanted:
-                break
-            asked *= 4  # the nearest are embeddings of few items
-        if not complete or (len(found.rows) > FEW and not condition.sql):
-            self._cache.found_large((tenant, where.path, where.exact))
-        blind = not complete and _are_too_alike([cast(int, row[4]) for row in found.rows], wanted)
-        table = CodeTable(dims)
-        table.fill(_coded(found.rows))
-        candidates = table.best(query)
-        some = list(islice(candidates, CANDIDATES_FOR_EACH * wanted + CANDIDATES))
-        if not some:
-            return [], complete, blind
-        first = some if condition.sql else some[: _needed(some, wanted)]
-        compared = _Compared(tenant, query, condition, min_score)
-        vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in first])
-        likely = [one.key[:2] for one in (first if condition.sql else first[: _likely(wanted)])]
-        items = compared.ask_items(self.sql, tenant, likely, condition)
-        results = yield Batch((*vectors, *items), atomic=False)
-        compared.take(results[: len(vectors)], results[len(vectors) :])
-        remaining = chain(some[len(first) :], candidates)
-        hits = yield from self._compare(tenant, compared, first, remaining, condition, wanted, min_score)
-        return hits, complete, blind
+            rows = yield from fetch(
+                self._sql.vectors.near(search.tenant, search.where, signs, search.dims, search.filter, limit)
+            )
+            complete = len(rows) < limit
+            if complete or len({(row.path, row.key) for row in rows}) >= search.limit:
+                return rows, complete
+            limit *= 4  # the nearest embeddings belong to few items
 
-    def _warm(
-        self,
-        tenant: str,
-        where: Range,
-        known: KnownRange,
-        query: Query,
-        condition: Condition,
-        wanted: int,
-        min_score: float | None,
-    ) -> Operation[list[MemoryHit]]:
-        """Rank by codes, or embeddings, in memory: whatever may be among the best is compared exactly.
+    def _search_memory(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit]]:
+        """Rank by the codes, or embeddings, in the cache; compare whatever may be among the best exactly.
 
-        The packet that asks for those also asks whether anything has changed since they were read. If so, they are
-        brought up to date, and it begins anew. Embeddings are kept only if nothing has changed by the end of it either.
+        The packet of the first round also asks whether the range has changed since it was read. If it has, it is
+        brought up to date, and the search starts again.
         """
         while True:
-            with known.lock:
-                candidates = known.table.best(query)
-                all_known = known.table.knows_all
-                count = _likely(wanted) if all_known else CANDIDATES_FOR_EACH * wanted + CANDIDATES
-                some = list(islice(candidates, count))
-                writes = dict(known.writes)
-                first = some if condition.sql or all_known else some[: _needed(some, wanted)]
-                held = known.table.scores(query, (one.key for one in first))
-                lacking = known.table.lacking(max(LACKING_AT_ONCE + 1, READ_BYTES // (4 * known.table.dims)))
-            candidates = chain(some[len(first) :], candidates)
-            since = writes if len(writes) <= NAMESPACES_ASKED else {}
-            compared = _Compared(tenant, query, condition, min_score)
-            compared.compare(held)
-            unknown = dict.fromkeys(one.key for one in first if one.key not in held)
-            spans = _spans_of(lacking) if len(lacking) > LACKING_AT_ONCE else []
-            between = (self.sql.vectors.between(tenant, spans),) if spans else ()
-            again = (self.sql.vectors.news(tenant, where, {}),) if lacking else ()
-            if not spans:
-                unknown.update(dict.fromkeys(lacking))
-            vectors = compared.ask_vectors(self.sql, tenant, unknown)
-            if condition.sql:
-                likely = [one.key[:2] for one in first]
-            elif len(held) == len(first):
-                likely = [key for key, _ in compared.best(wanted)]
-            else:
-                likely = [one.key[:2] for one in first[: _likely(wanted)]]
-            items = compared.ask_items(self.sql, tenant, likely, condition)
-            asking = self.sql.vectors.news(tenant, where, since)
-            results = yield Batch((asking, *vectors, *items, *between, *again), atomic=False)
-            news = News.of(results[0].rows)
-            if (yield from self._catch_up(tenant, where, known, news, writes, asked=bool(since))):
+            ranking = _rank(search, cached)
+            shortlist = Shortlist(self._sql, search)
+            shortlist.add_scores(ranking.scores)
+            first_round = self._first_round(search, ranking, shortlist)
+            results = yield first_round.batch
+            state = RangeState.of(results.rows(first_round.state))
+            if (
+                yield from self._ranges.refresh(
+                    search, cached, state, ranking.writes, with_changes=ranking.state_has_changes
+                )
+            ):
                 continue
-            answers = results[1:]
-            compared.take(answers[: len(vectors)], answers[len(vectors) : len(vectors) + len(items)])
-            if lacking and News.of(results[-1].rows).writes == writes:
-                _learn(known, tenant, writes, (row for result in answers if result.columns == 5 for row in result.rows))
-            return (yield from self._compare(tenant, compared, first, candidates, condition, wanted, min_score))
+            embeddings = shortlist.add(results, first_round.shortlist)
+            for query in first_round.state_after:
+                if RangeState.of(results.rows(query)).writes == ranking.writes:
+                    spans = [row for span in first_round.spans for row in results.rows(span)]
+                    embeddings += verified_embeddings(search.tenant, spans)
+                    add_embeddings(cached, embeddings, ranking.writes)
+            return (yield from shortlist.hits(ranking.first, ranking.others))
 
-    def _compare(
-        self,
-        tenant: str,
-        compared: _Compared,
-        first: Sequence[Candidate],
-        candidates: Iterator[Candidate],
-        condition: Condition,
-        wanted: int,
-        min_score: float | None,
-    ) -> Operation[list[MemoryHit]]:
-        """The best hits: read what may still be among them until none can be, and the items of those that are.
-
-        Args:
-            tenant: Whose.
-            compared: What is known already.
-            first: The candidates that it knows.
-            candidates: The others, in falling order of what their scores are at most.
-            condition: What the items must fulfil.
-            wanted: At most so many.
-            min_score: Leave out what is farther.
-        """
-        bound = first[-1].bound if first else 0.0
-        count = len(first)
-        while True:
-            best = compared.best(wanted)
-            unread = [key for key, _ in best if key not in compared.rows]
-            certain = len(best) >= wanted and best[-1][1] > bound
-            enough = certain or (min_score is not None and bound < min_score)
-            more = [] if enough else list(islice(candidates, 3 * count))
-            if not more and not unread:
-                rows = [(compared.rows[key], score) for key, score in best]
-                return list(readable(lambda found: MemoryHit(item_of(tenant, found[0]), found[1]), rows))
-            vectors = compared.ask_vectors(self.sql, tenant, [one.key for one in more])
-            count += len(more)
-            likely = [*unread, *(one.key[:2] for one in more if condition.sql)]
-            items = compared.ask_items(self.sql, tenant, likely, condition)
-            results = yield Batch((*vectors, *items), atomic=False)
-            compared.take(results[: len(vectors)], results[len(vectors) :])
-            bound = more[-1].bound if more else bound
-
-    def _catch_up(
-        self, tenant: str, where: Range, known: KnownRange, news: News, writes: Writes, *, asked: bool
-    ) -> Operation[bool]:
-        """Bring codes up to date; whether there was anything to do.
-
-        Args:
-            tenant: Whose.
-            where: The range.
-            known: What is known of it.
-            news: What the server says.
-            writes: What was known when it was asked.
-            asked: Whether it was asked for changes too.
-        """
-        different = news.different(writes)
-        if not different and len(news.scopes) == len(writes):
-            return False
-        if len(different) > NAMESPACES_AT_ONCE:
-            fresh = yield from self._load(tenant, where, known.table.dims, keep=False, must=True)
-            if fresh is not None:
-                with known.lock:
-                    known.table, known.writes = fresh.table, fresh.writes
-            self._cache.has_grown()
-            return True
-        since = {path: writes[path] for path in different if path in writes}
-        if since and not asked:
-            (found,) = yield Batch.of(self.sql.vectors.news(tenant, where, since))
-            news = News.of(found.rows)
-            different = [path for path in different if path in news.scopes]
-        anew = [path for path in different if news.must_be_read_anew(path, writes)]
-        loads = tuple(self.sql.vectors.all_codes(tenant, Range(path, exact=True)) for path in anew)
-        results = (yield Batch(loads, atomic=False)) if loads else ()
-        with known.lock:
-            if known.writes == writes:  # else another thread was faster
-                _apply(known, news, [path for path in different if path not in anew])
-                for path in (*anew, *(path for path in writes if path not in news.scopes)):
-                    known.table.remove_path(path)
-                    known.writes.pop(path, None)
-                for result in results:
-                    codes, read = _loaded(result.rows)
-                    known.writes.update(read)
-                    known.table.fill(codes)
-        self._cache.has_grown()
-        return True
-
-    def _load(self, tenant: str, where: Range, dims: int, *, keep: bool, must: bool) -> Operation[KnownRange | None]:
-        """The codes of a range, remembered if they fit; None if they do not, unless they must be read anyway."""
-        if keep or not must:
-            (size,) = yield Batch.of(self.sql.vectors.size(tenant, where))
-            keep = self._cache.fits(cast(int, size.rows[0][0]), dims)
-            if not keep and not must:
-                return None
-        (found,) = yield Batch.of(self.sql.vectors.all_codes(tenant, where))
-        codes, writes = _loaded(found.rows)
-        table = CodeTable(dims)
-        table.fill(codes)
-        known = KnownRange(table, writes)
-        if keep:
-            self._cache.put((tenant, where.path, where.exact), known)
-        return known
-
-    def _keep_embeddings(self, known: KnownRange) -> None:
-        """Keep the embeddings of a range beside their codes if they are few."""
-        with known.lock:
-            table = known.table
-            if not table.could_keep_embeddings or not self._cache.fits_embeddings(len(table), table.dims):
-                return
-            table.keep_embeddings()
-        self._cache.has_grown()
+    def _first_round(self, search: NearestSearch, ranking: Ranking, shortlist: Shortlist) -> FirstRound:
+        vectors = self._sql.vectors
+        needed = [one.key for one in ranking.first if one.key not in ranking.scores]
+        spans: tuple[Query[EmbeddingRow], ...] = ()
+        if len(ranking.missing) > MISSING_BY_KEY:
+            spans = (vectors.between(search.tenant, _spans_of(ranking.missing)),)
+        else:
+            needed = list(dict.fromkeys([*needed, *ranking.missing]))
+        return FirstRound(
+            vectors.range_state(search.tenant, search.where, ranking.writes if ranking.state_has_changes else None),
+            shortlist.queries(needed, _likely_items(search, ranking, shortlist)),
+            spans,
+            (vectors.range_state(search.tenant, search.where),) if ranking.missing else (),
+        )
 
 
-@decodes_rows
-def _coded(rows: Iterable[Row]) -> list[tuple[VectorKey, bytes]]:
-    """Keys and codes, but for codes that somebody took away by hand."""
-    coded = [
-        ((cast(bytes, path), cast(bytes, key), cast(int, place)), cast(bytes, code))
+def _rank(search: NearestSearch, cached: CachedRange) -> Ranking:
+    """Rank the candidates of a range by its codes, or by its embeddings if it has all of them."""
+    with cached.lock:
+        table = cached.table
+        ranked = table.ranked(search.query)
+        if table.has_all_embeddings:
+            first = head = list(islice(ranked, _with_spare(search.limit)))
+        else:
+            head = list(islice(ranked, FIRST_ROUND_PER_HIT * search.limit + FIRST_ROUND))
+            first = head if search.filter.sql else head[: _first_round(head, search.limit)]
+        scores = table.scores(search.query, (one.key for one in first))
+        missing = table.missing_embeddings(max(MISSING_BY_KEY + 1, SPAN_BYTES // (4 * table.dims)))
+        return Ranking(dict(cached.writes), first, chain(head[len(first) :], ranked), scores, missing)
+
+
+def _likely_items(search: NearestSearch, ranking: Ranking, shortlist: Shortlist) -> list[ItemKey]:
+    """Return the items to read in the first round."""
+    if not search.filter.sql and len(ranking.scores) == len(ranking.first):  # their order is known
+        return [key for key, _ in shortlist.best()]
+    likely = ranking.first if search.filter.sql else ranking.first[: _with_spare(search.limit)]
+    return [item_key_of(one.key) for one in likely]
+
+
+def _codes_in(rows: Sequence[NearRow]) -> list[tuple[VectorKey, bytes]]:
+    """Return keys and codes, without signs whose code was deleted by hand."""
+    return [
+        ((path, key, place), code)
         for path, key, place, code, _ in rows
-        if code is not None
+        if path is not None and key is not None and place is not None and code is not None
     ]
-    if not all(isinstance(code, bytes) for _, code in coded):
-        raise TypeError("a code is not bytes")
-    return coded
 
 
-def _loaded(rows: Sequence[Row]) -> tuple[list[tuple[VectorKey, bytes]], dict[bytes, tuple[int, bytes]]]:
-    """Keys with codes, and the last writes to namespaces, of what `VectorStatements.all_codes` reads."""
-    writes = {
-        cast(bytes, path): (cast(int, stamp), cast(bytes, token))
-        for path, token, place, _, stamp in rows
-        if place is None
-    }
-    return _coded(rows), writes
+def _is_ambiguous(rows: Sequence[NearRow], wanted: int) -> bool:
+    """Check whether fewer embeddings than wanted are nearer by sign bits than the last one that was read."""
+    last = max(row.distance for row in rows)
+    return sum(row.distance < last for row in rows) < wanted
 
 
-def _are_too_alike(distances: Sequence[int], wanted: int) -> bool:
-    """Whether fewer than are wanted are nearer by their signs than the last one that was read."""
-    last = max(distances)
-    return sum(distance < last for distance in distances) < wanted
-
-
-def _apply(known: KnownRange, news: News, paths: Iterable[bytes]) -> None:
-    """Take over what changed in some namespaces."""
-    for path in paths:
-        for key, code in news.changes.get(path, ()):
-            if code is None:
-                known.table.remove(key)
-            else:
-                known.table.put(key, code)
-        known.writes[path] = (news.scopes[path].stamp, news.scopes[path].token)
-
-
-def _learn(known: KnownRange, tenant: str, writes: Writes, rows: Iterable[Row]) -> None:
-    """Keep embeddings that were read when these were the last writes to the range, unless it has been caught up."""
-    with known.lock:
-        if known.writes == writes:
-            for (path, name, place, *_), embedding in sound_embeddings(tenant, rows):
-                known.table.know((cast(bytes, path), cast(bytes, name), cast(int, place)), embedding)
-
-
-def _spans_of(keys: Iterable[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
-    """The first and the last of these keys in each namespace, of as many namespaces as are read at once."""
+def _spans_of(keys: Sequence[VectorKey]) -> list[tuple[bytes, bytes, bytes]]:
+    """Return the path, first key and last key of each namespace, for at most `MAX_SPANS` namespaces."""
     spans: dict[bytes, tuple[bytes, bytes]] = {}
     for path, key, _ in keys:
         first, last = spans.get(path, (key, key))
-        if path not in spans and len(spans) == SPANS_AT_ONCE:
+        if path not in spans and len(spans) == MAX_SPANS:
             break
         spans[path] = min(first, key), max(last, key)
     return [(path, first, last) for path, (first, last) in spans.items()]
 
 
-def _needed(some: Sequence[Candidate], wanted: int) -> int:
-    """How many of these to compare at first: all if any of them may be a hit."""
-    if len(some) < wanted:
-        return len(some)
-    floor = nlargest(wanted, (one.floor for one in some))[-1]
-    possible = sum(one.bound >= floor for one in some)
-    needed = wanted + ceil(NEEDED * (possible - wanted))
-    return len(some) if possible == len(some) else max(needed, _likely(wanted))
+def _first_round(head: Sequence[Candidate], wanted: int) -> int:
+    """Return how many of the first candidates to compare exactly at once: all, if any of them may be a hit."""
+    if len(head) < wanted:
+        return len(head)
+    floor = nlargest(wanted, (one.floor for one in head))[-1]
+    possible = sum(one.bound >= floor for one in head)
+    if possible == len(head):
+        return len(head)
+    return max(wanted + ceil(FIRST_ROUND_SHARE * (possible - wanted)), _with_spare(wanted))
 
 
-def _likely(wanted: int) -> int:
-    """How many of the first candidates are likely to have the wanted hits among them."""
-    return wanted + max(READ_BESIDE, wanted // 4)
-
-
-class _Compared:
-    """What a search knows of its candidates so far.
-
-    Args:
-        tenant: Whose they are.
-        query: The embedding asked for.
-        condition: What the items must fulfil.
-        least: Leave out lower scores.
-    """
-
-    def __init__(self, tenant: str, query: Query, condition: Condition, least: float | None) -> None:
-        self._tenant = tenant
-        self.rows: dict[ItemKey, Row] = {}
-        self._query = query
-        self._condition = condition
-        self._least = least
-        self._scores: dict[ItemKey, float] = {}
-        self._asked: set[ItemKey] = set()
-
-    def ask_vectors(self, sql: MemoryDialect, tenant: str, keys: Iterable[VectorKey]) -> tuple[Statement, ...]:
-        """The statements for embeddings."""
-        return sql.vectors.exact(tenant, list(keys))
-
-    def compare(self, scores: Mapping[VectorKey, float]) -> None:
-        """Take scores that are at hand."""
-        for (path, key, _), score in scores.items():
-            if not isnan(score):
-                self._scores[path, key] = max(score, self._scores.get((path, key), score))
-
-    def ask_items(
-        self, sql: MemoryDialect, tenant: str, keys: Iterable[ItemKey], condition: Condition
-    ) -> tuple[Statement, ...]:
-        """The statements for items that were not asked for yet."""
-        new = [key for key in dict.fromkeys(keys) if key not in self._asked]
-        self._asked.update(new)
-        return sql.reading.get(tenant, new, condition)
-
-    def take(self, vectors: Iterable[Result], items: Iterable[Result]) -> None:
-        """What was answered."""
-        self._take_scores([row for result in vectors for row in result.rows])
-        for result in items:
-            for row in result.rows:
-                if not self._condition.checks or self._condition.admits(cast(str, row[2]), cast("str | None", row[3])):
-                    self.rows[cast(bytes, row[0]), cast(bytes, row[1])] = row
-
-    def _take_scores(self, rows: Sequence[Row]) -> None:
-        for key, score in _best_of_items(self._tenant, self._query, rows).items() if rows else ():
-            self._scores[key] = max(score, self._scores.get(key, score))
-
-    def best(self, wanted: int) -> list[tuple[ItemKey, float]]:
-        """The best so far, but for those whose items were asked for and are not there, or not as wanted."""
-        there = [
-            entry
-            for entry in self._scores.items()
-            if (entry[0] in self.rows or entry[0] not in self._asked)
-            and (self._least is None or entry[1] >= self._least)
-        ]
-        return nsmallest(wanted, there, key=lambda entry: (-entry[1], entry[0]))
-
-
-def _best_of_items(tenant: str, query: Query, rows: Sequence[Row]) -> dict[ItemKey, float]:
-    """The best score of each item among the embeddings of some rows; those that are damaged are passed over."""
-    width = 4 * len(query.values)
-    sound = sound_embeddings(tenant, rows)
-    if len(sound) < len(rows):
-        DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
-    fitting = [(row, embedding) for row, embedding in sound if len(embedding) == width]
-    best: dict[ItemKey, float] = {}
-    for (row, _), score in zip(fitting, query.scores([embedding for _, embedding in fitting]), strict=True):
-        if not isnan(score):
-            key = (cast(bytes, row[0]), cast(bytes, row[1]))
-            best[key] = max(score, best.get(key, score))
-    return best
+def _with_spare(wanted: int) -> int:
+    """Return how many of the first candidates are likely to contain the wanted hits."""
+    return wanted + max(SPARE_ITEMS, wanted // 4)

@@ -1,4 +1,4 @@
-"""Texts in a JSON value by paths such as ``facts[*].text``."""
+"""Paths to texts in a JSON value, such as ``facts[*].text``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ WHOLE = "$"
 
 
 def check_path(path: object) -> str:
-    """A path that can be read: names joined by dots, each perhaps with ``[*]`` or ``[3]`` behind it.
+    """Check a path: names joined by dots, each optionally followed by ``[*]`` or ``[3]``.
 
     Raises:
-        InvalidInput: It is none.
+        InvalidInput: The path cannot be parsed.
     """
     if not isinstance(path, str):
         raise InvalidInput(f"A path must be text, not {type(path).__name__}.")
@@ -28,7 +28,7 @@ def check_path(path: object) -> str:
 
 
 def texts_at(value: Any, path: str) -> list[str]:
-    """The texts at a path; what is there and no text, as JSON."""
+    """Return the texts at a path; other values as JSON."""
     found = [value]
     for name, index in _STEP.findall(path) if path != WHOLE else ():
         if name:

@@ -1,4 +1,4 @@
-"""Items as callers give them, and what is to be stored of them: `Put` and `prepare`."""
+"""Items to write: as callers give them (`Put`), and as they are stored (`ItemEncoder`)."""
 
 from __future__ import annotations
 
@@ -9,39 +9,35 @@ from typing import Any, Final
 from ...config import MySQLConfig
 from ...dialect.memories.writing import ItemRow
 from ...errors import InvalidInput
-from .arguments import (
-    SEARCHED_CHARACTERS,
-    check_count,
-    check_text,
-    encode_metadata,
-    encode_value,
-    microseconds,
-    strings_of,
-)
+from ...runtime.json_strings import strings_of
+from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
+from .embedding import EmbedTexts, Procedure, digest_of
+from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
 from .paths import WHOLE, check_path, texts_at
-from .vectors.coding import Coded, encode_vector
+from .vectors.coding import Coded, decode_vector, encode_vector
+from .writing import NewItem, WritingOperations
 
-#: Where no time to live is given, the store's own holds; None then means that the item never expires.
+#: The item's time to live is that of the store. (None means that the item never expires.)
 STORE_TTL: Final = "store"
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """An item to write, for `MemoryStore.put_batch`.
+    """An item to write, for `MemoryStore.put_batch`; see the arguments of `MemoryStore.put`.
 
     Args:
-        namespace: As in `MemoryStore.put`, like the others.
-        key: The item's.
+        namespace: The item's namespace.
+        key: The item's key.
         value: A JSON value.
-        metadata: A dict.
+        metadata: A dict of JSON values.
         ttl_s: The item expires after this many seconds.
-        if_version: The version that it must have.
-        text: What is searched by word.
+        if_version: Write only if the item has this version.
+        text: The text that is searched by word.
         embedding: An embedding of the item.
-        embeddings: Several.
-        index: What is embedded.
-        texts: What is embedded instead of what stands at paths.
+        embeddings: Several embeddings of the item.
+        index: Whether, or which paths, to embed.
+        texts: Texts to embed instead of those at the paths.
     """
 
     namespace: Sequence[str]
@@ -58,13 +54,13 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """An item to write, checked and encoded, but for the embeddings of its texts.
+class EncodedItem:
+    """A checked and encoded item, whose texts are not embedded yet.
 
     Args:
-        row: What stands in its row.
+        row: The item's row.
         given: The caller's embeddings.
-        texts: What is to be embedded, each text once.
+        texts: The texts to embed, without duplicates.
         if_version: See `Put`.
     """
 
@@ -74,59 +70,101 @@ class Prepared:
     if_version: int | None
 
 
-def prepare(put: Put, config: MySQLConfig, *, dims: int | None, fields: Sequence[str], embeds: bool) -> Prepared:
-    """An item checked and encoded.
+class ItemEncoder:
+    """Checks and encodes items, and embeds their texts.
 
     Args:
-        put: The item.
         config: The options.
-        dims: The width of embeddings; None: there are none.
-        fields: Paths of what is embedded, unless the item says otherwise.
-        embeds: Whether texts are embedded.
-
-    Raises:
-        InvalidInput: It is no `Put`, something in it cannot be stored exactly, or has the wrong width.
+        options: The options about embeddings.
+        writing: Finds embeddings of texts that were embedded before.
     """
-    if not isinstance(put, Put):
-        raise InvalidInput(f"A batch takes Put(namespace, key, value), not {type(put).__name__}.")
-    path, key = path_of(put.namespace), encoded_key(put.key)
-    value = encode_value(put.value)
-    if put.if_version is not None:
-        check_count(put.if_version, "if_version")
-    ttl_us = microseconds(config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
-    whole = _whole_text(put, embeds=embeds and put.index is not False)
+
+    def __init__(self, config: MySQLConfig, options: EmbeddingOptions, writing: WritingOperations) -> None:
+        self._config = config
+        self._options = options
+        self._writing = writing
+
+    def encode(self, put: Put) -> EncodedItem:
+        """Check and encode an item.
+
+        Raises:
+            InvalidInput: The item is not a `Put`, cannot be stored exactly, or has an embedding of another width.
+        """
+        if not isinstance(put, Put):
+            raise InvalidInput(f"A batch takes Put(namespace, key, value), not {type(put).__name__}.")
+        path, key = path_of(put.namespace), encoded_key(put.key)
+        value = encode_value(put.value)
+        if put.if_version is not None:
+            check_count(put.if_version, "if_version")
+        ttl_us = microseconds(self._config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
+        embeds = self._options.embed is not None and put.index is not False
+        text = _text_of(put, whole=embeds)
+        given = _given_embeddings(put, self._options.dims)
+        paths = _paths_of(put.index, self._options.fields)
+        texts = _texts_to_embed(put, text, paths) if embeds and not given else []
+        searched = text[:SEARCHED_CHARACTERS] or None if self._config.search else None
+        row = ItemRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched)
+        return EncodedItem(row, given, list(dict.fromkeys(texts)), put.if_version)
+
+    def embed(self, items: Sequence[EncodedItem]) -> Procedure[list[NewItem]]:
+        """Add embeddings: known ones of texts that were embedded before, all others by one call of the function."""
+        digests = {text: digest_of(text, self._options.model) for item in items for text in item.texts}
+        known: dict[bytes, Coded] = {}
+        if digests:
+            known = yield from self._known(items)
+        unknown = [text for text, digest in digests.items() if digest not in known]
+        if unknown:
+            embeddings = yield EmbedTexts(unknown)
+            for text, embedding in zip(unknown, embeddings, strict=True):
+                coded = encode_vector(embedding, self._options.dims, "What the embed function returned")
+                known[digests[text]] = coded
+        return [
+            NewItem(
+                item.row,
+                [
+                    *((None, coded) for coded in item.given),
+                    *((digests[text], known[digests[text]]) for text in item.texts),
+                ],
+                item.if_version,
+            )
+            for item in items
+        ]
+
+    def _known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
+        """Return the stored embeddings of these items by the digests of their texts."""
+        dims = dims_needed(self._options.dims)
+        keys = list({(item.row.path, item.row.key) for item in items if item.texts})
+        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys)
+        return {
+            digest: encode_vector(decode_vector(raw), dims) for digest, raw in stored.items() if len(raw) == 4 * dims
+        }
+
+
+def _given_embeddings(put: Put, dims: int | None) -> list[Coded]:
     if isinstance(put.embeddings, str | bytes) or not isinstance(put.embeddings, Iterable):
         raise InvalidInput(f"embeddings must be a list of embeddings, not {type(put.embeddings).__name__}.")
     given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
-    coded = [encode_vector(vector, dims_needed(dims)) for vector in given]
+    return [encode_vector(vector, dims_needed(dims)) for vector in given]
+
+
+def _texts_to_embed(put: Put, text: str, paths: Sequence[str]) -> list[str]:
+    if put.texts is not None:
+        return [check_text(one, "A text to embed") for one in put.texts]
     texts: list[str] = []
-    paths = _paths_of(put.index, fields)
-    if embeds and not coded and put.index is not False:
-        if put.texts is not None:
-            texts = [check_text(text, "A text to embed") for text in put.texts]
-        else:
-            for at in paths:
-                texts += [whole] * bool(whole) if at == WHOLE else texts_at(put.value, at)
-    row = ItemRow(
-        path,
-        key,
-        value,
-        encode_metadata(put.metadata),
-        ttl_us,
-        whole[:SEARCHED_CHARACTERS] or None if config.search else None,
-    )
-    return Prepared(row, coded, list(dict.fromkeys(texts)), put.if_version)
+    for path in paths:
+        texts += [text] * bool(text) if path == WHOLE else texts_at(put.value, path)
+    return texts
 
 
-def _whole_text(put: Put, *, embeds: bool) -> str:
-    """The text of an item: all of it where it may be embedded, else as much as is searched."""
+def _text_of(put: Put, *, whole: bool) -> str:
+    """Return the text of an item: the whole, or as much as is searched by word."""
     if put.text is not None:
         return check_text(put.text, "The text")
-    return "\n".join(strings_of(put.value, None if embeds else SEARCHED_CHARACTERS))
+    return "\n".join(strings_of(put.value, None if whole else SEARCHED_CHARACTERS))
 
 
 def _paths_of(index: object, fields: Sequence[str]) -> Sequence[str]:
-    """The paths of what an item has embedded."""
+    """Return the paths of the texts to embed."""
     if isinstance(index, bool):
         return fields if index else ()
     if isinstance(index, str):
@@ -137,11 +175,14 @@ def _paths_of(index: object, fields: Sequence[str]) -> Sequence[str]:
 
 
 def dims_needed(dims: int | None) -> int:
-    """The width of embeddings.
+    """Return the width of embeddings.
 
     Raises:
-        InvalidInput: The store keeps none.
+        InvalidInput: The store keeps no embeddings.
     """
     if dims is None:
-        raise InvalidInput("The store was made without dims, the width of its embeddings; it keeps none.")
+        raise InvalidInput(
+            "The store was created without dims, the width of embeddings, so it stores no embeddings. Create it with "
+            "dims."
+        )
     return dims

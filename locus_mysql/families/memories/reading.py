@@ -4,48 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import Protocol, TypeAlias, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect import Statement
+from ...dialect import Query
 from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.filters import Condition, of_json
+from ...dialect.memories.filters import ItemFilter, only_valid_json
+from ...dialect.memories.pieces import PathRow
 from ...dialect.memories.ranges import Range
-from ...drivers.interface import Row
+from ...dialect.memories.reading import ItemRow, KeyRow, ScoredItemRow
 from ...engine.logs import DAMAGE
-from ...engine.operation import Batch, Operation, Outdated
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
-from ...runtime.answers import decodes_rows
-from ...runtime.damage import readable
+from ...runtime.damaged_rows import readable
 from ...runtime.words import parts_of
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
-from .records import (
-    WRONG_EMBEDDING,
-    Hits,
-    MemoryHit,
-    MemoryItem,
-    Namespace,
-    hit_of,
-    item_of,
-    unreadable,
-)
-from .vectors.stored import sound_embeddings
+from .records import WRONG_EMBEDDING, Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
+from .vectors.stored import verified_embeddings
 from .writing import ItemKey
 
+I = TypeVar("I", ItemRow, ScoredItemRow)  # noqa: E741 - a row with an item
 T = TypeVar("T")
 
-#: Makes of a condition another one that is asked in its place.
-Guard: TypeAlias = Callable[[Condition], Condition]
+#: Replaces a filter by the one to use instead.
+AdaptFilter: TypeAlias = Callable[[ItemFilter], ItemFilter]
 
-#: A search indexes at most so many texts first.
-PENDING_LIMIT = 100_000
+#: A search by word first indexes at most this many new texts.
+MAX_INDEXED = 100_000
 
-#: Namespaces, and items that must be checked here, are listed in pages of this size.
-_PAGE = 1_000
+#: The number of namespaces, or of items to be checked in this process, that one statement reads.
+PAGE_SIZE = 1_000
+
+
+class ReadsPage(Protocol[I]):
+    """Returns the statement that reads a page of items."""
+
+    def __call__(self, limit: int, *, after: I | None) -> Query[I]:
+        """Read items after another one; None for the first page."""
 
 
 class ReadingOperations:
-    """What finds items without their embeddings.
+    """Finds items without their embeddings.
 
     Args:
         config: The options.
@@ -59,37 +58,41 @@ class ReadingOperations:
     def get(
         self, tenant: str, keys: Sequence[ItemKey], *, refresh: bool = False
     ) -> Operation[dict[ItemKey, MemoryItem]]:
-        """Items by their keys; those that are not there are left out. One round trip.
+        """Return items by their keys, without those that do not exist. One round trip.
 
         Args:
-            tenant: Whose.
-            keys: Their paths and keys.
-            refresh: Whether those that expire are given their whole time again; not if nothing is to be written.
+            tenant: The tenant.
+            keys: Paths and keys.
+            refresh: Whether to restart the time to live of the items. Ignored by a store that only inspects.
         """
         keys = list(dict.fromkeys(keys))
         refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
-        results = yield Batch((*refreshing, *self.sql.reading.get(tenant, keys)), atomic=False)
-        rows = [row for result in results[len(refreshing) :] for row in result.rows]
-        return {(cast(bytes, row[0]), cast(bytes, row[1])): item_of(tenant, row) for row in rows}
+        queries = self.sql.reading.get(tenant, keys)
+        results = yield Batch((*refreshing, *queries), atomic=False)
+        return {(row.path, row.key): item_of(tenant, row) for query in queries for row in results.rows(query)}
 
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
-        """Keys of a namespace, in their order. One round trip."""
-        (found,) = yield Batch.of(self.sql.reading.keys(tenant, path, limit, offset))
-        return list(readable(lambda row: _key_of(path, cast(bytes, row[0])), found.rows))
+        """Return the keys of a namespace, in their order. One round trip."""
+        rows = yield from fetch(self.sql.reading.keys(tenant, path, limit, offset))
+        return list(readable(lambda row: _decoded_key(path, row), rows))
 
-    def count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
-        """How many items there are. One round trip."""
-        return (yield from self.past_damage(lambda guard: self._count(tenant, where, guard(condition))))
+    def count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
+        """Count items. One round trip, or one for each 1,000 items if the filter has checks."""
+        return (yield from self.excluding_invalid_json(lambda adapt: self._count(tenant, where, adapt(filter))))
 
-    def newest(self, tenant: str, where: Range, condition: Condition, limit: int, offset: int) -> Operation[Hits]:
-        """Items, most recently written first. One round trip."""
-        rows = yield from _admitted(partial(self.sql.reading.list, tenant, where, condition), condition, limit, offset)
+    def newest(self, tenant: str, where: Range, filter: ItemFilter, limit: int, offset: int) -> Operation[Hits]:
+        """Return items, most recently written first. One round trip, or one for 1,000 items if there are checks."""
+        page = partial(self.sql.reading.list, tenant, where, filter)
+        if filter.checks:
+            rows = (yield from _checked(page, filter, offset + limit))[offset:]
+        else:
+            rows = yield from fetch(page(limit, offset=offset))
         return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant), rows))
 
     def words(
-        self, tenant: str, where: Range, condition: Condition, query: str, limit: int, offset: int = 0
+        self, tenant: str, where: Range, filter: ItemFilter, query: str, limit: int, offset: int = 0
     ) -> Operation[Hits]:
-        """Items that hold words of a query, best first. One round trip.
+        """Return items that hold words of a query, best first. One round trip, or more if the filter has checks.
 
         Raises:
             InvalidInput: The store has no full-text index.
@@ -99,18 +102,18 @@ class ReadingOperations:
         parts = parts_of(query)
         if not parts:
             return Hits()
-        find = self.sql.reading.words(tenant, where, condition, query, parts, limit, offset)
-        if condition.checks:
-            if self.config.reads != "inspect":
-                yield Batch.of(self.sql.writing.index_pending(PENDING_LIMIT))
-            finding = partial(self.sql.reading.words, tenant, where, condition, query, parts)
-            rows = yield from _admitted(finding, condition, limit, offset)
-            return Hits(readable(partial(hit_of, tenant), rows))
-        if self.config.reads == "inspect":  # what has been indexed by others is found
-            (found,) = yield Batch.of(find)
+        page = partial(self.sql.reading.words, tenant, where, filter, query, parts)
+        # A store that only inspects finds the texts that others have indexed.
+        indexing = () if self.config.reads == "inspect" else (self.sql.writing.index_pending(MAX_INDEXED),)
+        if filter.checks:
+            if indexing:
+                yield Batch(indexing)
+            rows = (yield from _checked(page, filter, offset + limit))[offset:]
         else:
-            _, found = yield Batch((self.sql.writing.index_pending(PENDING_LIMIT), find), atomic=False)
-        return Hits(readable(partial(hit_of, tenant), found.rows))
+            find = page(limit, offset=offset)
+            results = yield Batch((*indexing, find), atomic=False)
+            rows = results.rows(find)
+        return Hits(readable(partial(hit_of, tenant), rows))
 
     def list_namespaces(
         self,
@@ -121,96 +124,90 @@ class ReadingOperations:
         limit: int = 100,
         offset: int = 0,
     ) -> Operation[list[Namespace]]:
-        """Namespaces with items in them that fit all of these, in their order, cut to a depth.
+        """Return the namespaces with items that match all prefixes and suffixes, in their order, cut to a depth.
 
-        A round trip for each 1,000 that begin as the prefix with the most labels before a wildcard.
+        One round trip for each 1,000 namespaces that begin as the prefix with the most labels before a wildcard.
         """
         start = max((literal_start(prefix) for prefix in prefixes), key=len, default=())
         where = Range(path_of(start, empty=True, what="Prefix"))
         found: dict[Namespace, None] = {}
         after = b""
         while len(found) < offset + limit:
-            (page,) = yield Batch.query(self.sql.reading.namespaces(tenant, where, after, _PAGE))
-            for labels in readable(lambda row: _labels_of(cast(bytes, row[0])), page.rows):
+            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE), allow_secondary=True)
+            for labels in readable(_decoded_labels, rows):
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
                 ):
                     found[labels if max_depth is None else labels[:max_depth]] = None
-            if len(page.rows) < _PAGE:
+            if len(rows) < PAGE_SIZE:
                 break
-            after = cast(bytes, page.rows[-1][0])
+            after = rows[-1].path
         return list(found)[offset : offset + limit]
 
     def embedding(self, tenant: str, key: ItemKey) -> Operation[list[bytes]]:
-        """The embeddings of an item that is there, as 32-bit floats. One round trip.
+        """Return the embeddings of an item as 32-bit floats; none if the item does not exist. One round trip.
 
         Raises:
             CorruptCheckpoint: The checksum of one is wrong.
         """
-        item, vectors = yield Batch(
-            (self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)), atomic=False
-        )
-        if not item.rows:
+        version, vectors = self.sql.reading.version(tenant, *key), self.sql.vectors.of_item(tenant, *key)
+        results = yield Batch((version, vectors), atomic=False)
+        if results.row(version) is None:
             return []
-        if len(sound := sound_embeddings(tenant, vectors.rows)) < len(vectors.rows):
+        rows = results.rows(vectors)
+        embeddings = verified_embeddings(tenant, rows)
+        if len(embeddings) < len(rows):
             raise unreadable(*key, WRONG_EMBEDDING)
-        return [embedding for _, embedding in sound]
+        return [row.embedding for row in embeddings]
 
-    def past_damage(self, asking: Callable[[Guard], Operation[T]]) -> Operation[T]:
-        """Ask for conditions; where that fails because an item is no JSON, ask for them of all other items.
+    def excluding_invalid_json(self, ask: Callable[[AdaptFilter], Operation[T]]) -> Operation[T]:
+        """Run an operation with its filters; if it fails because an item is not JSON, run it without such items.
 
         Args:
-            asking: Asks for conditions, after it has given each to the function that it is given.
+            ask: Returns the operation. Must pass each of its filters through the function that it is given.
         """
         try:
-            return (yield from asking(lambda condition: condition))
-        except Outdated:  # "Invalid JSON text", by which guards fail too; but what only reads has none
-            DAMAGE.warning("An item that is no JSON, as somebody changed it by hand, was left out of an answer.")
-            return (yield from asking(of_json))
+            return (yield from ask(lambda filter: filter))
+        # the server's error "Invalid JSON text"; guards of writes cause it too, but a read has no guard
+        except Outdated:
+            DAMAGE.warning("An item was left out of a result: it is not JSON, because it was changed by hand.")
+            return (yield from ask(only_valid_json))
 
-    def _count(self, tenant: str, where: Range, condition: Condition) -> Operation[int]:
-        if condition.checks:
-            listing = partial(self.sql.reading.list, tenant, where, condition)
-            return len((yield from _admitted(listing, condition, None, 0)))
-        (found,) = yield Batch.query(self.sql.reading.count(tenant, where, condition))
-        return cast(int, found.rows[0][0])
+    def _count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
+        if filter.checks:
+            return len((yield from _checked(partial(self.sql.reading.list, tenant, where, filter), filter, None)))
+        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter), allow_secondary=True)
+        return count
 
 
-def _admitted(
-    page: Callable[[int, int], Statement], condition: Condition, limit: int | None, offset: int
-) -> Operation[Sequence[Row]]:
-    """Rows that fulfil a condition. One round trip, or one for each 1,000 that the server can only narrow.
+def _checked(page: ReadsPage[I], filter: ItemFilter, limit: int | None) -> Operation[list[I]]:
+    """Return the items that pass a filter's checks. One round trip for each 1,000 items that the server finds.
 
     Args:
-        page: The statement for a limit and an offset.
-        condition: What the rows must fulfil.
-        limit: The most rows to return; None for all.
-        offset: Rows to skip.
+        page: Reads a page.
+        filter: The filter, with checks.
+        limit: The most items; None for all.
     """
-    if not condition.checks:
-        (found,) = yield Batch.of(page(cast(int, limit), offset))
-        return found.rows
-    rows: list[Row] = []
-    start = 0
-    while limit is None or len(rows) < offset + limit:
-        (found,) = yield Batch.of(page(_PAGE, start))
-        rows += [row for row in found.rows if condition.admits(cast(str, row[2]), cast("str | None", row[3]))]
-        start += _PAGE
-        if len(found.rows) < _PAGE:
+    rows: list[I] = []
+    last: I | None = None
+    while limit is None or len(rows) < limit:
+        found = yield from fetch(page(PAGE_SIZE, after=last))
+        rows += [row for row in found if filter.admits(row.value, row.metadata)]
+        if len(found) < PAGE_SIZE:
             break
-    return rows[offset:] if limit is None else rows[offset : offset + limit]
+        last = found[-1]
+    return rows[:limit]
 
 
-def _key_of(path: bytes, key: bytes) -> str:
+def _decoded_key(path: bytes, row: KeyRow) -> str:
     try:
-        return key.decode()
+        return row.key.decode()
     except UnicodeDecodeError:
-        raise unreadable(path, key) from None
+        raise unreadable(path, row.key) from None
 
 
-@decodes_rows
-def _labels_of(path: bytes) -> Namespace:
+def _decoded_labels(row: PathRow) -> Namespace:
     try:
-        return labels_of(path)
+        return labels_of(row.path)
     except UnicodeDecodeError:
-        raise CorruptCheckpoint(f"Namespace {path!r} cannot be read: it is no UTF-8. Delete its items.") from None
+        raise CorruptCheckpoint(f"Namespace {row.path!r} cannot be read: it is not UTF-8. Delete its items.") from None

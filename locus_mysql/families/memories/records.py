@@ -1,4 +1,4 @@
-"""What callers get: items, hits, and how an item is read from its row."""
+"""Items and hits as callers get them, and how they are read from rows."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
+from ...dialect.memories.reading import ItemRow, ScoredItemRow
 from ...dialect.memories.writing import item_checksum
-from ...drivers.interface import Row
 from ...errors import CorruptCheckpoint
-from ...runtime.answers import decodes_rows
 from .namespaces import labels_of
 
 Namespace: TypeAlias = tuple[str, ...]
 
-#: Why an item cannot be read.
-NO_JSON = "it is no JSON"
+#: Reasons why an item cannot be read.
+NO_JSON = "it is not JSON"
 WRONG_CHECKSUM = "its checksum is wrong"
 WRONG_EMBEDDING = "the checksum of an embedding is wrong"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
-    """What is kept under a key.
+    """An item of long-term memory. Times are those of the server, in UTC.
 
     Args:
-        namespace: Its labels.
-        key: Its key.
+        namespace: The labels of the namespace.
+        key: The key.
         value: The JSON value.
         metadata: A dict of JSON values.
-        version: 1 for a new item, one more with each write. An item that was deleted, or expired, begins with 1 again.
-        created_at: When it was first written, by the server's clock, in UTC.
-        updated_at: When it was last written.
-        expires_at: From when on it is no longer there; None for never.
+        version: 1 for a new item, one more with each write. A deleted or expired item starts with 1 again.
+        created_at: The time of the first write.
+        updated_at: The time of the last write.
+        expires_at: The time from which on the item is no longer found; None for never.
     """
 
     namespace: Namespace
@@ -53,7 +52,7 @@ class MemoryHit:
 
     Args:
         item: The item.
-        score: How well it fits, as `MemoryStore.search` says; None if nothing was asked but fields.
+        score: The score, see `MemoryStore.search`; None for a search by fields only.
     """
 
     item: MemoryItem
@@ -61,12 +60,12 @@ class MemoryHit:
 
 
 class Hits(list[MemoryHit]):
-    """What a search found, best first.
+    """The hits of a search, best first.
 
     Args:
         hits: The hits.
-        exact: Whether they are certain to be the best. A search by meaning that has not seen its namespaces before,
-            and finds a thousand embeddings or more there, compares signs first, and may miss one now and then.
+        exact: Whether these are the best for certain. The first search by meaning in namespaces with 1,000 embeddings
+            or more compares sign bits first, and may miss a hit now and then.
     """
 
     def __init__(self, hits: Iterable[MemoryHit] = (), *, exact: bool = True) -> None:
@@ -74,45 +73,43 @@ class Hits(list[MemoryHit]):
         self.exact = exact
 
 
-@decodes_rows
-def item_of(tenant: str, row: Row) -> MemoryItem:
-    """The item of a row, read for a tenant.
+def item_of(tenant: str, row: ItemRow | ScoredItemRow) -> MemoryItem:
+    """Return the item of a row that was read for a tenant.
 
     Raises:
-        CorruptCheckpoint: What is stored is no JSON, its names are no UTF-8, or its checksum is wrong.
+        CorruptCheckpoint: The item is not JSON, its names are not UTF-8, or its checksum is wrong.
     """
-    path, key, value, metadata, version, created_at, updated_at, expires_at, stored = row[:9]
     try:
         item = MemoryItem(
-            labels_of(cast(bytes, path)),
-            cast(bytes, key).decode(),
-            json.loads(cast(str, value)),
-            {} if metadata is None else json.loads(cast(str, metadata)),
-            cast(int, version),
-            _aware(cast(datetime, created_at)),
-            _aware(cast(datetime, updated_at)),
-            None if expires_at is None else _aware(cast(datetime, expires_at)),
+            labels_of(row.path),
+            row.key.decode(),
+            json.loads(row.value),
+            {} if row.metadata is None else json.loads(row.metadata),
+            row.version,
+            _in_utc(row.created_at),
+            _in_utc(row.updated_at),
+            None if row.expires_at is None else _in_utc(row.expires_at),
         )
     except (ValueError, RecursionError):
-        raise unreadable(cast(bytes, path), cast(bytes, key)) from None
-    if stored != item_checksum(tenant, *cast("tuple[bytes, bytes, str, str | None, int]", row[:5])):
-        raise unreadable(cast(bytes, path), cast(bytes, key), WRONG_CHECKSUM)
+        raise unreadable(row.path, row.key) from None
+    if row.checksum != item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version):
+        raise unreadable(row.path, row.key, WRONG_CHECKSUM)
     return item
 
 
-def hit_of(tenant: str, row: Row) -> MemoryHit:
-    """The hit of a row with a score behind the item. Raises as `item_of` does."""
-    return MemoryHit(item_of(tenant, row), float(cast(float, row[9])))
+def hit_of(tenant: str, row: ScoredItemRow) -> MemoryHit:
+    """Return the hit of a row. Raises as `item_of` does."""
+    return MemoryHit(item_of(tenant, row), float(row.score))
 
 
 def unreadable(path: bytes, key: bytes, why: str = NO_JSON) -> CorruptCheckpoint:
-    """The error to raise where an item was damaged, or changed by hand, so that it cannot be read."""
+    """Return the error for an item that cannot be read, as it was damaged or changed by hand."""
     try:
         name, namespace = key.decode(), labels_of(path)
     except UnicodeDecodeError:
-        return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are no UTF-8. Delete it.")
+        return CorruptCheckpoint(f"Item {key!r} in {path!r} cannot be read: its names are not UTF-8. Delete it.")
     return CorruptCheckpoint(f"Item {name!r} in {namespace!r} cannot be read: {why}. Delete it.")
 
 
-def _aware(time: datetime) -> datetime:
+def _in_utc(time: datetime) -> datetime:
     return time.replace(tzinfo=UTC)

@@ -1,12 +1,12 @@
-"""What a search asks for, and the operations that answer it: by field, by word, by meaning, or by word and meaning."""
+"""Searches: what a caller asks for, and the operations that answer it, by field, by word, by meaning, or by both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from ...dialect.memories.filters import Condition, condition_of
+from ...dialect.memories.filters import ItemFilter, compile_filter
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation
 from ...errors import InvalidInput
@@ -16,15 +16,16 @@ from .gather import gather
 from .nearest import NearestOperations
 from .reading import ReadingOperations
 from .records import Hits
-from .vectors.scoring import Query
+from .shortlist import NearestSearch
+from .vectors.scoring import QueryVector
 
-#: What an item is searched by: fields only, words, embeddings, or words and embeddings.
+#: How a query is understood: as words, as a text with a meaning, or as both.
 Way: TypeAlias = Literal["word", "meaning", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a search asks for; the arguments are those of `MemoryStore.search`."""
+class SearchRequest:
+    """The arguments of `MemoryStore.search`."""
 
     query: str | None
     embedding: Any
@@ -38,28 +39,33 @@ class Asked:
 
     @property
     def by_meaning(self) -> bool:
-        """Whether an embedding is asked for."""
+        """Return whether the search needs an embedding."""
         return self.way in ("meaning", "hybrid")
 
     @property
-    def condition(self) -> Condition:
-        """What items must fulfil.
+    def wanted(self) -> int:
+        """The number of hits to find: those to skip, and those to return."""
+        return self.limit + self.offset if self.limit else 0
+
+    @property
+    def compiled_filter(self) -> ItemFilter:
+        """Both filters, compiled.
 
         Raises:
-            InvalidInput: A filter cannot be understood.
+            InvalidInput: A filter has an unknown operator or a wrong value.
         """
-        one = condition_of(self.filter, "i.value")
-        other = condition_of(self.metadata_filter, "COALESCE(i.metadata, '{}')")
-        return Condition(one.sql + other.sql, one.params + other.params, one.checks + other.checks)
+        one = compile_filter(self.filter, "i.value")
+        other = compile_filter(self.metadata_filter, "COALESCE(i.metadata, '{}')")
+        return ItemFilter(one.sql + other.sql, one.params + other.params, one.checks + other.checks)
 
-    def checked(self, *, embeds: bool) -> Asked:
-        """The same, with its way decided: None if nothing is asked but fields.
+    def checked(self, *, embeds: bool) -> SearchRequest:
+        """Check the arguments, and decide how to search; ``way`` is then None only for a search by fields.
 
         Args:
-            embeds: Whether the store has a function that embeds a query.
+            embeds: Whether the store has an embed function.
 
         Raises:
-            InvalidInput: An argument is wrong, or does not go with the way.
+            InvalidInput: An argument is wrong, or contradicts another.
         """
         check_count(self.limit, "limit")
         check_count(self.offset, "offset")
@@ -70,11 +76,11 @@ class Asked:
 
 
 class SearchingOperations:
-    """What answers searches.
+    """Answers searches.
 
     Args:
-        reading: Finds by field and by word.
-        nearest: Finds by meaning.
+        reading: Finds items by field and by word.
+        nearest: Finds items by meaning.
     """
 
     def __init__(self, reading: ReadingOperations, nearest: NearestOperations) -> None:
@@ -82,39 +88,46 @@ class SearchingOperations:
         self._nearest = nearest
 
     def search(
-        self, tenant: str, ranges: Sequence[Range], asked: Asked, condition: Condition, near: Query | None
+        self,
+        tenant: str,
+        ranges: Sequence[Range],
+        request: SearchRequest,
+        filter: ItemFilter,
+        vector: QueryVector | None,
     ) -> Operation[list[Hits]]:
-        """The hits in each of several ranges, in the round trips of one search.
+        """Return the hits in each of several ranges, in the round trips of one search.
 
         Args:
-            tenant: Whose.
-            ranges: In which namespaces.
-            asked: What for, checked.
-            condition: That of ``asked``.
-            near: The embedding asked for, if the way needs one.
+            tenant: The tenant.
+            ranges: The namespaces.
+            request: The checked request.
+            filter: Its compiled filter.
+            vector: The embedding to compare with, for a search by meaning.
         """
         return (
-            yield from self._reading.past_damage(
-                lambda guard: self._search(tenant, ranges, asked, guard(condition), near)
+            yield from self._reading.excluding_invalid_json(
+                lambda adapt: self._search(tenant, ranges, request, adapt(filter), vector)
             )
         )
 
     def _search(
-        self, tenant: str, ranges: Sequence[Range], asked: Asked, condition: Condition, near: Query | None
+        self,
+        tenant: str,
+        ranges: Sequence[Range],
+        request: SearchRequest,
+        filter: ItemFilter,
+        vector: QueryVector | None,
     ) -> Operation[list[Hits]]:
-        limit, offset, min_score = asked.limit, asked.offset, asked.min_score
-        if near is not None:
-            found = yield from self._by_meaning(tenant, ranges, asked, near, condition)
+        limit, offset, min_score = request.limit, request.offset, request.min_score
+        reading = self._reading
+        if vector is not None:
+            found = yield from self._by_meaning(tenant, ranges, request, filter, vector)
             found = [Hits(hits[offset : offset + limit], exact=hits.exact) for hits in found]
-        elif asked.way == "word":
-            query = cast(str, asked.query)
-            found = yield from gather(
-                [self._reading.words(tenant, where, condition, query, limit, offset) for where in ranges]
-            )
+        elif request.way == "word" and request.query is not None:
+            query = request.query
+            found = yield from gather([reading.words(tenant, where, filter, query, limit, offset) for where in ranges])
         else:
-            found = yield from gather(
-                [self._reading.newest(tenant, where, condition, limit, offset) for where in ranges]
-            )
+            found = yield from gather([reading.newest(tenant, where, filter, limit, offset) for where in ranges])
         if min_score is None:
             return found
         return [
@@ -123,26 +136,21 @@ class SearchingOperations:
         ]
 
     def _by_meaning(
-        self, tenant: str, ranges: Sequence[Range], asked: Asked, near: Query, condition: Condition
+        self, tenant: str, ranges: Sequence[Range], request: SearchRequest, filter: ItemFilter, vector: QueryVector
     ) -> Operation[list[Hits]]:
-        """The hits by meaning, or by word and meaning, the first as well as those wanted."""
-        wanted = asked.limit + asked.offset if asked.limit else 0
-        if asked.way == "meaning":
-            return (
-                yield from gather(
-                    [
-                        self._nearest.nearest(
-                            tenant, where, near, condition, wanted, min_score=asked.min_score, exact=asked.exact
-                        )
-                        for where in ranges
-                    ]
-                )
-            )
-        depth, query = max(FUSED, wanted), cast(str, asked.query)
+        """Return the hits of a search by meaning, or by word and meaning, including those to skip."""
+        if request.way == "meaning" or request.query is None:
+            searches = [
+                NearestSearch(tenant, where, vector, filter, request.wanted, request.min_score, request.exact)
+                for where in ranges
+            ]
+            return (yield from gather([self._nearest.nearest(search) for search in searches]))
+        depth, query = max(FUSED, request.wanted), request.query
+        searches = [NearestSearch(tenant, where, vector, filter, depth, exact=request.exact) for where in ranges]
         found = yield from gather(
             [
-                *(self._nearest.nearest(tenant, where, near, condition, depth, exact=asked.exact) for where in ranges),
-                *(self._reading.words(tenant, where, condition, query, depth) for where in ranges),
+                *(self._nearest.nearest(search) for search in searches),
+                *(self._reading.words(tenant, where, filter, query, depth) for where in ranges),
             ]
         )
         pairs = zip(found[: len(ranges)], found[len(ranges) :], strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect import Statement
@@ -13,30 +13,31 @@ from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
-from ...engine.logs import HOUSEKEEPING, told
-from ...engine.operation import Batch, Operation, Outdated
+from ...engine.logs import HOUSEKEEPING, loggable
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
+from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .vectors.coding import Coded
-from .vectors.stored import sound_embeddings
+from .vectors.stored import verified_embeddings
 
-#: Path and key of an item.
+#: The path and key of an item.
 ItemKey: TypeAlias = tuple[bytes, bytes]
 
-#: One write in so many is followed by some housekeeping.
+#: One in this many writes is followed by housekeeping.
 HOUSEKEEPING_EVERY = 64
 
-#: Housekeeping does at most so much of each kind.
+#: The number of items, texts and namespaces that one housekeeping handles.
 HOUSEKEEPING_ITEMS = 64
 
-#: At most so many items are in one batch: they are one transaction.
+#: The most items of a batch, which is one transaction.
 BATCH_LIMIT = 10_000
 
-#: For how long codes of removed embeddings are kept for caches, in microseconds.
+#: How long the codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
 
-#: How many of these one transaction removes.
+#: The number of these that one transaction removes.
 CODES_AT_ONCE = 5_000
 
 
@@ -45,9 +46,9 @@ class NewItem:
     """An item to write, checked.
 
     Args:
-        row: What stands in its row.
-        vectors: Its embeddings, each with the digest of its text if it is of a text.
-        if_version: The version that it must have; 0 for none; None for any.
+        row: The item's row.
+        vectors: The embeddings, each with the digest of its text if it is of a text.
+        if_version: The version that the stored item must have; 0 for no item; None for any.
     """
 
     row: ItemRow
@@ -61,7 +62,7 @@ class NewItem:
 
 
 class WritingOperations:
-    """What changes items.
+    """Writes and deletes items.
 
     Args:
         config: The options.
@@ -76,28 +77,28 @@ class WritingOperations:
         """Write an item; returns its version. One round trip.
 
         Raises:
-            VersionConflict: The item has another version than it must.
+            VersionConflict: The item has another version than required.
         """
         token = os.urandom(16)
-        outcome = self.sql.writing.outcome(tenant, token)
+        outcome = self.sql.ledger.find(tenant, token)
         steps = self._put_steps(tenant, token, [item])
-        settle = self.sql.writing.settle_version(tenant, token, *item.key)
+        record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.named(*steps, settle, outcome, landed=outcome, outcome=outcome)
+            results = yield Batch.of(*steps, record, outcome, landed=outcome)
         except Outdated as refused:
-            yield from self._settle_late(refused, tenant, token)
+            yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
-        row = results.landed or results.named("outcome").rows[0]
+        (recorded,) = results.rows(outcome)
         yield from self._housekeeping(tenant)
-        return cast(int, row[0])
+        return recorded.outcome or 0
 
     def write(self, tenant: str, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()) -> Operation[int]:
-        """Write and delete items, all or nothing; returns how many were deleted. One round trip.
+        """Write and delete items, all or nothing; returns the number of deleted items. One round trip.
 
-        Of several writes of one item the last one counts. An item that is written and deleted is deleted.
+        Of several writes of one item, the last is carried out. An item that is both written and deleted is deleted.
 
         Raises:
-            VersionConflict: An item has another version than it must; nothing was changed.
+            VersionConflict: An item has another version than required; nothing was changed.
         """
         gone = list(dict.fromkeys(deleted))
         last = {item.key: item for item in items}
@@ -109,79 +110,75 @@ class WritingOperations:
         token = os.urandom(16)
         steps = self._put_steps(tenant, token, items, gone)
         writing = self.sql.writing
-        named: dict[str, Statement] = {}
-        if gone:
-            named["delete"] = writing.delete(tenant, gone)
-            steps.append(named["delete"])
-        settle = writing.settle_affected(tenant, token)
-        landed = writing.outcome(tenant, token)
+        delete = writing.delete(tenant, gone) if gone else None
+        if delete is not None:
+            steps.append(delete)
+        record = self.sql.ledger.record_affected(tenant, token)
+        landed = self.sql.ledger.find(tenant, token)
         try:
-            results = yield Batch.named(*steps, settle, landed=landed, **named)
+            results = yield Batch.of(*steps, record, landed=landed)
         except Outdated as refused:
-            yield from self._settle_late(refused, tenant, token)
+            yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, items)) from None
         yield from self._housekeeping(tenant)
-        if not gone:
-            return 0
-        return cast(int, results.landed[0]) if results.landed is not None else results.named("delete").affected
+        return 0 if delete is None else affected_rows(results, delete, landed)
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
-        """What items have embeddings of, by digests of texts, but for damaged ones. One round trip."""
-        results = yield Batch(self.sql.vectors.known(tenant, keys), atomic=False)
-        rows = [row for result in results for row in result.rows]
-        return {cast(bytes, row[5]): embedding for row, embedding in sound_embeddings(tenant, rows)}
+        """Return the sound embeddings of texts that items have, by digest of the text. One round trip."""
+        queries = self.sql.vectors.known(tenant, keys)
+        results = yield Batch(queries, atomic=False)
+        rows = [row for query in queries for row in results.rows(query)]
+        return {row.digest: row.embedding for row in verified_embeddings(tenant, rows)}
 
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
-        """Delete all items of a namespace; returns how many there were. One round trip."""
+        """Delete all items of a namespace; returns the number of items. One round trip."""
         writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
-        delete = writing.delete_range_live(tenant, where)
-        results = yield Batch.named(
+        delete, landed = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
+        results = yield Batch.of(
             writing.touch(tenant, [path], token),
             delete,
-            writing.settle_affected(tenant, token),
+            self.sql.ledger.record_affected(tenant, token),
             writing.delete_range(tenant, where),
             self.sql.vectors.remove_range(tenant, where),
-            landed=writing.outcome(tenant, token),
-            delete=delete,
+            landed=landed,
         )
         yield from self._housekeeping(tenant)
-        return cast(int, results.landed[0]) if results.landed is not None else results.named("delete").affected
+        return affected_rows(results, delete, landed)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
-        """Remove items that have expired, oldest first; returns how many. They are no longer found anyway.
+        """Remove expired items, oldest first; returns the number of items. Searches no longer find them.
 
         Args:
-            limit: At most this many.
-            tenant: Of this tenant; of all if None.
+            limit: The most items to remove.
+            tenant: The tenant; None for all tenants.
         """
         removed = 0
         while removed < limit:
             asked = min(500, limit - removed)
-            (found,) = yield Batch.of(self.sql.writing.expired(asked, tenant))
+            expired = yield from fetch(self.sql.writing.expired(asked, tenant))
             keys: dict[str, list[ItemKey]] = {}
-            for owner, path, key in found.rows:
-                keys.setdefault(cast(str, owner), []).append((cast(bytes, path), cast(bytes, key)))
+            for owner, path, key in expired:
+                keys.setdefault(owner, []).append((path, key))
             for owner, some in keys.items():
                 removed += yield from self._remove_expired(owner, some)
-            if len(found.rows) < asked:
+            if len(expired) < asked:
                 break
         return removed
 
     def purge_codes(
         self, tenant: str, age_us: int = REMOVED_KEPT_US, limit: int = HOUSEKEEPING_ITEMS
     ) -> Operation[int]:
-        """Remove what tells caches of embeddings that were removed long ago; returns of how many.
+        """Remove the codes of embeddings that were removed long ago; returns the number of codes.
 
         Args:
-            tenant: Whose.
-            age_us: For how long caches are told of embeddings that were removed, in microseconds.
-            limit: Of at most so many namespaces, and of up to `CODES_AT_ONCE` embeddings of each.
+            tenant: The tenant.
+            age_us: How long these codes are kept for caches, in microseconds.
+            limit: The most namespaces; of each, up to `CODES_AT_ONCE` codes are removed.
         """
-        (found,) = yield Batch.of(self.sql.vectors.removed(tenant, age_us, limit))
         removed = 0
-        for owner, path in found.rows:
-            purge = self.sql.vectors.purge(cast(str, owner), cast(bytes, path), age_us, CODES_AT_ONCE)
-            removed += (yield Batch(purge))[1].affected
+        for (path,) in (yield from fetch(self.sql.vectors.removed(tenant, age_us, limit))):
+            lock, purge = self.sql.vectors.purge(tenant, path, age_us, CODES_AT_ONCE)
+            removed += (yield Batch.of(lock, purge)).of(purge).affected
         return removed
 
     def _remove_expired(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[int]:
@@ -189,16 +186,17 @@ class WritingOperations:
         deletes = writing.delete_expired(tenant, keys)
         touch = writing.touch(tenant, [path for path, _ in keys], token)
         gone = self.sql.vectors.remove_gone(tenant, keys)
-        settle = writing.settle_affected(tenant, token)
-        results = yield Batch((*touch, *deletes, settle, *gone), writing.outcome(tenant, token))
+        record = self.sql.ledger.record_affected(tenant, token)
+        landed = self.sql.ledger.find(tenant, token)
+        results = yield Batch((*touch, *deletes, record, *gone), landed)
         if results.landed is not None:
-            return cast(int, results.landed[0])
-        return sum(result.affected for result in results[len(touch) : len(touch) + len(deletes)])
+            return results.rows(landed)[0].outcome or 0
+        return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
         self, tenant: str, token: bytes, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()
     ) -> list[Statement | tuple[Statement, ...]]:
-        """Locking, guarding, writing items and replacing their embeddings."""
+        """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
             VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
@@ -217,35 +215,30 @@ class WritingOperations:
         ]
 
     def _conflict(self, tenant: str, items: Sequence[NewItem]) -> Operation[VersionConflict]:
-        """The error of a write that relied on versions that items do not have."""
+        """Return the error of a write whose items have other versions than required."""
         relied = [item for item in items if item.if_version is not None]
-        results = yield Batch(tuple(self.sql.reading.version(tenant, *item.key) for item in relied), atomic=False)
-        for item, result in zip(relied, results, strict=True):
-            version = result.rows[0][0] if result.rows else 0
+        queries = tuple(self.sql.reading.version(tenant, *item.key) for item in relied)
+        results = yield Batch(queries, atomic=False)
+        for item, query in zip(relied, queries, strict=True):
+            row = results.row(query)
+            version = row.version if row else 0
             if version != item.if_version:
-                has = f"has version {version!r}" if version else "is not there"
+                has = f"has version {version!r}" if version else "does not exist"
                 return VersionConflict(
                     f"Item {item.row.key.decode()!r} in {labels_of(item.row.path)!r} {has}; the write relied on "
-                    f"{f'version {item.if_version}' if item.if_version else 'its not being there'}. Nothing was "
+                    f"{f'version {item.if_version}' if item.if_version else 'no such item'}. Nothing was "
                     "changed. Read it again."
                 )
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
-    def _settle_late(self, refused: Outdated, tenant: str, token: bytes) -> Operation[None]:
-        """After a write that was refused: make sure that a first try which arrives late is refused too."""
-        if refused.fate_unknown:
-            writing = self.sql.writing
-            yield Batch((writing.settle_affected(tenant, token),), writing.outcome(tenant, token))
-
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Now and then: index some text, forget some tokens, remove some of what has expired.
+        """Once in a while, index some texts, and remove some tokens and expired items.
 
-        The write itself has been carried out by then, so a failure is only logged, and another write does what was not
-        done.
+        The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
         if not one_in(HOUSEKEEPING_EVERY):
             return
-        statements = [self.sql.writing.forget_settled()]
+        statements = [self.sql.ledger.forget_old()]
         if self.config.search:
             statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))
         try:
@@ -253,4 +246,4 @@ class WritingOperations:
             yield from self.sweep(HOUSEKEEPING_ITEMS)
             yield from self.purge_codes(tenant)
         except LocusMySQLError as error:
-            HOUSEKEEPING.warning("An item was written, but the housekeeping after it failed: %s.", told(error))
+            HOUSEKEEPING.warning("An item was written, but the housekeeping after it failed: %s.", loggable(error))

@@ -1,15 +1,15 @@
-"""What a session is asked: commands as values, which every storage carries out alike.
+"""Commands on a session and calls of them, as values that every storage carries out in the same way.
 
-A *call* is one command or more on one session, carried out together or not at all. What each command does is said here,
-and shown by `testing`; `storages.in_memory` is the plainest place to see it done.
+A *call* is one or more commands on one session, carried out together or not at all. The commands are specified here and
+checked by `testing`; `storages.session` is the simplest implementation.
 
-A storage has a clock of its own, in microseconds, which all its processes share. Each command that writes draws a
-*stamp* of its session, which is larger than any before and at least the clock: so stamps go on rising when a session
-was ended and begun anew. A variable's *version* is the stamp of its last write or deletion; its *use* is the stamp of
-its last write, or just before that of the call that told that it was read.
+A storage has a clock, in microseconds, which all processes share. Each command that writes draws a *stamp* of its
+session, which is larger than any before and at least the clock; so stamps keep rising when a session is ended and begun
+again. A variable's *version* is the stamp of its last write or deletion. Its *use* is the stamp of its last write, or
+just before the stamp of the call that recorded that it was read.
 
-A session is there from the first call that may store something in it, until it is ended or expires. Of an expired one
-nothing is seen, and the next write begins a new one. Expired variables are never seen either.
+A session exists from the first call that may store something in it until it is ended or expires. Nothing of an expired
+session is visible, and the next write begins a new one. Expired variables are never visible either.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 T = TypeVar("T")
 TCovariant = TypeVar("TCovariant", covariant=True)
 
-#: What to do with a write for which there is no place.
+#: What happens to a write for which there is no room.
 OnFull: TypeAlias = Literal["refuse", "evict"]
 
-#: What numbers can be incremented, and to what: those of 64 bits, as in MySQL and Redis.
+#: The range of numbers that can be incremented: 64 bits, as in MySQL and Redis.
 INT_LEAST, INT_MOST = -(2**63), 2**63 - 1
 
 
 class Address(NamedTuple):
-    """Which session."""
+    """The name of a session: its tenant and its id."""
 
     tenant: str
     session_id: str
@@ -37,17 +37,17 @@ class Address(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a session may hold. A variable takes the bytes of its key and of its value's JSON.
+    """The limits of a session. A variable has the bytes of its key and of its value's JSON.
 
     Args:
         keys: Variables.
-        value_bytes: JSON of one variable, of the task state, or of one note. Checked before a storage is asked.
+        value_bytes: JSON of one variable, of the task state, or of one note. Checked before a storage is called.
         session_bytes: Variables, task state and notes together; checkpoints are not counted.
         scratchpad_entries: Notes.
-        checkpoints: Checkpoints; of more, the oldest go.
+        checkpoints: Checkpoints; the oldest are deleted.
         on_full: ``refuse`` raises `CapacityExceeded`; ``evict`` removes the variables that were used least recently
             (of those equally old, first by key), never those of the same call, the task state or notes, and refuses
-            what still has no place.
+            a write for which there is still no room.
     """
 
     keys: int = 10_000
@@ -65,8 +65,8 @@ class Variable:
     Args:
         key: Its key.
         value: Its JSON.
-        likeness: The same for values that are equal, whatever the order of keys in their dicts: JSON with sorted keys,
-            or a digest of it if that is shorter. For a whole number it is its digits.
+        likeness: Equal for equal values, whatever the order of keys in their dicts: JSON with sorted keys, or a digest
+            of it if that is shorter. For a whole number it is the digits.
         ttl_us: It expires after this many microseconds.
     """
 
@@ -77,7 +77,7 @@ class Variable:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes of the session's bytes."""
+        """The bytes that count for the session."""
         return len(self.key.encode()) + len(self.value)
 
 
@@ -89,11 +89,11 @@ class Found(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint, but for what it holds.
+    """A checkpoint, without its content.
 
     Args:
         checkpoint_id: Its id.
-        label: What the caller calls it.
+        label: The caller's label.
         created_at: When, by the storage's clock; aware, in UTC.
         keys: Variables in it.
         scratchpad_entries: Notes in it.
@@ -109,7 +109,7 @@ class Checkpoint(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a session holds.
+    """The content of a session, in numbers.
 
     Args:
         keys: Variables.
@@ -127,13 +127,13 @@ class Measured(NamedTuple):
 
 
 class Versions(NamedTuple):
-    """What tells whether somebody else wrote.
+    """The versions of a session's content.
 
     Args:
-        variables: By key, the stamp of the last write or deletion; of those that are there, expired or not, and of
-            those deleted within the last hour.
-        task: That of the task state; 0 if nothing is known of it.
-        notes: That of the last note that was added, or of the last time that notes were removed; 0 likewise.
+        variables: By key, the stamp of the last write or deletion: of existing variables, expired or not, and of those
+            deleted within the last hour.
+        task: The stamp of the last write of the task state; 0 if it is not known.
+        notes: The stamp at which notes were last added or removed; 0 if it is not known.
     """
 
     variables: dict[str, int]
@@ -149,7 +149,7 @@ class Command(Generic[TCovariant]):
 
 @dataclass(frozen=True, slots=True)
 class Read(Command[dict[str, Found]]):
-    """Variables by their keys; those that are not there are left out."""
+    """Variables by their keys; keys without a variable are left out."""
 
     keys: tuple[str, ...]
 
@@ -161,7 +161,7 @@ class ReadAll(Command[dict[str, Found]]):
 
 @dataclass(frozen=True, slots=True)
 class ListKeys(Command[list[str]]):
-    """Keys that match a glob (``*`` any text, ``?`` one character, all else itself), in order by code point."""
+    """Keys that match a glob (``*`` any text, ``?`` one character), in order by code point."""
 
     pattern: str
 
@@ -173,7 +173,7 @@ class ReadTask(Command[bytes | None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadNotes(Command[list[bytes]]):
-    """The notes of the scratchpad, or only so many of the last, oldest first."""
+    """The notes of the scratchpad, or only this many of the last, oldest first."""
 
     last: int | None = None
 
@@ -185,7 +185,7 @@ class ListCheckpoints(Command[list[Checkpoint]]):
 
 @dataclass(frozen=True, slots=True)
 class Measure(Command[Measured]):
-    """What the session holds, without what has expired."""
+    """The content of the session in numbers, without expired variables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,28 +197,28 @@ class Inspect(Command[Versions]):
 
 @dataclass(frozen=True, slots=True)
 class Write(Command[None]):
-    """Write variables, each in the place of what is under its key, with its time to live."""
+    """Write variables; each replaces the variable with its key and has its own time to live."""
 
     variables: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Remove(Command[int]):
-    """Delete variables; how many there were."""
+    """Delete variables; the number of those that existed."""
 
     keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Clear(Command[int]):
-    """Delete all variables; how many there were."""
+    """Delete all variables; the number of those that existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Increment(Command[int]):
-    """Add to a whole number; one that is not there counts as 0.
+    """Add to a whole number; a missing variable counts as 0.
 
-    It keeps its time to live. Raises `InvalidInput` if the variable is something else, or the sum exceeds 64 bits.
+    Keeps the time to live. Raises `InvalidInput` if the variable is no whole number, or the sum exceeds 64 bits.
     """
 
     key: str
@@ -227,11 +227,11 @@ class Increment(Command[int]):
 
 @dataclass(frozen=True, slots=True)
 class CompareAndSet(Command[bool]):
-    """Write a variable if it is as expected; whether it was. It keeps its time to live.
+    """Write a variable if it has an expected value; whether it had. Keeps the time to live.
 
     Args:
         variable: What to write.
-        likeness: The likeness it must have; None: it must not be there.
+        likeness: The likeness that it must have; None: it must not exist.
     """
 
     variable: Variable
@@ -247,22 +247,22 @@ class WriteTask(Command[None]):
 
 @dataclass(frozen=True, slots=True)
 class Append(Command[None]):
-    """Add a note behind all others."""
+    """Add a note after all others."""
 
     note: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ClearNotes(Command[int]):
-    """Remove all notes; how many there were."""
+    """Remove all notes; the number of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touch(Command[bool]):
-    """Give the session its whole time again; whether it is there.
+    """Start the session's time to live again; whether the session exists.
 
     Args:
-        ttl_us: From now on it has this time to live; None: that it had.
+        ttl_us: The new time to live; None: as before.
     """
 
     ttl_us: int | None = None
@@ -270,7 +270,7 @@ class Touch(Command[bool]):
 
 @dataclass(frozen=True, slots=True)
 class CreateCheckpoint(Command[None]):
-    """Keep the session as it is now. One with the same id must not be there: `InvalidInput`."""
+    """Store the session as it is now. Raises `InvalidInput` if there is a checkpoint with this id."""
 
     checkpoint_id: str
     label: str | None = None
@@ -278,10 +278,10 @@ class CreateCheckpoint(Command[None]):
 
 @dataclass(frozen=True, slots=True)
 class RestoreCheckpoint(Command[None]):
-    """Make variables, task state and notes what they were; what expires has the time left that it had then.
+    """Restore variables, task state and notes; variables that expire have the time left that they had then.
 
-    Before, the session is kept as a checkpoint; if there are too many then, the oldest goes, but never the one that is
-    restored. Raises `NotFound`.
+    First, the session is stored as a checkpoint. If there are too many then, the oldest is deleted, but never the one
+    that is restored. Raises `NotFound`.
     """
 
     checkpoint_id: str
@@ -290,23 +290,23 @@ class RestoreCheckpoint(Command[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteCheckpoint(Command[bool]):
-    """Delete a checkpoint; whether it was there."""
+    """Delete a checkpoint; whether it existed."""
 
     checkpoint_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class End(Command[bool]):
-    """Remove the session with all that it holds; whether it was there. It stands alone in its call."""
+    """Remove the session with all its content; whether it existed. It must be the only command of its call."""
 
 
-#: For how long a storage recognises a call that is repeated, in microseconds.
+#: A storage recognises a repeated call for this long, in microseconds.
 RECOGNISED_US = 900_000_000
 
 #: Commands that change nothing.
 READS = (Read, ReadAll, ListKeys, ReadTask, ReadNotes, ListCheckpoints, Measure, Inspect)
 
-#: Commands that begin a session where there is none. The others that write find nothing to do then.
+#: Commands that begin a session where there is none. The other commands that write then have nothing to do.
 BEGINS = (Write, Increment, CompareAndSet, WriteTask, Append, CreateCheckpoint)
 
 
@@ -315,16 +315,16 @@ class Call:
     """Commands on one session, carried out together or not at all.
 
     Args:
-        name: The method that makes it, for logs.
-        address: Which session.
-        commands: In this order.
-        limits: How much the session may hold.
-        ttl_us: The time to live of a session that this call begins. Each write gives it its whole time again.
-        renew: Whether reads give the session its whole time again too.
-        used: Variables read before, in this order, each once: counted as used before those of this call. Given only
+        name: The method that makes the call, for logs.
+        address: The session.
+        commands: The commands, in order.
+        limits: The limits of the session.
+        ttl_us: The time to live of a session that this call begins. Each write starts it again.
+        renew: Whether reads start it again too.
+        used: Variables read before, in this order, each once: they count as used before those of this call. Given only
             with writes, where ``on_full`` is ``evict``.
         token: 16 random bytes by which a repeated call is recognised if the first one was carried out.
-        if_stamp: The session must have this stamp (0: it must not be there), or nothing is done: `StampMoved`.
+        if_stamp: The stamp that the session must have (0: it must not exist). Otherwise nothing is done: `StampMoved`.
     """
 
     name: str
@@ -339,22 +339,22 @@ class Call:
 
     @property
     def writes(self) -> bool:
-        """Whether it may change something."""
-        for command in self.commands:  # noqa: SIM110 - each call asks this some times, and a generator takes longer
+        """Return whether it may change something."""
+        for command in self.commands:  # noqa: SIM110 - every call does this several times, and a generator is slower
             if not isinstance(command, READS):
                 return True
         return False
 
 
 class Reply(NamedTuple):
-    """What came of a call.
+    """The reply to a call.
 
     Args:
-        results: One for each command. To a call that was carried out before, what its writes answered; what it reads,
-            it reads now.
+        results: One for each command. For a repeated call, the results of its writes are those of the first time, and
+            its reads are carried out now.
         stamp: The session's stamp, of this call if it wrote; 0 if there is no session.
-        ttl_us: The session's time to live, as reads tell it; None if it has none. Writes may tell that of the call.
-        evicted: How many variables had to go.
+        ttl_us: The session's time to live, if the call read; None if it has none. After a write it may be the call's.
+        evicted: The number of evicted variables.
     """
 
     results: tuple[object, ...]
@@ -364,16 +364,16 @@ class Reply(NamedTuple):
 
 
 class StampMoved(Exception):
-    """Somebody else wrote to the session since the stamp that a call relied on; nothing was done.
+    """Somebody else wrote to the session since the stamp that a call requires; nothing was done.
 
     Raised by storages to those that replay, never to users.
     """
 
 
 def lifetime_us(ttl_us: int) -> int:
-    """For how long a session is kept after it was given its time, in microseconds.
+    """Return how long a session is kept after its time to live was started, in microseconds.
 
-    An eighth longer than its time to live: reads, which would have to write otherwise, then need to renew it only when
-    an eighth has passed, and it still lives for the whole time after its last use.
+    That is an eighth longer than the time to live. So a read needs to renew the session, which is a write, only after
+    an eighth has passed, and the session still lives for its whole time to live after its last use.
     """
     return ttl_us + ttl_us // 8

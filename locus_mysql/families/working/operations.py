@@ -1,438 +1,439 @@
-"""Carrying out calls on MySQL, as generators that do no I/O."""
+"""The operations of a session, as generators that yield calls to its storage and are sent replies. Does no I/O."""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import json
 import os
-from hashlib import sha256
-from typing import cast
+import threading
+import uuid
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Any, TypeAlias, TypeVar, cast
 
-from ...config import MySQLConfig
-from ...dialect import Statement
-from ...dialect.working.dialect import WorkingDialect
-from ...dialect.working.sessions import Allowed
-from ...dialect.working.template import SessionKey
-from ...drivers.interface import Result
-from ...engine.logs import HOUSEKEEPING, told
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
-from ...errors import CapacityExceeded, LocusMySQLError, Unavailable
-from ...runtime.sampling import one_in
-from .calls import (
-    INT_LEAST,
-    INT_MOST,
-    Append,
-    Call,
-    CreateCheckpoint,
-    End,
-    Increment,
-    Reply,
-    RestoreCheckpoint,
-    StampMoved,
-    Touch,
-    Write,
-    WriteTask,
-    lifetime_us,
-)
-from .plans import Plans, Reading, Writing, damaged_checkpoint, found_among
-from .refusals import (
-    checkpoint_there,
-    no_checkpoint,
-    not_a_whole_number,
-    of_nothing,
-    out_of_range,
-)
+from pydantic import BaseModel
 
-#: One write in so many is followed by some housekeeping.
-HOUSEKEEPING_EVERY = 64
+from ...engine.at_fork import reset_at_fork
+from ...errors import ConfigError, CorruptCheckpoint, InvalidInput, NotFound, Unavailable
+from ...runtime import arguments
+from . import calls, values
+from .records import CheckpointInfo, SessionStats, TaskState
 
-#: Housekeeping removes at most so many sessions.
-HOUSEKEEPING_SESSIONS = 16
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
-#: So many sessions of a tenant that is forgotten are looked for at once; each is removed by itself.
-SESSIONS_AT_ONCE = 500
+#: Yields calls, is sent the reply to each, and returns the result of a method.
+Procedure: TypeAlias = Generator[calls.Call, calls.Reply, T]
 
-#: So often a write is tried again because somebody else changed the session at the same time.
-TRIES = 50
+#: The longest label of a checkpoint, in characters.
+LABEL_LIMIT = 1_000
+
+#: For this long a change of the task state is tried while other processes write to the session. Beside three processes
+#: that write to Redis without a pause, one of fifty tries succeeds.
+TRYING_S = 10.0
 
 
-class WorkingOperations:
-    """What MySQL keeps of sessions.
+class SessionOperations:
+    """The operations of one session.
 
     Args:
-        config: The options.
+        session_id: The session's id.
+        tenant: Its tenant.
+        ttl_seconds: Its time to live.
+        limits: Its limits.
     """
 
-    def __init__(self, config: MySQLConfig) -> None:
-        self.config = config
-        self.sql = WorkingDialect(config.table_prefix)
-        self.schema = self.sql.schema
-        self._plans = Plans(self.sql)
+    def __init__(self, session_id: str, tenant: str, ttl_seconds: float | None, limits: calls.Limits) -> None:
+        self.address = calls.Address(arguments.check_tenant(tenant), arguments.check_session_id(session_id))
+        self.limits = check_limits(limits)
+        self._ttl_us = values.microseconds(ttl_seconds, "session_ttl_seconds")
+        self._known_ttl_us = self._ttl_us
+        self._renewed_at = -float("inf")
+        # Variables read since the last write, the most recent last. The next write records them if it may evict.
+        self._used: dict[str, None] = {}
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def execute(self, call: Call) -> Operation[Reply]:
-        """Carry out a call; see `Storage`. One round trip, unless the session is full, or has expired."""
-        operation = self._write(call) if call.writes else self._read(call)
-        operation.__name__ = call.name  # type: ignore[attr-defined]  # generators have one; by it slow calls are logged
-        return operation
+    def reset_in_child(self) -> None:
+        """After a fork: a new lock, as a thread of the parent may hold the old one for ever."""
+        self._lock = threading.Lock()  # guards _used: threads share a session
 
-    def sweep(self, limit: int = 1_000) -> Operation[int]:
-        """Remove sessions that have expired, each whole, those of all tenants; how many.
-
-        Args:
-            limit: At most this many.
-        """
-        (found,) = yield Batch.of(self.sql.sessions.expired(limit))
-        removed = 0
-        for tenant, session_id in found.rows:
-            try:
-                yield Batch(self._bury(SessionKey(cast(str, tenant), cast(str, session_id))))
-            except Outdated:  # somebody else removed it, or began it anew
-                continue
-            removed += 1
-        return removed
-
-    def forget_tenant(self, tenant: str) -> Operation[int]:
-        """Remove all sessions of a tenant, each whole; how many there were, without expired ones.
+    def set(self, key: str, value: Any, ttl_seconds: float | None = None) -> Procedure[None]:
+        """Set a variable.
 
         Args:
-            tenant: Whose.
+            key: 1 to 512 characters without NUL; compared by code point.
+            value: Any JSON value, or a pydantic model. What is read is equal to it, in the same order.
+            ttl_seconds: It expires after this many seconds, at most a hundred years; None: with the session. A
+                variable that is set again has the new time only.
+
+        Raises:
+            InvalidInput: JSON cannot hold it exactly; nothing was changed.
+            CapacityExceeded: There is no room for it; nothing was changed.
+            Unavailable: The storage did not answer in time.
         """
-        removed, last = 0, ""
-        while True:
-            (page,) = yield Batch.of(self.sql.sessions.of_tenant(tenant, last, SESSIONS_AT_ONCE))
-            for session_id, sid, expired in page.rows:
-                key = SessionKey(tenant, last := cast(str, session_id))
-                sessions = self.sql.sessions
-                known = sessions.lock_known(key, cast(bytes, sid))
-                with contextlib.suppress(Outdated):  # somebody else removed it, or this did, and the answer was lost
-                    yield Batch((known, sessions.held(), *sessions.remove(key)))
-                removed += not expired
-            if len(page.rows) < SESSIONS_AT_ONCE:
-                return removed
+        yield from self._only("set", calls.Write((self._variable(key, value, ttl_seconds),)))
 
-    def _read(self, call: Call) -> Operation[Reply]:
-        key = SessionKey(*call.address)
-        readings = [self._plans.reading(command, key) for command in call.commands]
-        statements = [reading.statement for reading in readings]
-        if call.renew:
-            statements.insert(0, self.sql.sessions.renew(key))
-        results = yield Batch(tuple(statements), atomic=len(readings) > 1)
-        if call.renew:
-            del results[0]
-        answers: list[object] = []
-        stamp, ttl_us = 0, None
-        for reading, result in zip(readings, results, strict=True):
-            answer, stamp, ttl_us = reading.told(result.rows)
-            answers.append(answer)
-        if call.if_stamp is not None and call.if_stamp != stamp:
-            raise StampMoved
-        return Reply(tuple(answers), stamp, ttl_us)
+    def set_many(self, mapping: Mapping[str, Any], ttl_seconds: float | None = None) -> Procedure[None]:
+        """Set variables, all or none, in one round trip. See `set`."""
+        if not isinstance(mapping, Mapping):
+            raise InvalidInput(f"set_many takes a dict of variables, not {type(mapping).__name__}.")
+        variables = tuple(self._variable(key, value, ttl_seconds) for key, value in mapping.items())
+        if variables:
+            yield from self._only("set_many", calls.Write(variables))
 
-    def _write(self, call: Call) -> Operation[Reply]:
-        key = SessionKey(*call.address)
-        plans = [
-            self._plans.of(command, key, _token_of(call, place), call.limits)
-            for place, command in enumerate(call.commands)
-        ]
-        room, bury = _is_more(call, plans), False
-        for _ in range(TRIES):
-            try:
-                reply = yield from self._try(call, key, plans, room=room, bury=bury)
-            except (Outdated, Duplicate) as refused:
-                try:
-                    why = yield from self._why_refused(call, key, plans, refused, room=room)
-                except (LocusMySQLError, StampMoved):
-                    yield from self._settle_late(call, key, refused)
-                    raise
-                if isinstance(why, Reply):
-                    yield from self._settle_late(call, key, refused)
-                    return why
-                room, bury = why
-                continue
-            yield from self._housekeeping(key)
-            return reply
-        raise Unavailable(
-            f"Others changed session {key.session_id!r} each of the {TRIES} times that this call was tried. Nothing "
-            "was changed. Try again."
-        )
+    def get(self, key: str, default: Any = None) -> Procedure[Any]:
+        """Return the value of a variable; the default if there is none."""
+        found = yield from self._found("get", key)
+        return default if found is None else values.decode(found.value, "Variable {!r}", key)
 
-    def _try(
-        self, call: Call, key: SessionKey, plans: list[Reading | Writing], *, room: bool, bury: bool
-    ) -> Operation[Reply]:
-        """Send a call that writes.
+    def get_as(self, model: type[M], key: str) -> Procedure[M | None]:
+        """Return a variable as a pydantic model; None if there is none.
 
         Args:
-            call: The call.
-            key: Which session.
-            plans: What its commands send.
-            room: Whether room is made before the limits are checked.
-            bury: Whether the session has expired, and is removed before.
+            model: The class.
+            key: The variable's.
+
+        Raises:
+            InvalidInput: The variable is not of that model, or `model` is no class of models.
         """
-        steps: list[Statement] = list(self._bury(key)) if bury else []
-        results: dict[str, Statement] = {}
-        ledger = False
-        for place, plan in enumerate(plans):
-            if isinstance(plan, Reading):
-                results[f"answer{place}"] = plan.statement
-                steps.append(plan.statement)
-                continue
-            lock = self._lock(call, key, plans, plan, first="lock" not in results, checked=not room)
-            results["lock"] = lock[0]
-            steps += lock
-            if plan.settle is None:
-                steps += plan.steps
-            elif plan.settled_first:
-                results[f"answer{place}"] = plan.settle
-                steps += [plan.settle, *plan.steps]
-            else:
-                results[f"answer{place}"] = self.sql.entries.outcome(key.tenant, _token_of(call, place))
-                steps += [*plan.steps, plan.settle, results[f"answer{place}"]]
-            ledger = ledger or (plan.settle is not None and place == 0)
-            if plan.trim is not None:
-                results["trim"] = plan.trim
-            if plan.counts is not None:
-                steps += plan.counts(None if room else _allowed(call))
-        if not ledger:
-            steps.append(self.sql.entries.settle(key.tenant, call.token))
-        if room:
-            steps += self._make_room(call, key, results)
-        elif any(isinstance(plan, Writing) and plan.recounts for plan in plans):
-            steps.append(self.sql.sessions.recount(key))
-        came = yield Batch.named(*steps, landed=self.sql.entries.outcome(key.tenant, call.token), **results)
-        if came.landed is not None:
-            return (yield from self._landed(call, key, plans))
-        if "trim" in results and came.named("trim").affected:
-            yield Batch.of(self.sql.sessions.hold(key), self.sql.checkpoints.prune(key))
-        return _reply(call, plans, came, results)
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            raise InvalidInput(f"get_as takes a class of pydantic models, not {model!r:.50}. get() reads other values.")
+        found = yield from self._found("get_as", key)
+        if found is None:
+            return None
+        try:
+            return values.decode_model(model, found.value)
+        except ValueError as error:
+            raise InvalidInput(
+                f"Variable {key!r} is not a {model.__name__}: {_problems(error)}. Read it with get(), or set it again."
+            ) from None
 
-    def _lock(
-        self, call: Call, key: SessionKey, plans: list[Reading | Writing], plan: Writing, *, first: bool, checked: bool
-    ) -> tuple[Statement, ...]:
-        """What locks the session for a command, draws a stamp and counts."""
-        sessions = self.sql.sessions
-        allowed = _allowed(call) if checked and plan.adds and plan.counts is None else None
-        if not first:
-            return (sessions.lock_again(key, plan.change, allowed),)
-        used, relied = len(call.used), call.if_stamp
-        if not relied and any(isinstance(other, Writing) and other.begins for other in plans):
-            lifetime = None if call.ttl_us is None else lifetime_us(call.ttl_us)
-            begin = sessions.begin(
-                key, os.urandom(16), call.ttl_us, lifetime, plan.change, used=used, relied=relied, allowed=allowed
-            )
-            lock: tuple[Statement, ...] = (begin,)
-        else:
-            lock = sessions.lock(key, plan.change, used=used, relied=relied, allowed=allowed)
-        if call.used:
-            lock = (*lock, self.sql.entries.use(key, call.used, json.dumps(call.used, ensure_ascii=False)))
-        return lock
+    def get_many(self, keys: Iterable[str]) -> Procedure[dict[str, Any]]:
+        """Return variables by their keys, in one round trip; keys without a variable are left out."""
+        wanted = _keys(keys)
+        if not wanted:
+            return {}
+        found = yield from self._only("get_many", calls.Read(wanted))
+        there = [key for key in wanted if key in found]
+        self._note_use(there)
+        return {key: values.decode(found[key].value, "Variable {!r}", key) for key in there}
 
-    def _make_room(self, call: Call, key: SessionKey, results: dict[str, Statement]) -> list[Statement]:
-        """Remove what has expired, and what may be evicted; then count anew and check the limits."""
-        allowed = _allowed(call)
-        steps = [self.sql.entries.remove_expired(key)]
-        if call.limits.on_full == "evict":
-            results["evict"] = self.sql.entries.evict(key, allowed)
-            steps.append(results["evict"])
-        return [*steps, self.sql.sessions.recount(key, allowed)]
+    def get_all(self) -> Procedure[dict[str, Any]]:
+        """Return all variables, in the order of their keys by code point."""
+        found = yield from self._only("get_all", calls.ReadAll())
+        self._note_use(found)
+        return {key: values.decode(one.value, "Variable {!r}", key) for key, one in found.items()}
 
-    def _landed(self, call: Call, key: SessionKey, plans: list[Reading | Writing]) -> Operation[Reply]:
-        """The reply to a call that was carried out before. What it reads, it reads now."""
-        outcomes = (
-            plan.statement
-            if isinstance(plan, Reading)
-            else self.sql.entries.outcome(key.tenant, _token_of(call, place))
-            for place, plan in enumerate(plans)
+    def exists(self, key: str) -> Procedure[bool]:
+        """Return whether a variable exists. A variable whose value is None exists."""
+        return bool((yield from self._only("exists", calls.Read((arguments.check_variable(key),)))))
+
+    def list_keys(self, pattern: str = "*") -> Procedure[list[str]]:
+        """Return keys of variables, in order by code point.
+
+        Args:
+            pattern: A glob: ``*`` matches any text, ``?`` one character.
+        """
+        return (yield from self._only("list_keys", calls.ListKeys(arguments.check_text(pattern, "The pattern"))))
+
+    def delete(self, key: str) -> Procedure[bool]:
+        """Delete a variable; returns whether it existed."""
+        return bool((yield from self._only("delete", calls.Remove((arguments.check_variable(key),)))))
+
+    def delete_many(self, keys: Iterable[str]) -> Procedure[int]:
+        """Delete variables, all or none, in one round trip; returns how many existed."""
+        wanted = _keys(keys)
+        return (yield from self._only("delete_many", calls.Remove(wanted))) if wanted else 0
+
+    def clear(self) -> Procedure[int]:
+        """Delete all variables; returns how many existed. Task state, notes and checkpoints stay; `end` removes all."""
+        return (yield from self._only("clear", calls.Clear()))
+
+    def increment(self, key: str, by: int = 1) -> Procedure[int]:
+        """Add to a whole number of 64 bits; returns the sum. A missing variable counts as 0. Keeps the time to live.
+
+        Raises:
+            InvalidInput: The variable is no whole number, or the sum is beyond 64 bits; nothing was changed.
+            CapacityExceeded: There is no room for it; nothing was changed.
+        """
+        return (
+            yield from self._only("increment", calls.Increment(arguments.check_variable(key), values.check_step(by)))
         )
-        state, *came = yield Batch((self.sql.sessions.state(key), *outcomes), atomic=False)
-        answers = tuple(
-            plan.told(result.rows)[0]
-            if isinstance(plan, Reading)
-            else plan.answer(cast("int | None", result.rows[0][0]) if result.rows else None)
-            for plan, result in zip(plans, came, strict=True)
-        )
-        stamp, ttl_us = cast("tuple[int, int | None]", tuple(state.rows[0][1:3])) if state.rows else (0, None)
-        return Reply(answers, stamp, ttl_us)
 
-    def _why_refused(
-        self,
-        call: Call,
-        key: SessionKey,
-        plans: list[Reading | Writing],
-        refused: Outdated | Duplicate,
-        *,
-        room: bool,
-    ) -> Operation[Reply | tuple[bool, bool]]:
-        """Why a batch was undone: the reply if nothing is left to do, or whether room and a burial are needed."""
-        sessions, entries = self.sql.sessions, self.sql.entries
-        names = tuple(name for plan in plans if isinstance(plan, Writing) for name in plan.names)
-        task = any(isinstance(command, WriteTask) for command in call.commands)
-        asked = (
-            entries.outcome(key.tenant, call.token),
-            sessions.state(key),
-            entries.has(key, json.dumps(names, ensure_ascii=False), task=task),
-        )
-        ledger, found, has = yield Batch(asked, atomic=False)
-        if ledger.rows:
-            return (yield from self._landed(call, key, plans))
-        if isinstance(refused, Duplicate) and refused.table == self.sql.names["checkpoints"]:
-            raise _checkpoint_there(call)
-        expired = bool(found.rows and found.rows[0][3])
-        there = bool(found.rows) and not expired
-        if call.if_stamp is not None and call.if_stamp != (found.rows[0][1] if there else 0):
-            raise StampMoved
-        begins = any(isinstance(plan, Writing) and plan.begins for plan in plans)
-        if not there and not begins:
-            return Reply(
-                tuple(
-                    plan.answer(()) if isinstance(plan, Reading) else of_nothing(command)
-                    for command, plan in zip(call.commands, plans, strict=True)
-                )
-            )
-        more_bytes = yield from self._check_commands(call, key)
-        if room:
-            held = (*found.rows[0][4:8], *has.rows[0]) if there else (0,) * 6
-            _raise_if_full(call, plans, tuple(int(cast(int, count)) for count in held), more_bytes)
-        return any(isinstance(plan, Writing) and plan.adds for plan in plans), expired
+    def compare_and_set(self, key: str, expected: Any, value: Any) -> Procedure[bool]:
+        """Set a variable if it has an expected value; returns whether it had. Keeps the time to live.
 
-    def _settle_late(self, call: Call, key: SessionKey, refused: Outdated | Duplicate) -> Operation[None]:
-        """After a call that was refused, or found nothing to do: have a first try that arrives late do nothing too."""
-        if refused.fate_unknown:
-            entries = self.sql.entries
-            yield Batch((entries.settle(key.tenant, call.token),), entries.outcome(key.tenant, call.token))
+        Args:
+            key: The variable's.
+            expected: The value that it must have, or `MISSING` if it must not exist. Values are equal if their JSON is,
+                apart from the order of keys in dicts: 1 and 1.0 differ.
+            value: See `set`.
 
-    def _check_commands(self, call: Call, key: SessionKey) -> Operation[int]:
-        """Raise what a command asks for that cannot be.
+        Raises:
+            InvalidInput: JSON cannot hold a value exactly; nothing was changed.
+            CapacityExceeded: There is no room for it; nothing was changed.
+        """
+        wanted = None
+        if not isinstance(expected, values.Missing):
+            wanted = values.likeness(self._encoded(expected, "The expected value"))
+        command = calls.CompareAndSet(self._variable(key, value, None), wanted)
+        return (yield from self._only("compare_and_set", command))
+
+    def ttl(self, key: str) -> Procedure[float | None]:
+        """Seconds until a variable expires; None if it expires only with the session, or does not exist."""
+        found = yield from self._only("ttl", calls.Read((arguments.check_variable(key),)))
+        left_us = found[key].left_us if key in found else None
+        return None if left_us is None else left_us / 1_000_000
+
+    def set_task_state(self, state: TaskState | None) -> Procedure[None]:
+        """Store the state of the task; None removes it."""
+        yield from self._only("set_task_state", self._task("set_task_state takes", state))
+
+    def get_task_state(self) -> Procedure[TaskState | None]:
+        """Return the state of the task; None if there is none."""
+        return self._task_of((yield from self._only("get_task_state", calls.ReadTask())))
+
+    def update_task_state(self, change: Callable[[TaskState | None], TaskState | None]) -> Procedure[TaskState | None]:
+        """Change the task state. Of changes by several processes none is lost.
+
+        Args:
+            change: Is given the state, or None, and returns the new one, or None to remove it; for example
+                ``lambda task: task.advance()``. It is called again if somebody else wrote to the session meanwhile.
 
         Returns:
-            How many bytes more sums have than what was added.
+            The state that it returned.
+
+        Raises:
+            NotFound: The session has no task state, and ``change`` uses an attribute of it; nothing was changed.
+            CapacityExceeded: There is no room for it; nothing was changed.
+            Unavailable: The storage did not answer in time, or others wrote at each try for 10 seconds.
         """
-        more_bytes = 0
-        written: dict[str, bytes] = {}
-        for command in call.commands:
-            if isinstance(command, Write):
-                written.update((variable.key, variable.value) for variable in command.variables)
-            elif isinstance(command, RestoreCheckpoint):
-                (found,) = yield Batch.of(self.sql.checkpoints.found(key, command.checkpoint_id))
-                if not found.rows:
-                    raise no_checkpoint(command.checkpoint_id)
-                if not found.rows[0][0]:
-                    raise damaged_checkpoint(key.session_id, command.checkpoint_id)
-            elif isinstance(command, Increment):
-                value = written.get(command.key)
-                if value is None:
-                    (found,) = yield Batch.of(self.sql.entries.read(key, (command.key,), ""))
-                    there = found_among(key, found.rows).get(command.key)
-                    value = None if there is None else there.value
-                written[command.key] = _sum(value, command)
-                more_bytes += len(written[command.key]) - len(str(command.by))
-        return more_bytes
+        deadline = monotonic() + TRYING_S
+        while True:
+            reading, now = self._call("update_task_state", calls.ReadTask()), monotonic()
+            read = yield reading
+            self._learn(reading, now, read)
+            before = cast("bytes | None", read.results[0])
+            after = self._changed(change, self._task_of(before))
+            write = self._task("The function given to update_task_state must return", after)
+            if write.value == before:
+                return after
+            call, now = replace(self._call("update_task_state", write), if_stamp=read.stamp), monotonic()
+            try:
+                reply = yield call
+            except calls.StampMoved:
+                if monotonic() > deadline:
+                    raise Unavailable(
+                        f"Other processes wrote to session {self.address.session_id!r} during every attempt to change "
+                        f"its task state, for {TRYING_S:g} s. Nothing was changed. Try again."
+                    ) from None
+                continue
+            self._learn(call, now, reply)
+            return after
 
-    def _bury(self, key: SessionKey) -> tuple[Statement, ...]:
-        """Remove a session that has expired, all of it; undone if it has not."""
-        sessions = self.sql.sessions
-        return (sessions.lock_expired(key), sessions.held(), *sessions.remove(key))
-
-    def _housekeeping(self, key: SessionKey) -> Operation[None]:
-        """Now and then: forget some tokens and deleted entries, remove some sessions that have expired.
-
-        When that is, is left to chance, as a process may end after a few writes. The write itself has been carried out
-        by then, so a failure is only logged, and another write does what was not done.
-        """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
-        entries = self.sql.entries
+    def _changed(
+        self, change: Callable[[TaskState | None], TaskState | None], state: TaskState | None
+    ) -> TaskState | None:
         try:
-            yield Batch((entries.forget_settled(), entries.forget_removed(key)), atomic=False)
-            yield from self.sweep(HOUSEKEEPING_SESSIONS)
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", told(error))
+            return change(state)
+        except AttributeError as error:
+            if state is None and error.obj is None and error.name in {*TaskState.model_fields, *dir(TaskState)}:
+                raise NotFound(
+                    f"Session {self.address.session_id!r} has no task state, and the function given to "
+                    f"update_task_state used {error.name!r} of it. Nothing was changed. Call set_task_state first, or "
+                    "return a new TaskState when the function is given None."
+                ) from error
+            raise
+
+    def _task(self, takes: str, state: TaskState | None) -> calls.WriteTask:
+        if not isinstance(state, TaskState | None):
+            raise InvalidInput(f"{takes} a TaskState or None, not {type(state).__name__}.")
+        return calls.WriteTask(None if state is None else self._encoded(state, "The task state"))
+
+    def _task_of(self, value: bytes | None) -> TaskState | None:
+        if value is None:
+            return None
+        try:
+            return values.decode_model(TaskState, value)
+        except ValueError as error:
+            raise CorruptCheckpoint(
+                f"The task state of session {self.address.session_id!r} is not valid: {_problems(error)}. It was "
+                "changed by other means than this package. Set it again."
+            ) from None
+
+    def append_scratchpad(self, content: str) -> Procedure[None]:
+        """Add a note after all others. Notes added by several processes are all kept, in one order.
+
+        Raises:
+            CapacityExceeded: There is no room for it; nothing was changed. `clear_scratchpad` makes room.
+        """
+        if not isinstance(content, str):
+            raise InvalidInput(f"A note must be text, not {type(content).__name__}.")
+        yield from self._only("append_scratchpad", calls.Append(self._encoded(content, "The note")))
+
+    def get_scratchpad(self, last: int | None = None) -> Procedure[list[str]]:
+        """Return the notes, oldest first.
+
+        Args:
+            last: Return only this many of the last notes.
+        """
+        wanted = None if last is None else arguments.check_limit(last, "last")
+        notes = yield from self._only("get_scratchpad", calls.ReadNotes(wanted))
+        return [values.decode(note, "A note") for note in notes]
+
+    def clear_scratchpad(self) -> Procedure[int]:
+        """Remove all notes; returns how many there were."""
+        return (yield from self._only("clear_scratchpad", calls.ClearNotes()))
+
+    def create_checkpoint(self, label: str | None = None) -> Procedure[str]:
+        """Store the session as it is now: variables with the time they have left, task state and notes.
+
+        Args:
+            label: A label of at most 1,000 characters.
+
+        Returns:
+            The checkpoint's id. If there are more than ``max_checkpoints``, the oldest is deleted.
+        """
+        if label is not None and len(arguments.check_text(label, "The label")) > LABEL_LIMIT:
+            raise InvalidInput(f"The label is {len(label)} characters long; the limit is {LABEL_LIMIT}.")
+        checkpoint_id = uuid.uuid4().hex
+        yield from self._only("create_checkpoint", calls.CreateCheckpoint(checkpoint_id, label))
+        return checkpoint_id
+
+    def restore_checkpoint(self, checkpoint_id: str) -> Procedure[str]:
+        """Restore the session as a checkpoint holds it, all of it or nothing. First, another checkpoint is created.
+
+        Returns:
+            The id of that checkpoint; restoring it undoes this.
+
+        Raises:
+            NotFound: There is no such checkpoint; nothing was changed.
+        """
+        undo_id = uuid.uuid4().hex
+        wanted = arguments.check_checkpoint_id(checkpoint_id)
+        yield from self._only("restore_checkpoint", calls.RestoreCheckpoint(wanted, undo_id))
+        return undo_id
+
+    def list_checkpoints(self) -> Procedure[list[CheckpointInfo]]:
+        """Return the session's checkpoints, newest first."""
+        return [CheckpointInfo(*one) for one in (yield from self._only("list_checkpoints", calls.ListCheckpoints()))]
+
+    def delete_checkpoint(self, checkpoint_id: str) -> Procedure[bool]:
+        """Delete a checkpoint; returns whether it existed."""
+        return (
+            yield from self._only(
+                "delete_checkpoint", calls.DeleteCheckpoint(arguments.check_checkpoint_id(checkpoint_id))
+            )
+        )
+
+    def touch(self, ttl_seconds: float | None = None) -> Procedure[bool]:
+        """Start the session's time to live again; returns whether the session exists.
+
+        Args:
+            ttl_seconds: The new time to live; None: as before.
+        """
+        ttl_us = values.microseconds(ttl_seconds)
+        touched = yield from self._only("touch", calls.Touch(ttl_us))
+        if ttl_us is not None and touched:
+            self._known_ttl_us = ttl_us
+        return touched
+
+    def measure(self) -> Procedure[SessionStats]:
+        """Measure the session."""
+        measured = yield from self._only("stats", calls.Measure())
+        left_us = measured.left_us
+        return SessionStats(
+            measured.keys,
+            measured.bytes,
+            measured.scratchpad_entries,
+            measured.checkpoints,
+            None if left_us is None else left_us / 1_000_000,
+            self.limits,
+        )
+
+    def end(self) -> Procedure[bool]:
+        """Remove the session with all its content, checkpoints included; returns whether it existed.
+
+        A later write begins a new session.
+        """
+        return (yield from self._only("end", calls.End()))
+
+    def _only(self, name: str, command: calls.Command[T]) -> Procedure[T]:
+        """The result of a call with one command."""
+        call, now = self._call(name, command), monotonic()
+        reply = yield call
+        self._learn(call, now, reply)
+        return cast(T, reply.results[0])
+
+    def _learn(self, call: calls.Call, made_at: float, reply: calls.Reply) -> None:
+        """Remember the session's time to live, and that its use was recorded."""
+        writes = call.writes
+        if writes or call.renew:
+            self._renewed_at = made_at
+        if not writes:
+            self._known_ttl_us = reply.ttl_us if reply.stamp else self._ttl_us
+        if call.used:
+            with self._lock:
+                for key in call.used:
+                    self._used.pop(key, None)
+
+    def _call(self, name: str, command: calls.Command[Any]) -> calls.Call:
+        if isinstance(command, calls.READS):
+            ttl_us = self._known_ttl_us
+            # A session lives an eighth longer than its time to live, so most reads need not renew it: see lifetime_us.
+            renew = ttl_us is not None and monotonic() - self._renewed_at > ttl_us / 8_000_000
+            return calls.Call(name, self.address, (command,), self.limits, self._ttl_us, renew)
+        with self._lock:
+            used = tuple(self._used)
+        return calls.Call(name, self.address, (command,), self.limits, self._ttl_us, used=used, token=os.urandom(16))
+
+    def _found(self, name: str, key: str) -> Procedure[calls.Found | None]:
+        found = yield from self._only(name, calls.Read((arguments.check_variable(key),)))
+        self._note_use(found)
+        return found.get(key)
+
+    def _note_use(self, found: Iterable[str]) -> None:
+        if self.limits.on_full == "evict":
+            with self._lock:
+                for key in found:
+                    self._used.pop(key, None)
+                    self._used[key] = None
+
+    def _variable(self, key: str, value: Any, ttl_seconds: float | None) -> Any:
+        text = self._encoded(value, f"The value of {arguments.check_variable(key)!r}")
+        return values.variable(key, text, values.microseconds(ttl_seconds))
+
+    def _encoded(self, value: Any, what: str) -> bytes:
+        return values.encode(value, what, self.limits.value_bytes, self.address.session_id)
 
 
-def _allowed(call: Call) -> Allowed:
-    return Allowed(call.limits.keys, call.limits.session_bytes, call.limits.scratchpad_entries)
-
-
-def _token_of(call: Call, place: int) -> bytes:
-    """The token of one of a call's commands: the first has that of the call."""
-    return call.token if place == 0 else sha256(call.token + place.to_bytes(4)).digest()[:16]
-
-
-def _is_more(call: Call, plans: list[Reading | Writing]) -> bool:
-    """Whether a call writes more than a whole session may hold; checked behind what it writes, then."""
-    variables = notes = size_bytes = 0
-    for plan in plans:
-        if isinstance(plan, Writing):
-            more_variables, more_notes, more_bytes = plan.change.begun
-            variables, notes, size_bytes = variables + more_variables, notes + more_notes, size_bytes + more_bytes
-    limits = call.limits
-    return variables > limits.keys or notes > limits.scratchpad_entries or size_bytes > limits.session_bytes
-
-
-def _reply(call: Call, plans: list[Reading | Writing], came: Results, named: dict[str, Statement]) -> Reply:
-    stamp, ttl_us = came.named("lock").last_insert_id, call.ttl_us
-    answers: list[object] = []
-    for place, (command, plan) in enumerate(zip(call.commands, plans, strict=True)):
-        result = came.named(f"answer{place}") if f"answer{place}" in named else Result()
-        if isinstance(plan, Reading):
-            answer, _, ttl_us = plan.told(result.rows)
-            answers.append(answer)
-            continue
-        answers.append(plan.answer(cast(int, result.rows[0][0]) if result.rows else result.last_insert_id))
-        stamp = 0 if isinstance(command, End) else stamp + plan.more_stamps
-        if isinstance(command, Touch) and command.ttl_us is not None:
-            ttl_us = command.ttl_us
-    evicted = came.named("evict").affected if "evict" in named else 0
-    return Reply(tuple(answers), stamp, ttl_us, evicted)
-
-
-def _checkpoint_there(call: Call) -> Exception:
-    made = (command.checkpoint_id for command in call.commands if isinstance(command, CreateCheckpoint))
-    undone = (command.undo_id for command in call.commands if isinstance(command, RestoreCheckpoint))
-    return checkpoint_there(next(itertools.chain(made, undone)))
-
-
-def _sum(value: bytes | None, command: Increment) -> bytes:
-    """What an increment makes of a value.
+def check_limits(limits: calls.Limits) -> calls.Limits:
+    """Check limits.
 
     Raises:
-        InvalidInput: Nothing can be added to it, or not so much.
+        ConfigError: One of them is out of range.
     """
-    try:
-        number = int(value or b"0")
-    except ValueError:
-        raise not_a_whole_number(command.key) from None
-    if str(number).encode() != (value or b"0") or not INT_LEAST <= number <= INT_MOST:
-        raise not_a_whole_number(command.key)
-    if not INT_LEAST <= number + command.by <= INT_MOST:
-        raise out_of_range(command.key, command.by)
-    return str(number + command.by).encode()
+    most = {"keys": 2**31, "value_bytes": 2**30, "session_bytes": 2**40, "scratchpad_entries": 2**31}
+    for name, highest in {**most, "checkpoints": 10_000}.items():
+        value = getattr(limits, name)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
+            raise ConfigError(f"max_{name} must be a whole number from 1 to {highest}, not {value!r:.50}.")
+    if limits.on_full not in {"refuse", "evict"}:
+        raise ConfigError(f"on_full must be 'refuse' or 'evict', not {limits.on_full!r:.50}.")
+    return limits
 
 
-def _raise_if_full(call: Call, plans: list[Reading | Writing], held: tuple[int, ...], more_bytes: int) -> None:
-    """Raise if a call does not fit.
+def _keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """Each key once."""
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise InvalidInput(f"Keys are given as a list of texts, not {type(keys).__name__}.")
+    return tuple(dict.fromkeys(arguments.check_variable(key) for key in keys))
 
-    Args:
-        call: The call.
-        plans: What its commands send.
-        held: Notes, bytes and variables of the session, and bytes without any variables; of the variables that the
-            call writes, how many are there, and their bytes, with those of the task state if it writes that.
-        more_bytes: What it adds beside what its plans say.
-    """
-    notes, size_bytes, variables, other_bytes, present, present_bytes = held
-    limits, session_id = call.limits, call.address.session_id
-    writing = [plan for plan in plans if isinstance(plan, Writing) and plan.adds]
-    names = {name for plan in writing for name in plan.names}
-    if limits.on_full == "evict":  # all others have to go first
-        variables, size_bytes, present, present_bytes = 0, other_bytes, 0, min(present_bytes, other_bytes)
-        if not any(isinstance(command, WriteTask) for command in call.commands):
-            present_bytes = 0
-    notes += sum(isinstance(command, Append) for command in call.commands)
-    if notes > limits.scratchpad_entries:
-        raise CapacityExceeded("max_scratchpad_entries", notes, limits.scratchpad_entries, session_id)
-    variables += len(names) - present
-    if variables > limits.keys:
-        raise CapacityExceeded("max_keys", variables, limits.keys, session_id)
-    size_bytes += more_bytes + sum(plan.size_bytes for plan in writing) - present_bytes
-    if size_bytes > limits.session_bytes:
-        raise CapacityExceeded("max_session_bytes", size_bytes, limits.session_bytes, session_id)
+
+def _problems(error: ValueError) -> str:
+    """The problems that pydantic found, without any value."""
+    problems = getattr(error, "errors", None)
+    if problems is None:
+        return "it is not readable JSON"
+    found = problems(include_input=False, include_url=False, include_context=False)[:3]
+    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in found)

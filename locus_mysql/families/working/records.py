@@ -1,4 +1,4 @@
-"""What callers of working memory get: `TaskState`, `CheckpointInfo` and `SessionStats`."""
+"""The records that working memory returns: `TaskState`, `CheckpointInfo` and `SessionStats`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from .calls import Limits
 
 Status: TypeAlias = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 
-#: Of a task in one of these nothing changes any more.
+#: A task with one of these does not change any more.
 FINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
 
 class TaskState(BaseModel):
-    """How far an agent is with a task. Frozen: the methods return another one; `WorkingMemory` keeps it.
+    """The progress of an agent with a task. Frozen: its methods return a new one; `WorkingMemory` stores it.
 
     Args:
-        task_id: Which task; 1 to 512 characters.
+        task_id: The task's id, 1 to 512 characters.
         status: ``pending`` has not begun; ``waiting`` began and waits for something; ``completed``, ``failed`` and
             ``cancelled`` are over.
-        current_step: How many steps are done.
-        total_steps: How many there are, if that is known.
+        current_step: The number of steps that are done.
+        total_steps: The number of steps, if it is known.
         progress: From 0 to 1.
         description: What is being done.
-        error: Why it failed, or was cancelled; of a failed task it must be given.
+        error: Why it failed, or was cancelled; required for a failed task.
         started_at: When it began; aware.
         updated_at: When this was written; aware.
-        data: What else belongs to it: JSON values.
+        data: Further JSON values of the caller.
 
     Raises:
         pydantic.ValidationError: An impossible combination, such as step 5 of 3, or a completed task at 40 %.
@@ -85,14 +85,14 @@ class TaskState(BaseModel):
         progress: float | None = None,
         data: dict[str, Any] | None = None,
     ) -> TaskState:
-        """Go on: begin a pending task, go on with a waiting one, and count steps.
+        """Begin a pending task, or resume a waiting one, and count steps.
 
         Args:
-            steps: How many were done; negative for so many that are to be done again.
-            total_steps: How many there are, if that has changed.
-            description: What is being done now; None: what it says.
-            progress: From 0 to 1; by default, of steps if their number is known.
-            data: Added to what it has.
+            steps: The number of steps that were done; negative for steps that are to be done again.
+            total_steps: The number of steps, if it has changed.
+            description: What is being done now; None: as before.
+            progress: From 0 to 1; by default the part of the steps that is done, if their number is known.
+            data: Values that are added to the task's data.
 
         Raises:
             InvalidInput: The task is over, or would have done more steps than there are.
@@ -104,7 +104,7 @@ class TaskState(BaseModel):
         return self._next(status="running", description=description, data=data, **count)
 
     def wait(self, description: str | None = None) -> TaskState:
-        """Wait for something, such as an answer of a person; `advance` goes on."""
+        """Wait for something, such as a person's answer; `advance` resumes the task."""
         return self._next(status="waiting", description=description)
 
     def complete(self, description: str | None = None, *, data: dict[str, Any] | None = None) -> TaskState:
@@ -117,7 +117,7 @@ class TaskState(BaseModel):
         return self._next(status="failed", error=error)
 
     def cancel(self, reason: str | None = None) -> TaskState:
-        """End because nobody wants it any more."""
+        """End because the task is no longer wanted."""
         return self._next(status="cancelled", error=reason)
 
     def _next(self, *, status: Status, description: str | None = None, data: Any = None, **changes: Any) -> TaskState:
@@ -141,7 +141,7 @@ class TaskState(BaseModel):
 
 
 def _later(than: datetime) -> datetime:
-    """Now, but never before a time: clocks are put back."""
+    """The current time, but never before another: clocks may be set back."""
     return max(datetime.now(UTC), than)
 
 
@@ -151,11 +151,11 @@ class CheckpointInfo:
 
     Args:
         checkpoint_id: Its id.
-        label: What it was called when it was made.
+        label: Its label.
         created_at: When, by the storage's clock; aware, in UTC.
         keys: Variables in it.
         scratchpad_entries: Notes in it.
-        size_bytes: What the session took then.
+        size_bytes: The bytes of the session at that time.
     """
 
     checkpoint_id: str
@@ -168,7 +168,7 @@ class CheckpointInfo:
 
 @dataclass(frozen=True, slots=True)
 class SessionStats:
-    """What a session holds, and whether its storage serves it.
+    """A session's content in numbers, and whether its storage serves it.
 
     Args:
         keys: Variables, without expired ones.
@@ -176,11 +176,11 @@ class SessionStats:
         scratchpad_entries: Notes.
         checkpoints: Checkpoints.
         expires_in_s: Seconds until it expires unless it is used; None if it does not.
-        limits: How much it may hold.
-        degraded: Whether its storage is away and another one serves it: what is written now is lost if this process
-            ends before the storage is back.
-        pending: How many writes wait for the storage to be back.
-        lost: What could not be written to the storage when it was back, as somebody else had written meanwhile.
+        limits: Its limits.
+        degraded: Whether its storage is unavailable and another one serves it: writes are lost if this process ends
+            before the storage is available again.
+        pending: The number of writes that wait for the storage.
+        lost: Descriptions of writes that were dropped, as somebody else had written to the storage meanwhile.
     """
 
     keys: int

@@ -1,4 +1,4 @@
-"""Values as JSON, and back: what callers give, checked and encoded before anything is sent."""
+"""Encodes callers' values as JSON, checked before anything is sent, and decodes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 #: The longest time to live, in seconds: a hundred years.
 TTL_LIMIT_S = 3_155_760_000
 
-#: Longer likenesses are digests of 32 bytes, so no other has that length.
+#: Longer likenesses are replaced by digests of 32 bytes; no other likeness has that length.
 LIKENESS_BYTES = 32
 
 
@@ -30,7 +30,7 @@ class Missing:
         return "MISSING"
 
 
-#: What `compare_and_set` expects of a variable that must not be there. None is a value.
+#: The expectation of `compare_and_set` that a variable does not exist. None is a value.
 MISSING: Final = Missing()
 
 
@@ -39,13 +39,13 @@ def encode(value: object, what: str, limit_bytes: int, session_id: str) -> bytes
 
     Args:
         value: The value.
-        what: What it is called in errors.
-        limit_bytes: The most bytes it may take.
+        what: The name of the value in errors.
+        limit_bytes: The most bytes of the JSON.
         session_id: For errors.
 
     Raises:
         InvalidInput: JSON cannot hold it exactly.
-        CapacityExceeded: It takes more bytes.
+        CapacityExceeded: The JSON has more bytes.
     """
     text = _encode_model(value, what) if isinstance(value, BaseModel) else _encode_json(value, what)
     if len(text) > limit_bytes:
@@ -86,9 +86,9 @@ def variable(key: str, text: bytes, ttl_us: int | None = None) -> Variable:
 
 
 def likeness(text: bytes) -> bytes:
-    """What is the same for values that are equal, whatever the order of keys in their dicts; see `Variable`.
+    """Bytes that are equal for equal values, whatever the order of keys in their dicts; see `Variable`.
 
-    Texts without a dict are already the same for equal values, as one encoder makes them all.
+    JSON without a dict is already the same for equal values, as one encoder makes all of it.
     """
     if b"{" in text and len(text) > 2:
         text = json.dumps(decode_json(text), sort_keys=True, separators=(",", ":")).encode()
@@ -96,25 +96,27 @@ def likeness(text: bytes) -> bytes:
 
 
 def decode(text: bytes, what: str, *names: str) -> Any:
-    """The value of some JSON.
+    """Decode JSON.
 
     Args:
         text: The JSON.
-        what: What it is called in errors, as a format.
-        names: What stands in that.
+        what: The name of the value in errors, as a format.
+        names: The arguments of the format.
 
     Raises:
-        CorruptCheckpoint: It is none.
+        CorruptCheckpoint: It is not JSON.
     """
     try:
         return decode_json(text)
     except CorruptCheckpoint:
         called = what.format(*names)
-        raise CorruptCheckpoint(f"{called} is not readable JSON; somebody else changed it. Set it anew.") from None
+        raise CorruptCheckpoint(
+            f"{called} is not readable JSON; it was changed by other means than this package. Set it again."
+        ) from None
 
 
 def decode_model(model: type[M], text: bytes) -> M:
-    """The model of some JSON."""
+    """Decode JSON as a model."""
     try:
         return model.model_validate_json(text)
     except ValidationError:
@@ -138,7 +140,7 @@ def microseconds(seconds: object, what: str = "ttl_seconds") -> int | None:
 
 
 def check_step(value: object) -> int:
-    """What a variable is incremented by: a whole number of 64 bits."""
+    """Check the number that is added to a variable: a whole number of 64 bits."""
     if isinstance(value, bool) or not isinstance(value, int) or not INT_LEAST <= value <= INT_MOST:
         raise InvalidInput(f"A variable is incremented by a whole number of 64 bits, not {value!r:.50}.")
     return value

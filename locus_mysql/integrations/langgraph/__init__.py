@@ -1,25 +1,32 @@
-"""LangGraph's checkpointers and stores on MySQL."""
+"""LangGraph's checkpointers and stores on MySQL.
+
+Converts LangGraph's types, and leaves storage to `families/graphs` and `families/memories`. Begin with `asynchronous`
+and `synchronous`, the checkpointers, then `operations`, which both run; `store` has the long-term stores, `transfer`
+copies from other savers.
+"""
 
 try:
-    import langgraph.checkpoint.base  # noqa: F401 - tells whether it is installed
+    import langgraph.checkpoint.base  # noqa: F401 - fails if it is not installed
 except ModuleNotFoundError as error:
     if error.name is None or not error.name.startswith(("langgraph", "langchain_core")):
         raise
     from ...errors import SetupError
+    from ...extras import install_command
 
-    raise SetupError("LangGraph is not installed, which this is for: pip install 'locus-mysql[langgraph]'") from error
+    raise SetupError(f"LangGraph is not installed. Run {install_command('langgraph')}.") from error
 
+from ...runtime.transfer import TransferReport
 from .asynchronous import AsyncMySQLSaver
-from .copying import CopySummary, acopy_checkpoints, copy_checkpoints
 from .store import AsyncMySQLStore, MySQLStore
 from .synchronous import MySQLSaver
+from .transfer.savers import acopy_checkpoints, copy_checkpoints
 
 __all__ = [
     "AsyncMySQLSaver",
     "AsyncMySQLStore",
-    "CopySummary",
     "MySQLSaver",
     "MySQLStore",
+    "TransferReport",
     "acopy_checkpoints",
     "copy_checkpoints",
 ]

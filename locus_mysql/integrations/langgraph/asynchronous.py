@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar, Unpack
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
-    ChannelVersions,
-    Checkpoint,
-    CheckpointMetadata,
-    CheckpointTuple,
-    DeltaChannelHistory,
-)
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.operation import Operation
-from ...families.graphs.surface import AsyncVersions, nothing
+from ...families.graphs.base import AsyncVersions
 from ...runtime.database import Database, share
+from ...runtime.methods import awaited
+from .delegation import from_other_threads
 from .errors import LoopUnavailable
-from .operations import GraphOperations, Listing
-from .versioning import next_version
+from .operations import GraphOperations
+from .saver import GraphSaver
 
 T = TypeVar("T")
 
 
-class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
+class AsyncMySQLSaver(AsyncVersions[GraphOperations], GraphSaver):
     """Keeps the checkpoints of LangGraph's graphs in MySQL. Any number of graphs can share one.
 
-    Its synchronous methods may be called from other threads than the event loop's, as those of LangGraph's own
-    asynchronous savers: they run in the loop in which the saver was made or first used.
+    Its synchronous methods may be called from other threads than the event loop's, like those of LangGraph's own
+    asynchronous savers: they run in the loop in which the saver was created or first used.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        serde: Turns values into bytes and back; LangGraph's own if absent.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        serde: Turns values into bytes and back; by default LangGraph's own serialiser.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain the tenant.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:
@@ -61,8 +55,8 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        BaseCheckpointSaver.__init__(self, serde=serde)
         AsyncVersions.__init__(self, GraphOperations(config, tenant_of), database, owned=owned)
+        GraphSaver.__init__(self, serde=serde)
         try:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -73,7 +67,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
     async def from_conn_string(
         cls, conn_string: str, *, serde: SerializerProtocol | None = None, **options: Unpack[Keywords]
     ) -> AsyncIterator[Self]:
-        """A saver for an ``async with`` block, which closes it.
+        """Open a saver for an ``async with`` block, which closes it.
 
         Args:
             conn_string: ``mysql://user:password@host:port/database?option=value``.
@@ -83,14 +77,6 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         async with cls(conn_string, serde=serde, **options) as saver:
             yield saver
 
-    async def setup(self) -> None:
-        """Make the tables if they are missing. The first call of any method does the same."""
-        await self._run(nothing())
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """A checkpoint, or the newest of a thread; None if there is none. One round trip."""
-        return await self._run(self._operations.get_tuple(self.serde, config))
-
     async def alist(
         self,
         config: RunnableConfig | None,
@@ -99,78 +85,20 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        """Checkpoints, newest first, read a hundred at a time.
+        """List checkpoints, newest first, in pages of 100.
 
         Args:
-            config: The thread, and perhaps namespace and checkpoint; None or an empty one for all threads, the one
+            config: The thread, and optionally namespace and checkpoint; None or an empty one for all threads, the one
                 saved to last first.
             filter: Metadata has to contain this.
-            before: Only checkpoints with an id less than this one's, which need not exist. Ids carry the time of the
-                client that made them.
+            before: Only checkpoints with an id less than this one's, which need not exist. Ids begin with the time of
+                the client that created them.
             limit: At most this many.
         """
-        listing = Listing(config, filter, before, limit)
+        listing = self._operations.listing(config, filter, before, limit)
         while not listing.done:
-            for found in await self._run(self._operations.next_page(self.serde, listing)):
+            for found in await self._run(listing.next_page()):
                 yield found
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """Store a checkpoint; returns its config. One round trip."""
-        return await self._run(self._operations.put(self.serde, config, checkpoint, metadata, new_versions))
-
-    async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Store what a task wrote at a checkpoint. One round trip."""
-        await self._run(self._operations.put_writes(self.serde, config, writes, task_id, task_path))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """Delete a thread with all its checkpoints and writes. One round trip."""
-        await self._run(self._operations.delete_thread(thread_id))
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints of runs. What others need of them is kept out of sight."""
-        await self._run(self._operations.delete_for_runs(run_ids))
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread with all its checkpoints and writes, on the server.
-
-        Raises:
-            ThreadExists: The target has checkpoints; nothing was changed.
-        """
-        await self._run(self._operations.copy_thread(source_thread_id, target_thread_id))
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).
-
-        What the newest needs of others, for a `DeltaChannel`, is kept out of sight; else it has no parent afterwards.
-        The calls of subgraphs go with the checkpoint that called them, but for subgraphs that keep their state.
-
-        Raises:
-            TypeError: ``thread_ids`` is one text.
-            ValueError: There is no such strategy.
-        """
-        await self._run(self._operations.prune(thread_ids, strategy))
-
-    async def aget_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """What each channel got on the way to a checkpoint since it was last stored whole. Two round trips."""
-        return await self._run(self._operations.delta_channel_history(self.serde, config, channels))
-
-    def get_next_version(self, current: str | None, channel: None) -> str:
-        """The version after another, in the form of LangGraph's own savers."""
-        return next_version(current)
-
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """`aget_tuple`, from another thread."""
-        return self._wait_for(self.aget_tuple(config))
 
     def list(
         self,
@@ -180,59 +108,57 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """`alist`, from another thread."""
-        listing = Listing(config, filter, before, limit)
+        """`alist`, called from another thread than the event loop's."""
+        listing = self._operations.listing(config, filter, before, limit)
         while not listing.done:
-            yield from self._wait_for(self._run(self._operations.next_page(self.serde, listing)))
+            yield from self._wait_for(self._run(listing.next_page()))
 
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """`aput`, from another thread."""
-        return self._wait_for(self.aput(config, checkpoint, metadata, new_versions))
+    @awaited(GraphOperations.setup)
+    def setup(self) -> None: ...
+    @awaited(GraphOperations.get_tuple)
+    def aget_tuple(self) -> None: ...
+    @awaited(GraphOperations.put)
+    def aput(self) -> None: ...
+    @awaited(GraphOperations.put_writes)
+    def aput_writes(self) -> None: ...
+    @awaited(GraphOperations.delete_thread)
+    def adelete_thread(self) -> None: ...
+    @awaited(GraphOperations.delete_for_runs)
+    def adelete_for_runs(self) -> None: ...
+    @awaited(GraphOperations.copy_thread)
+    def acopy_thread(self) -> None: ...
+    @awaited(GraphOperations.prune)
+    def aprune(self) -> None: ...
+    @awaited(GraphOperations.get_delta_channel_history)
+    def aget_delta_channel_history(self) -> None: ...
 
-    def put_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """`aput_writes`, from another thread."""
-        self._wait_for(self.aput_writes(config, writes, task_id, task_path))
+    @from_other_threads(aget_tuple)
+    def get_tuple(self) -> None: ...
+    @from_other_threads(aput)
+    def put(self) -> None: ...
+    @from_other_threads(aput_writes)
+    def put_writes(self) -> None: ...
+    @from_other_threads(adelete_thread)
+    def delete_thread(self) -> None: ...
+    @from_other_threads(adelete_for_runs)
+    def delete_for_runs(self) -> None: ...
+    @from_other_threads(acopy_thread)
+    def copy_thread(self) -> None: ...
+    @from_other_threads(aprune)
+    def prune(self) -> None: ...
+    @from_other_threads(aget_delta_channel_history)
+    def get_delta_channel_history(self) -> None: ...
 
-    def delete_thread(self, thread_id: str) -> None:
-        """`adelete_thread`, from another thread."""
-        self._wait_for(self.adelete_thread(thread_id))
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """`adelete_for_runs`, from another thread."""
-        self._wait_for(self.adelete_for_runs(run_ids))
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """`acopy_thread`, from another thread."""
-        self._wait_for(self.acopy_thread(source_thread_id, target_thread_id))
-
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """`aprune`, from another thread."""
-        self._wait_for(self.aprune(thread_ids, strategy=strategy))
-
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """`aget_delta_channel_history`, from another thread."""
-        return self._wait_for(self.aget_delta_channel_history(config=config, channels=channels))
-
-    async def _run(self, operation: Operation[T]) -> T:
+    async def _run(self, operation: Generator[Any, Any, T]) -> T:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return await super()._run(operation)
 
     def _wait_for(self, call: Coroutine[Any, Any, T]) -> T:
-        """Have a call carried out by the event loop, and wait for it.
+        """Run a call in the event loop, and wait for it.
 
         Raises:
-            LoopUnavailable: This is the loop's own thread, which would wait for itself for ever; or there is no loop.
+            LoopUnavailable: This is the loop's own thread, which would wait for itself forever; or no loop runs.
         """
         loop = self._loop
         try:
@@ -242,7 +168,7 @@ class AsyncMySQLSaver(AsyncVersions[GraphOperations], BaseCheckpointSaver[str]):
         if loop is None or loop.is_closed() or not loop.is_running() or running is loop:
             call.close()
             raise LoopUnavailable(
-                "The synchronous methods of AsyncMySQLSaver work from threads beside its running event loop only. "
+                "The synchronous methods of AsyncMySQLSaver work only from threads beside its running event loop. "
                 "Inside the loop await the a… methods (graph.ainvoke, graph.aget_state); without one use MySQLSaver."
             )
         return asyncio.run_coroutine_threadsafe(call, loop).result()

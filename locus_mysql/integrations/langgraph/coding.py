@@ -1,8 +1,8 @@
-"""Between LangGraph's checkpoints and stored ones. No I/O.
+"""Converts LangGraph's checkpoints to stored ones and back. No I/O.
 
-Values go through the saver's serialiser, each by itself: an encrypting one encrypts them all. What is left of a
-checkpoint, ids and versions, is JSON, and so is metadata, as queries need it. Where one of these holds what JSON cannot
-hold exactly, both go through the serialiser.
+The saver's serialiser encodes each value by itself, so an encrypting one encrypts them all. The head of a checkpoint,
+which is its ids and versions, is stored as JSON, and so are the metadata, because queries search them. If JSON cannot
+represent one of these exactly, the serialiser encodes both.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ from ...runtime.exact_json import check_json_object, decode_json, encode_json, q
 from ...runtime.matching import contains
 from .messages import load
 
-#: Who encoded a checkpoint.
-SURFACE = "graph"
+#: Marks checkpoints that LangGraph saved.
+CODEC = "graph"
 
-#: From this version of the format on, a checkpoint's sends are among its own values; before, among its parent's writes.
+#: From this format version on, a checkpoint's sends are among its own values; before, among its parent's writes.
 _SENDS_INSIDE = 4
 
-#: Characters of a filter on metadata, as JSON.
+#: The longest filter on metadata, in characters of JSON.
 FILTER_LIMIT = 65_536
 
-#: Where LangGraph counts the steps since a channel that is stored as its writes was last stored whole.
+#: The metadata in which LangGraph counts, for each `DeltaChannel`, the steps since its last snapshot.
 _COUNTERS = "counters_since_delta_snapshot"
 
-#: How a head is encoded that holds the metadata as well: by the serialiser, whose kind follows, or by JSON.
+#: Kinds of a head that contains the metadata too: encoded by the serialiser, whose own kind follows, or as JSON.
 _TYPED, _BOTH = "typed:", "both"
 
 
 def new_version(
     serde: SerializerProtocol,
-    dump: Callable[[str, Any], Encoded | Grown],
+    encode: Callable[[str, Any], Encoded | Grown],
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
     new_versions: ChannelVersions,
     token: bytes,
 ) -> NewVersion:
-    """A checkpoint to save, as LangGraph gives it.
+    """Convert a checkpoint of LangGraph's to one to save.
 
     Args:
-        serde: Encodes what of the checkpoint is not JSON.
-        dump: Encodes the value of a channel.
+        serde: Encodes the head if JSON cannot.
+        encode: Encodes the value of a channel, given its name.
         config: Thread, namespace and parent.
         checkpoint: The checkpoint.
         metadata: Its metadata.
         new_versions: The versions of channels that changed.
-        token: The save's mark.
+        token: Identifies this save.
     """
     configurable = config["configurable"]
     whole = get_checkpoint_metadata(config, metadata)
@@ -74,12 +74,12 @@ def new_version(
     head, text = encode_head(serde, rest, cast("dict[str, Any]", whole))
     run_id = whole.get("run_id")
     return NewVersion(
-        surface=SURFACE,
+        codec=CODEC,
         ns=configurable.get("checkpoint_ns") or "",
         checkpoint_id=checkpoint["id"],
         parent_id=configurable.get("checkpoint_id") or None,
         head=head,
-        values=_values(dump, checkpoint, new_versions),
+        values=_values(encode, checkpoint, new_versions),
         metadata=text,
         run_id=None if run_id is None else str(run_id),
         needs=needs_of(checkpoint, whole),
@@ -93,7 +93,7 @@ def new_version(
 def new_writes(
     serde: SerializerProtocol, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> list[LoadedWrite]:
-    """Writes to save. Those to special channels have an index of their own, whatever their place."""
+    """Convert writes of LangGraph's to writes to save. Special channels have fixed indexes, whatever their place."""
     return [
         LoadedWrite(task_id, WRITES_IDX_MAP.get(channel, place), channel, task_path, Encoded(*serde.dumps_typed(value)))
         for place, (channel, value) in enumerate(writes)
@@ -101,17 +101,17 @@ def new_writes(
 
 
 def checkpoint_tuple(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) -> CheckpointTuple:
-    """A checkpoint as LangGraph takes it.
+    """Convert a stored checkpoint to LangGraph's.
 
     Args:
-        serde: Reads the values.
+        serde: Decodes the values.
         version: The checkpoint.
-        thread_id: The thread's id as the caller spells it.
+        thread_id: The thread's id as the caller gave it, of any type.
 
     Raises:
         CorruptCheckpoint: It was not saved by LangGraph, is damaged, or was written with another serialiser.
     """
-    if version.surface != SURFACE:
+    if version.codec != CODEC:
         raise CorruptCheckpoint(
             f"Thread {version.thread_id!r} has checkpoints that LangGraph did not save. Give other stores another "
             "tenant, table_prefix or thread ids."
@@ -120,7 +120,7 @@ def checkpoint_tuple(serde: SerializerProtocol, version: LoadedVersion, thread_i
         return _decoded(serde, version, thread_id)
     except LocusMySQLError:
         raise
-    except Exception as error:  # a serialiser raises what it likes for bytes of another one
+    except Exception as error:  # serialisers raise any type for bytes of another one
         raise CorruptCheckpoint(
             f"Checkpoint {version.checkpoint_id!r} of thread {version.thread_id!r} cannot be read with this saver's "
             f"serialiser ({type(error).__name__}: {error}). Use the serde with which it was written."
@@ -132,7 +132,7 @@ def _decoded(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) 
     values = {name: load(serde, encoded) for name, encoded in version.values().items()}
     checkpoint = cast(Checkpoint, {**rest, "channel_values": values})
     if version.parents_writes:
-        _take_in_sends(serde, checkpoint, version.parents_writes)
+        _add_sends(serde, checkpoint, version.parents_writes)
 
     def config(checkpoint_id: str) -> RunnableConfig:
         return {"configurable": {"thread_id": thread_id, "checkpoint_ns": version.ns, "checkpoint_id": checkpoint_id}}
@@ -147,7 +147,7 @@ def _decoded(serde: SerializerProtocol, version: LoadedVersion, thread_id: Any) 
 
 
 def pending_writes(serde: SerializerProtocol, writes: Sequence[LoadedWrite]) -> list[PendingWrite]:
-    """A checkpoint's writes in the order in which live execution applies them."""
+    """Decode the writes at a checkpoint, in the order in which a running graph applies them."""
     return [
         (write.task_id, write.channel, serde.loads_typed(write.value))
         for write in sorted(writes, key=lambda write: writes_sort_key(write.task_path, write.task_id, write.idx))
@@ -155,7 +155,11 @@ def pending_writes(serde: SerializerProtocol, writes: Sequence[LoadedWrite]) -> 
 
 
 def filter_text(filter: Mapping[str, Any] | None) -> str | None:
-    """What metadata has to contain, as JSON."""
+    """Return a filter as JSON; None for no filter.
+
+    Raises:
+        InvalidInput: MySQL cannot search for one of its values.
+    """
     if not filter:
         return None
     try:
@@ -164,8 +168,8 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
         text = None
     if text is None:
         raise InvalidInput(
-            "A filter on metadata may hold JSON values only, without NaN and lone surrogates, at most 100 levels deep "
-            "and with whole numbers of at most 1,023 bits: no other metadata is searched."
+            "A filter on metadata may contain only JSON values, without NaN and lone surrogates, at most 100 levels "
+            "deep and with integers of at most 1,023 bits: MySQL cannot search for others."
         )
     if len(text) > FILTER_LIMIT:
         raise InvalidInput(
@@ -175,8 +179,8 @@ def filter_text(filter: Mapping[str, Any] | None) -> str | None:
     return text
 
 
-def fits(version: LoadedVersion, matching: str) -> bool:
-    """Whether a checkpoint's metadata contains this JSON, compared exactly; not if it is damaged."""
+def matches(version: LoadedVersion, matching: str) -> bool:
+    """Return whether a checkpoint's metadata contain this JSON, compared exactly; False if they are damaged."""
     try:
         return contains(json.loads(version.metadata or "{}"), json.loads(matching))
     except (ValueError, RecursionError):
@@ -184,9 +188,12 @@ def fits(version: LoadedVersion, matching: str) -> bool:
 
 
 def _values(
-    dump: Callable[[str, Any], Encoded | Grown], checkpoint: Checkpoint, new_versions: ChannelVersions
+    encode: Callable[[str, Any], Encoded | Grown], checkpoint: Checkpoint, new_versions: ChannelVersions
 ) -> Callable[[Base | None], Sequence[NewValue]]:
-    """Tells the values to store: of the base those that did not change, and the others encoded, each once."""
+    """Return a function that lists the values to store, given the base: unchanged ones refer to those of the base.
+
+    It may be called again with another base. Each value is encoded once.
+    """
     encoded: dict[str, Encoded | Grown] = {}
     versions = checkpoint["channel_versions"]
 
@@ -199,11 +206,11 @@ def _values(
                 found.append(NewValue(name, label, None))
                 continue
             if name not in encoded:
-                encoded[name] = dump(name, value)
+                encoded[name] = encode(name, value)
             found.append(NewValue(name, label, encoded[name]))
-        for name, (label, _) in held.items():  # stored under a version that is still the channel's, though not told
-            told = name in checkpoint["channel_values"] or name in new_versions
-            if not told and label is not None and versions.get(name) == label:
+        for name, (label, _) in held.items():  # the caller omitted the value, but its version is still the channel's
+            given = name in checkpoint["channel_values"] or name in new_versions
+            if not given and label is not None and versions.get(name) == label:
                 found.append(NewValue(name, label, None))
         return found
 
@@ -211,20 +218,20 @@ def _values(
 
 
 def snapshots_of(checkpoint: Checkpoint) -> frozenset[str]:
-    """The channels of which a checkpoint holds a snapshot: those that are stored as their writes elsewhere."""
+    """The delta channels of which a checkpoint contains a snapshot."""
     return frozenset(name for name, value in checkpoint["channel_values"].items() if isinstance(value, _DeltaSnapshot))
 
 
 def needs_of(checkpoint: Checkpoint, metadata: Mapping[str, Any]) -> int:
-    """What a checkpoint needs of its parent: all of it if a channel is stored as its writes, or just the sends."""
+    """Return the parent content needed: 1 everything, for a delta channel without snapshot; 2 sends; 0 nothing."""
     counters = metadata.get(_COUNTERS) or {}
     if any(name not in checkpoint["channel_values"] for name in counters):
         return 1
     return 2 if checkpoint["v"] < _SENDS_INSIDE else 0
 
 
-def _take_in_sends(serde: SerializerProtocol, checkpoint: Checkpoint, writes: Sequence[LoadedWrite]) -> None:
-    """Add the sends of a checkpoint that has them among its parent's writes."""
+def _add_sends(serde: SerializerProtocol, checkpoint: Checkpoint, writes: Sequence[LoadedWrite]) -> None:
+    """Add the sends of a checkpoint of an old format version, which are among its parent's writes."""
     sends = [write for write in writes if write.channel == TASKS]
     if not sends:
         return
@@ -237,7 +244,7 @@ def _take_in_sends(serde: SerializerProtocol, checkpoint: Checkpoint, writes: Se
 def encode_head(
     serde: SerializerProtocol, rest: Mapping[str, Any], metadata: dict[str, Any]
 ) -> tuple[Encoded, str | None]:
-    """A checkpoint without its values, and the metadata to find it by."""
+    """Encode a checkpoint without its values; return it with the metadata that MySQL can search, as JSON."""
     try:
         plain = {name: _with_lists(value) for name, value in metadata.items()}
         text = _json_text(plain)
@@ -250,15 +257,15 @@ def encode_head(
 
 
 def _whole(serde: SerializerProtocol, rest: dict[str, Any], metadata: dict[str, Any], plain: dict[str, Any]) -> Encoded:
-    """A checkpoint without its values, with all of its metadata.
+    """Encode a checkpoint without its values, together with all of its metadata.
 
-    By the serialiser; if that cannot, as LangGraph's with whole numbers beyond 64 bits, by JSON.
+    The serialiser encodes both; or JSON if it cannot, as LangGraph's cannot encode integers beyond 64 bits.
 
     Args:
         serde: The serialiser.
         rest: The checkpoint.
         metadata: The metadata.
-        plain: The same with lists for tuples.
+        plain: The metadata with lists for tuples.
     """
     try:
         kind, data = serde.dumps_typed((rest, metadata))
@@ -290,12 +297,12 @@ def _is_json(value: Mapping[str, Any]) -> bool:
 
 
 def _json_text(value: dict[str, Any]) -> str | None:
-    """JSON that MySQL can query, or None if JSON or MySQL has no exact form for the value."""
+    """Return JSON that MySQL can search; None if JSON or MySQL cannot represent the value exactly."""
     return queryable_json(value) if _is_json(value) else None
 
 
 def _with_lists(value: Any) -> Any:
-    """A value with its tuples as lists, as LangGraph expects of metadata."""
+    """Replace tuples by lists, as LangGraph expects of metadata."""
     if isinstance(value, (list, tuple)):
         return [_with_lists(item) for item in value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Errors that LangGraph's own savers raise under names of Python's."""
+"""Errors that are also of the Python type that LangGraph's own savers and stores raise."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...errors import ConfigError, InvalidInput, UsageError
 
 
 class LoopUnavailable(UsageError, asyncio.InvalidStateError):
-    """A synchronous method of the asynchronous saver was called in its event loop, or without one that runs."""
+    """A synchronous method of the asynchronous saver was called in its event loop, or while no loop was running."""
 
 
 class StoreLoopUnavailable(ConfigError, asyncio.InvalidStateError):
-    """The same of the asynchronous store."""
+    """A synchronous method of the asynchronous store was called in its event loop, or while no loop was running."""
 
 
 class WrongType(InvalidInput, TypeError):
-    """An argument of a type that the method does not take."""
+    """An argument has a type that the method does not accept."""

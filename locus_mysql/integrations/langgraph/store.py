@@ -13,30 +13,45 @@ from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.logs import HOUSEKEEPING, told
-from ...families.memories.embedding import Texts
-from ...families.memories.surface import AsyncMemories, SyncMemories
+from ...engine.logs import HOUSEKEEPING, loggable
+from ...families.memories.base import AsyncMemories, SyncMemories
+from ...families.memories.embedding import EmbedTexts
 from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
 from .errors import StoreLoopUnavailable
-from .store_operations import StoreProcedures
+from .store_operations import StoreOperations
 from .store_options import sweep_interval_s, without_foreign
 
-#: How often expired items are removed if nothing else is said, in minutes.
+#: How often expired items are deleted by default, in minutes.
 SWEEP_INTERVAL_MINUTES = 5
 
-SWEEP_FAILED = "Removing expired items failed (%s); it is tried again in %s s."
+SWEEP_FAILED = "Deleting expired items failed (%s). The next attempt is in %s s."
 
 
-class _AsyncItems(AsyncMemories[StoreProcedures]):
-    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
+class _AsyncItems(AsyncMemories[StoreOperations]):
+    @awaited(StoreOperations.setup)
+    def setup(self) -> None: ...
+    @awaited(StoreOperations.batch)
+    def batch(self) -> None: ...
+    @awaited(StoreOperations.sweep_all)
+    def sweep_all(self) -> None: ...
+
+    async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         embeddings = cast(Any, self._operations.embeddings)
         if not texts.query:
             return cast(Sequence[Any], await embeddings.aembed_documents(texts.texts))
         return await asyncio.gather(*(embeddings.aembed_query(text) for text in texts.texts))
 
 
-class _SyncItems(SyncMemories[StoreProcedures]):
-    def embed_texts(self, texts: Texts) -> Sequence[Any]:
+class _SyncItems(SyncMemories[StoreOperations]):
+    @blocking(StoreOperations.setup)
+    def setup(self) -> None: ...
+    @blocking(StoreOperations.batch)
+    def batch(self) -> None: ...
+    @blocking(StoreOperations.sweep_all)
+    def sweep_all(self) -> None: ...
+
+    def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         embeddings = cast(Any, self._operations.embeddings)
         if not texts.query:
             return cast(Sequence[Any], embeddings.embed_documents(texts.texts))
@@ -44,16 +59,17 @@ class _SyncItems(SyncMemories[StoreProcedures]):
 
 
 class AsyncMySQLStore(BaseStore):
-    """LangGraph's store, awaited: items in namespaces, searched by field, by meaning, or by word.
+    """LangGraph's store for event loops: items in namespaces, searched by field and ranked by meaning or by word.
 
-    With an ``index``, a search with a query is by meaning: the score is the cosine (or what ``distance_type`` says:
-    ``inner_product``, ``l2``), and of several vectors of an item the nearest counts. Without one it is by word. Items
-    that have expired are never returned, whatever ``omit_expired`` says.
+    With an ``index``, a query ranks items by meaning: the score is the cosine (or the metric that ``distance_type``
+    names: ``inner_product``, ``l2``), and of several vectors of an item the nearest counts. Without an index it ranks
+    them by the words of the query that they contain. Items without a vector or such a word come last, newest first,
+    with the score None. Expired items are never returned, whatever ``omit_expired`` is.
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        index: ``dims``, ``embed`` and ``fields`` of the vectors. Keys that only LangGraph's other stores take, such as
-            ``ann_index_config``, have no effect, as the log says.
+        index: ``dims``, ``embed`` and ``fields`` of the vectors. Keys of LangGraph's other stores, such as
+            ``ann_index_config``, have no effect; a log message names them.
         ttl: ``default_ttl`` and ``sweep_interval_minutes`` in minutes, ``refresh_on_read``.
         options: Options of `MySQLConfig`.
 
@@ -79,10 +95,14 @@ class AsyncMySQLStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         database, config, owned = share(where, options)
-        self._procedures = StoreProcedures(config, index, ttl)
-        self._items = _AsyncItems(self._procedures, database, owned=owned)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        operations = StoreOperations(config, index, ttl)
+        self.embeddings = operations.embeddings
+        self._items = _AsyncItems(operations, database, owned=owned)
         self._sweeper: asyncio.Task[None] | None = None
+        try:
+            self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = None
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -94,24 +114,24 @@ class AsyncMySQLStore(BaseStore):
         ttl: TTLConfig | None = None,
         **options: Unpack[Keywords],
     ) -> AsyncIterator[Self]:
-        """A store for the time of a block.
+        """Open a store for a block, which closes it.
 
         Args:
             conn_string: ``mysql://user:password@host:port/database``.
             index: See the class.
             ttl: See the class.
             options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
-                have no effect, as the log says.
+                have no effect; a log message names them.
         """
         async with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
 
     async def setup(self) -> None:
-        """Make the tables that are missing. The first call of any other method does so as well."""
-        await self._items.run(self._procedures.nothing())
+        """Create missing tables. The first call of any other method does the same."""
+        await self._items.setup()
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: reads first, side by side, then the writes in one transaction.
+        """Run operations: reads first, in one round trip where possible, then the writes in one transaction.
 
         Of several writes of one key the last counts.
 
@@ -119,13 +139,13 @@ class AsyncMySQLStore(BaseStore):
             A result for each operation, in their order.
         """
         self._loop = asyncio.get_running_loop()
-        return await self._items.run(self._procedures.batch(ops))
+        return await self._items.batch(ops)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """`abatch` from another thread than the event loop's.
 
         Raises:
-            StoreLoopUnavailable: This is the event loop's thread, which would wait for itself; or there is no loop.
+            StoreLoopUnavailable: This is the event loop's thread, which would wait for itself; or no loop runs.
         """
         try:
             asyncio.get_running_loop()
@@ -133,21 +153,21 @@ class AsyncMySQLStore(BaseStore):
             if self._loop is not None and self._loop.is_running():
                 return asyncio.run_coroutine_threadsafe(self.abatch(ops), self._loop).result()
             raise StoreLoopUnavailable(
-                "AsyncMySQLStore was not used in an event loop yet. Use MySQLStore without one."
+                "AsyncMySQLStore has no running event loop. Use it in one first, or use MySQLStore."
             ) from None
         raise StoreLoopUnavailable(
             "A synchronous call in an event loop would block it: await abatch, aget, aput and so on."
         )
 
     async def sweep_ttl(self) -> int:
-        """Remove items of the tenant that have expired; returns how many."""
-        return await self._items.run(self._procedures.sweep_all())
+        """Delete expired items of the tenant; return their number."""
+        return await self._items.sweep_all()
 
     async def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> asyncio.Task[None]:
-        """Remove what has expired again and again, until `stop_ttl_sweeper`.
+        """Delete expired items at an interval, until `stop_ttl_sweeper`.
 
         Args:
-            sweep_interval_minutes: How often; by default as ``ttl`` says, or every 5 minutes.
+            sweep_interval_minutes: The interval; by default that of ``ttl``, or 5 minutes.
         """
         if self._sweeper is None or self._sweeper.done():
             interval_s = sweep_interval_s(self.ttl_config, sweep_interval_minutes, SWEEP_INTERVAL_MINUTES)
@@ -155,7 +175,7 @@ class AsyncMySQLStore(BaseStore):
         return self._sweeper
 
     async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop removing; True if it has stopped within a time-out in seconds."""
+        """Stop the sweeper; return whether it has stopped within a timeout in seconds."""
         if self._sweeper is None:
             return True
         self._sweeper.cancel()
@@ -166,7 +186,7 @@ class AsyncMySQLStore(BaseStore):
         return stopped
 
     async def close(self) -> None:
-        """Stop removing what has expired, and close the connections; the next call opens new ones."""
+        """Stop the sweeper and close the connections; the next call opens new ones."""
         await self.stop_ttl_sweeper()
         await self._items.close()
 
@@ -182,14 +202,14 @@ class AsyncMySQLStore(BaseStore):
             try:
                 await self.sweep_ttl()
             except Exception as error:
-                HOUSEKEEPING.warning(SWEEP_FAILED, told(error), interval_s)
+                HOUSEKEEPING.warning(SWEEP_FAILED, loggable(error), interval_s)
 
 
 class MySQLStore(BaseStore):
     """`AsyncMySQLStore` without an event loop. Safe to share between threads; ``abatch`` runs in one.
 
     Args:
-        where: See `AsyncMySQLStore`, as for the others.
+        where: See `AsyncMySQLStore`, also for the others.
         index: ``dims``, ``embed`` and ``fields`` of the vectors.
         ttl: When items expire.
         options: Options of `MySQLConfig`.
@@ -208,8 +228,9 @@ class MySQLStore(BaseStore):
         self.ttl_config = ttl
         self.index_config = index
         database, config, owned = share(where, options)
-        self._procedures = StoreProcedures(config, index, ttl)
-        self._items = _SyncItems(self._procedures, database, owned=owned)
+        operations = StoreOperations(config, index, ttl)
+        self.embeddings = operations.embeddings
+        self._items = _SyncItems(operations, database, owned=owned)
         self._sweeper: threading.Thread | None = None
         self._stop = threading.Event()
 
@@ -223,39 +244,39 @@ class MySQLStore(BaseStore):
         ttl: TTLConfig | None = None,
         **options: Unpack[Keywords],
     ) -> Iterator[Self]:
-        """A store for the time of a block.
+        """Open a store for a block, which closes it.
 
         Args:
             conn_string: ``mysql://user:password@host:port/database``.
             index: See the class.
             ttl: See the class.
             options: Options of `MySQLConfig`. Keywords of LangGraph's other stores (``pool_config``, ``pipeline``)
-                have no effect, as the log says.
+                have no effect; a log message names them.
         """
         with cls(conn_string, index=index, ttl=ttl, **without_foreign(options)) as store:
             yield store
 
     def setup(self) -> None:
-        """Make the tables that are missing. The first call of any other method does so as well."""
-        self._items.run(self._procedures.nothing())
+        """Create missing tables. The first call of any other method does the same."""
+        self._items.setup()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations: see `AsyncMySQLStore.abatch`."""
-        return self._items.run(self._procedures.batch(ops))
+        """Run operations: see `AsyncMySQLStore.abatch`."""
+        return self._items.batch(ops)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """`batch` in a thread, for graphs that are awaited."""
         return await asyncio.to_thread(self.batch, ops)
 
     def sweep_ttl(self) -> int:
-        """Remove items of the tenant that have expired; returns how many."""
-        return self._items.run(self._procedures.sweep_all())
+        """Delete expired items of the tenant; return their number."""
+        return self._items.sweep_all()
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> concurrent.futures.Future[None]:
-        """Remove what has expired again and again, in a thread, until `stop_ttl_sweeper` or the future is cancelled.
+        """Delete expired items at an interval, in a thread, until `stop_ttl_sweeper` or the future is cancelled.
 
         Args:
-            sweep_interval_minutes: How often; by default as ``ttl`` says, or every 5 minutes.
+            sweep_interval_minutes: The interval; by default that of ``ttl``, or 5 minutes.
         """
         ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         if self._sweeper is not None and self._sweeper.is_alive():
@@ -269,7 +290,7 @@ class MySQLStore(BaseStore):
                 try:
                     self.sweep_ttl()
                 except Exception as error:
-                    HOUSEKEEPING.warning(SWEEP_FAILED, told(error), interval_s)
+                    HOUSEKEEPING.warning(SWEEP_FAILED, loggable(error), interval_s)
             if not ended.done():
                 ended.set_result(None)
 
@@ -279,7 +300,7 @@ class MySQLStore(BaseStore):
         return ended
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop removing; True if it has stopped within a time-out in seconds."""
+        """Stop the sweeper; return whether it has stopped within a timeout in seconds."""
         self._stop.set()
         if self._sweeper is None:
             return True
@@ -290,7 +311,7 @@ class MySQLStore(BaseStore):
         return stopped
 
     def close(self) -> None:
-        """Stop removing what has expired, and close the connections; the next call opens new ones."""
+        """Stop the sweeper and close the connections; the next call opens new ones."""
         self.stop_ttl_sweeper()
         self._items.close()
 

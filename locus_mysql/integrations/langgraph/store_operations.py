@@ -1,4 +1,4 @@
-"""LangGraph's store operations as procedures: a batch of them in as few round trips as it allows."""
+"""LangGraph's store operations: a batch of them in as few round trips as possible."""
 
 from __future__ import annotations
 
@@ -22,33 +22,36 @@ from langgraph.store.base import (
 )
 
 from ...config import MySQLConfig
-from ...dialect.memories.filters import condition_of
+from ...dialect.memories.filters import ItemFilter, compile_filter
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
-from ...families.memories.embedding import Procedure, Texts
+from ...families.memories.embedding import EmbedTexts, Procedure
+from ...families.memories.embedding_options import EmbeddingOptions
 from ...families.memories.gather import gather
 from ...families.memories.namespaces import encoded_key, path_of
+from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
-from ...families.memories.reading import Guard
-from ...families.memories.records import Hits, MemoryHit, MemoryItem
-from ...families.memories.store import MemoryProcedures
-from ...families.memories.vectors.scoring import Query
+from ...families.memories.reading import AdaptFilter
+from ...families.memories.records import MemoryHit, MemoryItem
+from ...families.memories.shortlist import NearestSearch
+from ...families.memories.vectors.scoring import QueryVector
 from ...families.memories.writing import ItemKey
+from .store_filters import finite
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 
 
-class StoreProcedures(MemoryProcedures):
+class StoreOperations(MemoryOperations):
     """LangGraph's operations over items.
 
     Args:
         config: The options.
-        index: What is embedded, how and how wide; None: searches with a query are by word.
-        ttl: When items expire: LangGraph's base class puts that into each operation, so it is only checked here.
+        index: The fields to embed, the function and the dimensions; None: a query ranks items by word.
+        ttl: When items expire. LangGraph's base class copies it into each operation, so it is only checked here.
 
     Raises:
-        ConfigError: One of them is no dict, lacks a key, or has one that is unknown or wrong.
+        ConfigError: One of them is not a dict, lacks a key, or has an unknown or wrong one.
     """
 
     def __init__(self, config: MySQLConfig, index: IndexConfig | None, ttl: TTLConfig | None) -> None:
@@ -60,14 +63,18 @@ class StoreProcedures(MemoryProcedures):
             super().__init__(config)
             return
         self.embeddings, metric, self._paths = check_index(index)
-        super().__init__(config, dims=index["dims"], embed=self.embeddings.embed_documents, metric=metric)
+        options = EmbeddingOptions(dims=index["dims"], embed=self.embeddings.embed_documents, metric=metric)
+        super().__init__(config, options)
 
     def batch(self, ops: Iterable[Op]) -> Procedure[list[Result]]:
-        """Carry out operations: reads first, then the writes in one transaction. Results are in the order of the ops.
+        """Run operations: reads first, then the writes in one transaction.
+
+        Returns:
+            A result for each operation, in their order.
 
         Raises:
-            InvalidNamespaceError: A label is empty, no text, or holds a period or NUL.
-            InvalidInput: An argument cannot be stored exactly, or a filter not be understood.
+            InvalidNamespaceError: A label is empty, not text, or contains a period or NUL.
+            InvalidInput: An argument cannot be stored exactly, or a filter is invalid.
         """
         ops = list(ops)
         for op in ops:
@@ -81,77 +88,95 @@ class StoreProcedures(MemoryProcedures):
             if isinstance(op, PutOp):
                 puts.pop(self._key_of(op), None)
                 puts[self._key_of(op)] = op
-        news = [self.prepared(self._put_of(op)) for op in puts.values() if op.value is not None]
+        news = [self.encoder.encode(self._put_of(op)) for op in puts.values() if op.value is not None]
         results: list[Result] = [None] * len(ops)
         reading = [place for place, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
             queries = yield from self._queries(op for op in ops if isinstance(op, SearchOp))
-            found = yield self._all_read([ops[place] for place in reading], queries)
+            found = yield self._read_all([ops[place] for place in reading], queries)
             for place, result in zip(reading, found, strict=True):
                 results[place] = result
         if puts:
             gone = [key for key, op in puts.items() if op.value is None]
-            new = yield from self.embedded(news)
+            new = yield from self.encoder.embed(news)
             yield self.writing.write(self.tenant, new, gone)
         return results
 
     def sweep_all(self) -> Procedure[int]:
-        """Remove what has expired of the tenant; returns how much."""
+        """Delete all expired items of the tenant; return their number."""
         removed = 0
         while some := (yield from self.sweep(1_000)):
             removed += some
         return removed
 
-    def nothing(self) -> Procedure[None]:
-        """Do nothing, but make sure of the tables."""
-        return
-        yield
+    def setup(self) -> Procedure[None]:
+        """Create missing tables."""
+        yield _nothing()
 
-    def _queries(self, ops: Iterable[SearchOp]) -> Procedure[dict[str, Query]]:
-        """The embeddings of what is asked for, each text once."""
+    def _queries(self, ops: Iterable[SearchOp]) -> Procedure[dict[str, QueryVector]]:
+        """The embeddings of all queries, each text embedded once."""
         texts = list(dict.fromkeys(op.query for op in ops if op.query))
         if not texts or self.embeddings is None:
             return {}
-        made = yield Texts(texts, query=True)
-        return {text: self.query_of(vector) for text, vector in zip(texts, made, strict=True)}
+        made = yield EmbedTexts(texts, query=True)
+        return {text: self.query_vector(vector) for text, vector in zip(texts, made, strict=True)}
 
-    def _all_read(self, ops: Sequence[Op], queries: Mapping[str, Query]) -> Operation[list[Any]]:
-        def reading(guard: Guard) -> Operation[list[Any]]:
-            return gather([self._read(op, queries, guard) for op in ops])
+    def _read_all(self, ops: Sequence[Op], queries: Mapping[str, QueryVector]) -> Operation[list[Any]]:
+        def reading(adapt: AdaptFilter) -> Operation[list[Any]]:
+            return gather([self._read(op, queries, adapt) for op in ops])
 
-        return (yield from self.reading.past_damage(reading))
+        return (yield from self.reading.excluding_invalid_json(reading))
 
-    def _read(self, op: Op, queries: Mapping[str, Query], guard: Guard) -> Operation[Any]:
+    def _read(self, op: Op, queries: Mapping[str, QueryVector], adapt: AdaptFilter) -> Operation[Any]:
         if isinstance(op, GetOp):
             return self._get(op)
         if isinstance(op, SearchOp):
-            return self._found(op, queries, guard)
-        return self._listed(cast(ListNamespacesOp, op))
+            return self._search_items(op, queries, adapt)
+        return self._list_namespaces(cast(ListNamespacesOp, op))
 
     def _get(self, op: GetOp) -> Operation[Item | None]:
         found = yield from self.reading.get(self.tenant, [self._key_of(op)], refresh=op.refresh_ttl)
         return next((_item(item) for item in found.values()), None)
 
-    def _found(self, op: SearchOp, queries: Mapping[str, Query], guard: Guard) -> Operation[list[SearchItem]]:
-        tenant, where = self.tenant, _range_of(op)
-        condition = guard(condition_of(op.filter, "i.value"))
+    def _search_items(
+        self, op: SearchOp, queries: Mapping[str, QueryVector], adapt: AdaptFilter
+    ) -> Operation[list[SearchItem]]:
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
-        hits: Sequence[MemoryHit]
-        if op.query and self.embeddings is not None:
-            wanted = limit + offset if limit else 0
-            found: Hits = yield from self.nearest.nearest(tenant, where, queries[op.query], condition, wanted)
-            hits = found[offset : offset + limit]
-        elif op.query:
-            hits = yield from self.reading.words(tenant, where, condition, op.query, limit, offset)
+        condition = adapt(compile_filter(finite(op.filter), "i.value"))
+        where = Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
+        if op.query:
+            ranked = yield from self._rank(op.query, queries, where, condition, limit + offset if limit else 0)
+            hits = ranked[offset : offset + limit]
         else:
-            hits = yield from self.reading.newest(tenant, where, condition, limit, offset)
+            hits = yield from self.reading.newest(self.tenant, where, condition, limit, offset)
         expiring = [hit.item for hit in hits if hit.item.expires_at is not None]
         if op.refresh_ttl and expiring and self.reading.config.reads != "inspect":
             keys = [(path_of(item.namespace), encoded_key(item.key)) for item in expiring]
-            yield Batch(self.sql.writing.refresh(tenant, keys), atomic=False)
+            yield Batch(self.sql.writing.refresh(self.tenant, keys), atomic=False)
         return [_search_item(hit) for hit in hits]
 
-    def _listed(self, op: ListNamespacesOp) -> Operation[list[tuple[str, ...]]]:
+    def _rank(
+        self, query: str, queries: Mapping[str, QueryVector], where: Range, condition: ItemFilter, limit: int
+    ) -> Operation[Sequence[MemoryHit]]:
+        """The best hits of a query; if fewer than the limit have a score, all others follow, newest first.
+
+        A query orders items and excludes none, as in LangGraph's other stores. A further round trip if the others are
+        needed.
+        """
+        hits: Sequence[MemoryHit]
+        if self.embeddings is None:
+            hits = yield from self.reading.words(self.tenant, where, condition, query, limit)
+        else:
+            search = NearestSearch(self.tenant, where, queries[query], condition, limit)
+            hits = yield from self.nearest.nearest(search)
+        if len(hits) >= limit:
+            return hits
+        newest = yield from self.reading.newest(self.tenant, where, condition, limit, 0)
+        scored = {(hit.item.namespace, hit.item.key) for hit in hits}
+        others = [hit for hit in newest if (hit.item.namespace, hit.item.key) not in scored]
+        return [*hits, *others[: limit - len(hits)]]
+
+    def _list_namespaces(self, op: ListNamespacesOp) -> Operation[list[tuple[str, ...]]]:
         conditions = op.match_conditions or ()
         if unknown := [condition.match_type for condition in conditions if condition.match_type not in _MATCHES]:
             raise InvalidInput(f"Unknown match type {unknown[0]!r}. Known: {', '.join(_MATCHES)}.")
@@ -182,8 +207,10 @@ class StoreProcedures(MemoryProcedures):
         return path_of(op.namespace), encoded_key(op.key)
 
 
-def _range_of(op: SearchOp) -> Range:
-    return Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
+def _nothing() -> Operation[None]:
+    """Do nothing: the engine creates missing tables before it runs any operation."""
+    return
+    yield
 
 
 _MATCHES = ("prefix", "suffix")

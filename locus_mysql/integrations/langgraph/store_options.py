@@ -1,7 +1,7 @@
-"""What LangGraph's stores are given as dicts, ``index`` and ``ttl``: a key written wrong is refused, not ignored.
+"""Checks of the options that LangGraph's stores take as dicts, ``index`` and ``ttl``: misspelt keys are refused.
 
-Keys that other LangGraph stores take, and that mean nothing here, are accepted, so that a configuration may be moved as
-it is; the log says once that they have no effect.
+Keys of other LangGraph stores that have no meaning here are accepted, so that a configuration can be moved unchanged;
+one log message for each names it.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import TTL_LIMIT_S
 from ...families.memories.vectors.scoring import Metric
 
-#: Of what the log has said in this process that it has no effect.
-_SAID: set[str] = set()
+#: Options of other stores that have been logged in this process.
+_LOGGED: set[str] = set()
 
 INDEX_KEYS = ("dims", "embed", "fields", "distance_type")
 TTL_KEYS = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
 
-#: Keys of other stores without an effect here, with what stands for them: of langgraph-checkpoint-postgres 3.2,
-#: langgraph-checkpoint-sqlite 3.1 and langgraph-checkpoint-redis 0.5, and what these write into the dict themselves.
+#: Keys of other stores that have no effect here, each with an explanation: of langgraph-checkpoint-postgres 3.2,
+#: langgraph-checkpoint-sqlite 3.1 and langgraph-checkpoint-redis 0.5, and keys that these add to the dict themselves.
 FOREIGN_INDEX_KEYS = {
     "ann_index_config": "there is no index to configure",
     "vector_storage_type": "embeddings are kept as 32-bit floats",
-    "pool": "the option 'pool_size' says how many connections there are",
-    "pool_config": "the option 'pool_size' says how many connections there are",
-    "__tokenized_fields": "'fields' says what is embedded",
+    "pool": "the option 'pool_size' sets the number of connections",
+    "pool_config": "the option 'pool_size' sets the number of connections",
+    "__tokenized_fields": "'fields' names the embedded fields",
     "__estimated_num_vectors": "nothing is estimated",
 }
-FOREIGN_TTL_KEYS = {"sweep_interval": "'sweep_interval_minutes' says how often expired items are removed"}
+FOREIGN_TTL_KEYS = {"sweep_interval": "'sweep_interval_minutes' sets how often expired items are deleted"}
 
-#: Keywords of ``from_conn_string`` of other stores, likewise.
+#: Keywords of other stores' ``from_conn_string`` that have no effect here.
 FOREIGN_KEYWORDS = {
-    "pool_config": "the option 'pool_size' says how many connections there are",
-    "pipeline": "statements of one call are sent together anyway",
+    "pool_config": "the option 'pool_size' sets the number of connections",
+    "pipeline": "the statements of one call are always sent together",
     "store_prefix": "the option 'table_prefix' names the tables",
     "vector_prefix": "the option 'table_prefix' names the tables",
     "cluster_mode": "the option 'hosts' names several servers",
 }
 
-#: What ``distance_type`` of an index is called here.
+#: Our metrics by the values of ``distance_type``.
 METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
 
 
 def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
-    """What embeds, how embeddings are compared, and the paths of what is embedded; ``dims`` is the store's to check.
+    """Check an index, but for ``dims``; return the embedder, the metric, and the paths of the fields to embed.
 
     Raises:
-        ConfigError: It is no dict, lacks a key, or has one that is unknown or wrong.
+        ConfigError: It is not a dict, lacks a key, or has an unknown or wrong one.
     """
     _check_keys("index", index, INDEX_KEYS, FOREIGN_INDEX_KEYS)
     given = cast(Mapping[str, Any], index)
@@ -69,10 +69,10 @@ def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
         raise ConfigError(f"distance_type must be one of {', '.join(METRICS)}, not {distance!r:.50}.")
     name, fields = "fields", given.get("fields")
     if given.get("text_fields") is not None:
-        if fields is None:  # what langgraph-checkpoint-sqlite calls it
+        if fields is None:  # the name in langgraph-checkpoint-sqlite
             name, fields = "text_fields", given["text_fields"]
         else:
-            _no_effect("index['text_fields']", "'fields' says what is embedded")
+            _log_no_effect("index['text_fields']", "'fields' names the embedded fields")
     if isinstance(fields, str):
         raise ConfigError(f"index[{name!r}] must be a list of paths, not one text; write [{fields!r}].")
     if fields is not None and not _are_texts(fields):
@@ -81,15 +81,15 @@ def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
 
 
 def check_ttl(ttl: TTLConfig) -> None:
-    """See that it says when items expire.
+    """Check the options of expiry.
 
     Raises:
-        ConfigError: It is no dict, or has a key that is unknown or wrong.
+        ConfigError: They are not a dict, or a key is unknown or wrong.
     """
     _check_keys("ttl", ttl, TTL_KEYS, FOREIGN_TTL_KEYS)
     given = cast(Mapping[str, Any], ttl)
     if (minutes := given.get("default_ttl")) is not None and not _is_ttl(minutes):
-        raise ConfigError(f"default_ttl must be a number of minutes above 0, or None for ever, not {minutes!r:.50}.")
+        raise ConfigError(f"default_ttl must be a number of minutes above 0, or None, not {minutes!r:.50}.")
     for key in ("refresh_on_read", "omit_expired"):
         if not isinstance(given.get(key, True), bool):
             raise ConfigError(f"{key} must be True or False, not {given[key]!r:.50}.")
@@ -97,24 +97,24 @@ def check_ttl(ttl: TTLConfig) -> None:
 
 
 def sweep_interval_s(ttl: TTLConfig | None, minutes: float | None, default_minutes: float) -> float:
-    """How long to wait between removing what has expired, in seconds.
+    """The interval between deletions of expired items, in seconds.
 
     Raises:
-        ConfigError: It is no number above 0.
+        ConfigError: It is not a number above 0.
     """
-    asked = minutes if minutes is not None else (ttl or {}).get("sweep_interval_minutes")
-    if asked is None:
+    given = minutes if minutes is not None else (ttl or {}).get("sweep_interval_minutes")
+    if given is None:
         return default_minutes * 60
-    if not _is_ttl(asked):
-        raise ConfigError(f"sweep_interval_minutes must be a number above 0, not {asked!r:.50}.")
-    return asked * 60
+    if not _is_ttl(given):
+        raise ConfigError(f"sweep_interval_minutes must be a number above 0, not {given!r:.50}.")
+    return given * 60
 
 
 def ttl_s(minutes: object) -> float | None:
-    """The time to live of an operation in seconds; None for ever.
+    """Convert an operation's time to live to seconds; None means that the item never expires.
 
     Raises:
-        InvalidInput: It is no number of minutes above 0.
+        InvalidInput: It is not a number of minutes above 0.
     """
     if minutes is None:
         return None
@@ -125,10 +125,10 @@ def ttl_s(minutes: object) -> float | None:
 
 
 def check_paths(index: object) -> list[str]:
-    """The paths that an operation names.
+    """Check the paths of an operation, and return them as a list.
 
     Raises:
-        InvalidInput: They are none.
+        InvalidInput: They are not a list of texts.
     """
     if isinstance(index, str):
         raise InvalidInput(f"index must be a list of paths, not one text; write [{index!r}].")
@@ -138,9 +138,9 @@ def check_paths(index: object) -> list[str]:
 
 
 def without_foreign(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords of ``from_conn_string`` without those that only other stores take, of which the log tells."""
+    """Return keywords of ``from_conn_string`` without those of other stores, and log these."""
     for name in options.keys() & FOREIGN_KEYWORDS.keys():
-        _no_effect(f"The keyword {name!r}", FOREIGN_KEYWORDS[name])
+        _log_no_effect(f"The keyword {name!r}", FOREIGN_KEYWORDS[name])
     return {name: value for name, value in options.items() if name not in FOREIGN_KEYWORDS}
 
 
@@ -154,13 +154,13 @@ def _check_keys(name: str, given: object, known: Sequence[str], foreign: Mapping
             close = get_close_matches(str(key), known, 1, 0.8)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ConfigError(f"{name} has the unknown key {key!r:.50}. Its keys are {_listed(known)}.{hint}")
-        _no_effect(f"{name}[{key!r}]", foreign[key])
+        _log_no_effect(f"{name}[{key!r}]", foreign[key])
 
 
-def _no_effect(what: str, why: str) -> None:
-    """Say once in this process that something that was given has no effect."""
-    if what not in _SAID:
-        _SAID.add(what)
+def _log_no_effect(what: str, why: str) -> None:
+    """Log once in this process that an option has no effect."""
+    if what not in _LOGGED:
+        _LOGGED.add(what)
         OPTIONS.warning("%s has no effect here: %s.", what, why)
 
 

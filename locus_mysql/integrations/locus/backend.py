@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import ConfigError
-from ...families.checkpoints.conditions import Expected
+from ...families.checkpoints.preconditions import Expected
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
@@ -27,10 +27,10 @@ class BackendKeywords(Keywords, total=False):
 
 @runtime_checkable
 class AgentsState(Protocol):
-    """The state of a Locus agent, told without importing Locus."""
+    """Protocol of a Locus agent's state, so that Locus need not be imported."""
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """The state as a dict of JSON values."""
+        """Return the state as a dict of JSON values."""
 
 
 class BackendOperations(StoreOperations):
@@ -52,7 +52,7 @@ class BackendOperations(StoreOperations):
         *,
         expected: Expected = None,
     ) -> Operation[str]:
-        """Store the current state of a thread id, in place of the one before.
+        """Store the current state of a thread id, replacing the previous one.
 
         Args:
             thread_id: 1 to 512 characters, any but NUL; compared by code point.
@@ -78,11 +78,11 @@ class BackendOperations(StoreOperations):
         return (yield from super().save(thread_id, cast(State, data), checkpoint_id, metadata, expected=expected))
 
     def load(self, thread_id: str) -> Operation[State | None]:  # type: ignore[override]  # there is one state only
-        """The current state of a thread id; None if there is none."""
+        """Return the current state of a thread id; None if there is none."""
         return (yield from super().load(thread_id))
 
     def exists(self, thread_id: str) -> Operation[bool]:  # type: ignore[override]  # there is one state only
-        """Whether a thread id has a state."""
+        """Return whether a thread id has a state."""
         return (yield from super().exists(thread_id))
 
     def delete(self, thread_id: str) -> Operation[bool]:  # type: ignore[override]  # there is one state only
@@ -90,12 +90,12 @@ class BackendOperations(StoreOperations):
         return (yield from super().delete(thread_id))
 
     def get_metadata(self, thread_id: str) -> Operation[dict[str, Any] | None]:  # type: ignore[override]  # as above
-        """Checkpoint id, metadata and time of a thread id's state; None if there is none."""
+        """Return checkpoint id, metadata and time of a thread id's state; None if there is none."""
         info = yield from super().get_metadata(thread_id)
         return None if info is None else as_returned(info)
 
     def list_threads(self, pattern: str = "*", limit: int = 100, offset: int = 0) -> Operation[list[str]]:  # type: ignore[override]  # the order of Locus' built-in backend
-        """Ids that match a pattern, most recently saved first.
+        """Return ids that match a pattern, most recently saved first.
 
         Args:
             pattern: A glob (``*`` and ``?``); or for LIKE, as the built-in backend takes it, which is one with ``%``
@@ -106,27 +106,27 @@ class BackendOperations(StoreOperations):
         return (yield from super().list_threads(limit, as_glob(pattern), offset))
 
     def count(self, pattern: str = "*") -> Operation[int]:
-        """How many ids match a pattern, as in `list_threads`."""
+        """Return the number of ids that match a pattern, as in `list_threads`."""
         return (yield from super().count(as_glob(pattern)))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
-        """Ids whose states hold words of a query, best first, as `CheckpointStore.search` tells it."""
+        """Return ids whose states contain words of a query, best first; see `CheckpointStore.search`."""
         return [as_returned(hit) for hit in (yield from super().search(query, limit))]
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Ids whose state holds a value under a top-level key, as `CheckpointStore.search_data` tells it."""
+        """Return ids whose state has a value under a top-level key; see `CheckpointStore.search_data`."""
         return [as_returned(one) for one in (yield from super().search_data(path, value, limit))]
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # times as text
-        """Every id with its metadata and time, most recently saved first."""
+        """Return every id with its metadata and time, most recently saved first."""
         return [as_returned(info) for info in (yield from super().list_with_metadata(limit))]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:  # type: ignore[override]  # with states
-        """Ids whose metadata has this key with a value that contains this one, each with its state as ``data``.
+        """Return ids whose metadata has this key with a value that contains this one, each with its state as ``data``.
 
-        As `CheckpointStore.query_by_metadata` tells it, newest first.
+        Newest first; see `CheckpointStore.query_by_metadata`.
         """
-        found = yield from self.checkpoints.states_by_metadata(self._tenant, key, value, limit)
+        found = yield from self.checkpoints.queries.states_by_metadata(self._tenant, key, value, limit)
         return [{**as_returned(info), "data": state} for info, state in found]
 
 
@@ -219,7 +219,7 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
 def _share(
     where: Where, place: tuple[str | int | SecretStr, ...], options: BackendKeywords
 ) -> tuple[Database, MySQLConfig, bool]:
-    """As `share`, for the arguments of the built-in backend as well."""
+    """Do the same as `share`, also for the arguments of the built-in backend."""
     given = own_options(options)
     if isinstance(where, str) and "://" not in where:
         place = (where, *place)

@@ -1,4 +1,4 @@
-"""What Locus' built-in MySQL backend takes and returns, in the terms of this package."""
+"""Converts arguments and results of Locus' built-in MySQL backend."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_returned(found: Mapping[str, Any]) -> dict[str, Any]:
 def as_glob(pattern: str) -> str:
     """A pattern for LIKE, as Locus' SQL backends take it, as a glob; what may be a glob already is left alone.
 
-    One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone tells nothing, as many ids hold it.
+    One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone decides nothing, because many ids contain it.
     """
     if not isinstance(pattern, str) or "%" not in pattern or {"*", "?"} & {*pattern}:
         return pattern

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack
@@ -12,14 +12,13 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
-from ...engine.logs import CALLS, told
-from ...engine.operation import Operation
+from ...engine.logs import CALLS, loggable
 from ...errors import LocusMySQLError, ReadOnlyServer
 from ...families.checkpoints.turns import AsyncTurns, SyncTurns
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
+from .blocking_calls import refuse_agents
 from .built_in import own_options
-from .callers import refuse_agents
 from .operations import LocusOperations, OnConflict
 
 T = TypeVar("T")
@@ -32,7 +31,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
         tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
-        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can tell its age.
+        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` knows its age.
             On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
         on_conflict: What becomes of a save when somebody else saved to the thread since the run loaded it: ``"keep"``
             saves it as the newest; ``"raise"`` saves nothing and raises `Conflict`; ``"branch"`` saves it, and what the
@@ -107,7 +106,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     def purge_messages(self) -> None: ...
 
     async def health_check(self, *, raises: bool = False) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error.
+        """Return whether the server answers, has the tables and takes writes; False rather than an error.
 
         Why not is in the log, at level WARNING.
 
@@ -204,12 +203,12 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     @blocking(LocusOperations.purge_messages)
     def purge_messages(self) -> None: ...
 
-    def _run(self, operation: Operation[T]) -> T:
+    def _run(self, operation: Generator[Any, Any, T]) -> T:
         refuse_agents(type(self).__name__, 2)  # the method's frame is between
         return super()._run(operation)
 
     def health_check(self, *, raises: bool = False) -> bool:
-        """Whether the server answers, has the tables and takes writes; False rather than an error.
+        """Return whether the server answers, has the tables and takes writes; False rather than an error.
 
         Why not is in the log, at level WARNING.
 
@@ -284,13 +283,13 @@ def register() -> None:
 def well(takes_writes: bool) -> bool:
     """The outcome of a health check that the server answered, which is logged if it takes no writes."""
     if not takes_writes:
-        raise ReadOnlyServer("The server takes no writes (read_only is on). Connect to the primary.")
+        raise ReadOnlyServer("The server takes no writes (it is read-only). Connect to the primary.")
     return True
 
 
 def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
     """The outcome of a health check that failed."""
-    CALLS.warning("A health check failed: %s.", told(error))
+    CALLS.warning("A health check failed: %s.", loggable(error))
     if raises:
         raise error
     return False

@@ -14,17 +14,17 @@ from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CorruptCheckpoint
 from ...families.graphs.arguments import check_id
+from ...families.graphs.base import AsyncVersions, VersionsOfTenants
 from ...families.graphs.records import Base, LoadedVersion, NewValue, NewVersion
-from ...families.graphs.surface import AsyncVersions, VersionsOfTenants
 from ...families.graphs.values import Encoded
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.database import Database, share
 from ...runtime.exact_json import decode_json, encode_json
 
-#: Who encoded a checkpoint.
-SURFACE = "locus-delta"
+#: The name of this encoder in checkpoints.
+CODEC = "locus-delta"
 
-#: Of all its checkpoints.
+#: The namespace of all its checkpoints.
 _NAMESPACE = "locus-delta"
 
 _DATA = "data"
@@ -43,7 +43,7 @@ class DeltaOperations(VersionsOfTenants):
             return [data]
 
         new = NewVersion(
-            surface=SURFACE,
+            codec=CODEC,
             ns=_NAMESPACE,
             checkpoint_id=checkpoint_id,
             parent_id=checkpoint.metadata.parent_id,
@@ -58,7 +58,7 @@ class DeltaOperations(VersionsOfTenants):
         yield from self.versions.saving.save(self.tenancy.of(thread_id), thread_id, new, None)
 
     def retrieve(self, thread_id: str, checkpoint_id: str) -> Operation[DeltaCheckpoint | None]:
-        """A checkpoint; None if there is none."""
+        """Return a checkpoint; None if it does not exist."""
         check_thread_id(thread_id)
         check_id(checkpoint_id, "Checkpoint id")
         tenant = self.tenancy.of(thread_id)
@@ -69,7 +69,7 @@ class DeltaOperations(VersionsOfTenants):
         return DeltaCheckpoint(metadata=metadata, data=found.values()[_DATA].data, is_delta=is_delta)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[CheckpointMetadata]]:
-        """What describes a thread's checkpoints, newest first."""
+        """Return the descriptions of a thread's checkpoints, newest first."""
         check_thread_id(thread_id)
         found, _ = yield from self.versions.loading.page(
             self.tenancy.of(thread_id), thread_id, check_limit(limit), ns=_NAMESPACE
@@ -88,7 +88,7 @@ class DeltaOperations(VersionsOfTenants):
 
 
 class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
-    """Where Locus' `DeltaCheckpointer` keeps its checkpoints and deltas. `MySQLCheckpointer` needs no such storage.
+    """Storage for the checkpoints and deltas of Locus' `DeltaCheckpointer`. `MySQLCheckpointer` needs no such storage.
 
     As with Locus' own storages, a delta cannot be loaded after the checkpoint that it builds on was deleted.
 
@@ -113,11 +113,11 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
         await self._run(self._operations.store(thread_id, checkpoint_id, checkpoint))
 
     async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:
-        """A checkpoint; None if there is none."""
+        """Return a checkpoint; None if it does not exist."""
         return await self._run(self._operations.retrieve(thread_id, checkpoint_id))
 
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[CheckpointMetadata]:
-        """What describes a thread's checkpoints, newest first."""
+        """Return the descriptions of a thread's checkpoints, newest first."""
         return await self._run(self._operations.list_checkpoints(thread_id, limit))
 
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
@@ -127,7 +127,7 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
 
 def _encode_head(checkpoint: DeltaCheckpoint) -> Encoded:
     metadata = checkpoint.metadata
-    told = {
+    fields = {
         "checkpoint_id": metadata.checkpoint_id,
         "thread_id": metadata.thread_id,
         "parent_id": metadata.parent_id,
@@ -138,21 +138,21 @@ def _encode_head(checkpoint: DeltaCheckpoint) -> Encoded:
         "compressed_size_bytes": metadata.compressed_size_bytes,
         "is_delta": checkpoint.is_delta,
     }
-    return Encoded("json", encode_json(told))
+    return Encoded("json", encode_json(fields))
 
 
 def _decode_head(version: LoadedVersion) -> tuple[CheckpointMetadata, bool]:
-    """What describes a checkpoint, and whether it is a delta.
+    """Return the description of a checkpoint, and whether it is a delta.
 
     Raises:
         CorruptCheckpoint: Another class saved it.
     """
-    if version.surface != SURFACE:
+    if version.codec != CODEC:
         raise CorruptCheckpoint(
             f"Thread {version.thread_id!r} has checkpoints that another store saved. Give each its own tenant, "
             "table_prefix or thread ids."
         )
-    told = decode_json(version.head.data)
-    is_delta = bool(told.pop("is_delta"))
-    created_at = datetime.fromisoformat(told.pop("created_at"))
-    return CheckpointMetadata(**told, created_at=created_at), is_delta
+    fields = decode_json(version.head.data)
+    is_delta = bool(fields.pop("is_delta"))
+    created_at = datetime.fromisoformat(fields.pop("created_at"))
+    return CheckpointMetadata(**fields, created_at=created_at), is_delta

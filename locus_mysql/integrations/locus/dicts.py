@@ -1,45 +1,27 @@
-"""The states of Locus agents as dicts, by who has no Locus: `AgentDicts`, in the tables of `MySQLCheckpointer`.
+"""States of Locus agents as dicts, without Locus, in the tables of `MySQLCheckpointer`: `AgentDicts`.
 
-Agents that save and load there and agents that come here go on with each other's threads; searches find what either
-said. So all that `LocusOperations` reads off a state is read off the dict here.
+Agents that use `MySQLCheckpointer` and clients that use this class continue each other's threads: see `agent_states`.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import isinf
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import CheckpointExists, InvalidInput
-from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new import NewCheckpoint, ParentRule
-from ...families.checkpoints.rows import as_sql_time
-from ...families.checkpoints.searchable import joined
+from ...families.checkpoints.new_checkpoint import NewCheckpoint, ParentRule
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json
 from ...runtime.methods import awaited
 from ...runtime.stores import AsyncStore
-
-M = TypeVar("M")
-
-#: Where a Locus run lists the saves of its turn that the turn's last save will supersede and delete. From
-#: ``locus.agent.runtime_loop.ITERATION_CHECKPOINTS_KEY`` of locus-sdk 3.0.1. Should another version use another name,
-#: those saves would be stored as lasting ones.
-ITERATION_CHECKPOINTS_KEY = "_locus_iteration_checkpoints"
-
-#: Where a message has the time of its first save: ``locus.memory.retention.MESSAGE_TIME_KEY`` of locus-sdk 3.0.1.
-MESSAGE_TIME_KEY = "locus_at"
-
-#: A stamp from before or after counts as these: it may be anything, and the server knows fewer times than Python.
-FIRST_TIME, LAST_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+from .agent_states import agent_checkpoint, is_provisional
 
 
 class AgentDictOperations(StoreOperations):
@@ -53,41 +35,31 @@ class AgentDictOperations(StoreOperations):
         super().__init__(config, "agents")
 
     def of_tenant(self, tenant: str) -> Self:
-        """The same for another tenant. What the process remembers of threads is shared, and kept apart by tenant."""
+        """Return the operations for another tenant. They share the cache of threads, with entries per tenant."""
         other = copy.copy(self)
         other._tenant = check_tenant(tenant)
         return other
 
     def new(self, data: State, checkpoint_id: str | None, metadata: object) -> NewCheckpoint:
-        """What to save for a state that JSON can hold. One that is no agent's is searched as a plain one."""
+        """Return the checkpoint to save for a state. The state of anything but an agent is indexed as a plain dict."""
         new = super().new(data, checkpoint_id, metadata)
         messages = data.get("messages")
         if not isinstance(messages, list):
             return new
-
-        def text(delta: Delta) -> tuple[str, bool]:
-            added, continues = what_is_added(messages, delta)
-            return joined(said(added)), continues
-
-        opened = opened_at(messages)
-        return replace(
-            new,
-            search_text=text,
-            provisional=is_provisional(data, checkpoint_id),
-            oldest_at=None if opened is None else as_sql_time(opened),
-        )
+        provisional = is_provisional(data.get("metadata"), checkpoint_id)
+        return agent_checkpoint(new.encode, messages, checkpoint_id, metadata, provisional=provisional)
 
     def prepared(
         self, data: State, checkpoint_id: str, metadata: object = None, parent_id: str | None = None
     ) -> NewCheckpoint:
-        """What `save_once` saves, checked and encoded: what takes long of a large state. For any thread of Python's.
+        """Check and encode a checkpoint for `save_once`: the slow part for a large state. Any thread may call this.
 
         Args:
-            data: The state, a dict of what JSON can hold exactly.
+            data: The state, a dict of values that JSON can represent exactly.
             checkpoint_id: 1 to 128 characters.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
-            parent_id: The checkpoint that it goes on from; the thread's newest if None. What this process loaded does
-                not matter: the client may have asked another one.
+            parent_id: The checkpoint that it continues; the thread's newest if None. What this process loaded does
+                not matter: another process may have served the client's load.
 
         Raises:
             InvalidInput: The state cannot be stored exactly.
@@ -101,49 +73,49 @@ class AgentDictOperations(StoreOperations):
         return new
 
     def save_once(self, thread_id: str, new: NewCheckpoint) -> Operation[str]:
-        """Save a state as the newest checkpoint of a thread, unless it is there already. One round trip.
+        """Save a state as the newest checkpoint of a thread, unless it was saved already. One round trip.
 
-        A call that is repeated changes nothing, whatever was saved in between: the checkpoint stays where it is among
-        the others. That is told by what it holds, so there is no limit to how much later it may be. If the id has
-        another state or other metadata, it moves to this state, as with `CheckpointStore`.
+        A repeated call changes nothing, whatever was saved in between: the checkpoint keeps its position among the
+        others. Repetitions are recognised by their content, so a call may be repeated at any later time. If the id
+        has another state or other metadata, it moves to this state, as with `CheckpointStore`.
 
         Args:
             thread_id: 1 to 512 characters, any but NUL; compared by code point.
-            new: What `prepared` made of the state.
+            new: The result of `prepared`.
 
         Returns:
             The checkpoint's id.
 
         Raises:
-            ParentMissing: The thread has no checkpoint of the id that was named as the parent.
+            ParentMissing: The thread has no checkpoint with the parent's id.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
         try:
-            return (yield from self.checkpoints.save(self._tenant, thread_id, new))
+            return (yield from self.checkpoints.saving.save(self._tenant, thread_id, new))
         except CheckpointExists:
             pass
         checkpoint_id = check_checkpoint_id(new.checkpoint_id)
         if (yield from self._has(thread_id, checkpoint_id, new)):
             return checkpoint_id
-        return (yield from self.checkpoints.save(self._tenant, thread_id, replace(new, must_be_new=False)))
+        return (yield from self.checkpoints.saving.save(self._tenant, thread_id, replace(new, must_be_new=False)))
 
     def _has(self, thread_id: str, checkpoint_id: str, new: NewCheckpoint) -> Operation[bool]:
-        """Whether a checkpoint holds this very state and metadata."""
-        found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
+        """Return whether a checkpoint has this state and metadata."""
+        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
         if found is None or canonical(found.text()) != canonical(new.encode(None).state.text()):
             return False
-        info = yield from self.checkpoints.get_metadata(self._tenant, thread_id, checkpoint_id)
+        info = yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id)
         text, _ = encode_metadata(new.metadata)
         return info is not None and canonical_value(info["metadata"]) == canonical((text or "{}").encode())
 
     def load_text(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
-        """The state of a checkpoint, or of a thread's newest, as JSON text; None if there is none.
+        """Return the state of a checkpoint, or of a thread's newest, as JSON text; None if there is none.
 
         Raises:
-            CorruptCheckpoint: One of its rows was changed or is gone.
+            CorruptCheckpoint: One of its rows was changed or is missing.
         """
-        found = yield from self.checkpoints.load(self._tenant, thread_id, checkpoint_id)
+        found = yield from self.checkpoints.loading.load(self._tenant, thread_id, checkpoint_id)
         return None if found is None else found.text()
 
 
@@ -152,7 +124,7 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
 
     Args:
         operations: The operations, for the tenant.
-        database: Where.
+        database: The database of the tables.
     """
 
     def __init__(self, operations: AgentDictOperations, database: Database) -> None:
@@ -186,45 +158,8 @@ class AgentDicts(AsyncStore[AgentDictOperations]):
     def vacuum(self) -> None: ...
 
 
-def what_is_added(messages: Sequence[M], delta: Delta) -> tuple[Sequence[M], bool]:
-    """The messages of a state that its parent does not have; and whether the parent's go on."""
-    continues = "messages" in delta.news
-    return messages[delta.news["messages"] if continues else 0 :], continues
-
-
-def said(messages: Sequence[Any]) -> Iterator[str]:
-    """What messages say, without the system's."""
-    for message in messages:
-        if isinstance(message, dict) and message.get("role") != "system":
-            content = message.get("content")
-            if isinstance(content, str) and content:
-                yield content
-
-
-def is_provisional(state: State, checkpoint_id: str | None) -> bool:
-    """Whether a Locus run will supersede and delete this save."""
-    metadata = state.get("metadata")
-    superseded = metadata.get(ITERATION_CHECKPOINTS_KEY) if isinstance(metadata, dict) else None
-    return checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
-
-
-def opened_at(messages: Sequence[Any]) -> datetime | None:
-    """When the first exchange of a conversation began, by the stamp of its first message; None if it has none."""
-    first = next((one for one in messages if not isinstance(one, dict) or one.get("role") != "system"), None)
-    metadata = first.get("metadata") if isinstance(first, dict) else None
-    stamp = metadata.get(MESSAGE_TIME_KEY) if isinstance(metadata, dict) else None
-    if not isinstance(stamp, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return min(max(moment, FIRST_TIME), LAST_TIME)
-
-
 def holds_infinity(value: Any) -> bool:
-    """Whether a number somewhere in a value is infinite: JSON's numbers may be larger than any float."""
+    """Return whether a value contains an infinite number: JSON's numbers may be larger than any float."""
     pending = [value]
     while pending:
         one = pending.pop()
@@ -238,10 +173,10 @@ def holds_infinity(value: Any) -> bool:
 
 
 def canonical(text: bytes) -> str:
-    """JSON text so that equal values, and only these, have equal texts: the order of an object's names says nothing."""
+    """Return JSON text in a canonical form: equal values, and only these, have equal texts."""
     return canonical_value(decode_json(text))
 
 
 def canonical_value(value: Any) -> str:
-    """The same of a value."""
+    """Return a value in canonical form."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -20,26 +20,28 @@ from ...dialect import Schema
 from ...engine.counters import Counters
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import check_score
+from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import (
     EmbedFunction,
+    EmbedTexts,
     Procedure,
-    Texts,
     embed_awaited,
     embed_blocking,
 )
+from ...families.memories.embedding_options import EmbeddingOptions
 from ...families.memories.hashing import HashingEmbedder
+from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import MemoryItem
-from ...families.memories.store import MemoryProcedures
-from ...families.memories.surface import AsyncMemories, SyncMemories, awaited, blocking
 from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
 
-#: What embeds texts.
+#: The embedders that the stores accept.
 Embedder: TypeAlias = BaseEmbedding | HashingEmbedder
 
 
 class EmbeddingsNotKept(InvalidInput, StoreCapabilityError):
-    """The store was made without an embedder or a dimension, so it keeps no embeddings."""
+    """The store was created without an embedder or a dimension, so it stores no embeddings."""
 
     def __init__(self) -> None:
         StoreCapabilityError.__init__(
@@ -50,14 +52,14 @@ class EmbeddingsNotKept(InvalidInput, StoreCapabilityError):
         )
 
 
-class LocusMemoryProcedures:
-    """The methods of Locus' stores, over items of exactly one namespace each.
+class LocusMemoryOperations:
+    """The operations of Locus' stores. Each works on exactly one namespace, without those below it.
 
     Args:
         config: The options.
-        embedder: Embeds what is stored and what is asked for.
+        embedder: Embeds stored texts and queries.
         dimension: The width of embeddings; that of the embedder if None.
-        model: Names the embedder's model.
+        model: The name of the embedder's model.
     """
 
     def __init__(self, config: MySQLConfig, embedder: Embedder | None, dimension: int | None, model: str = "") -> None:
@@ -72,7 +74,7 @@ class LocusMemoryProcedures:
             dimension = embedder.dimension
         self.embedder = embedder
         self.embed: EmbedFunction | None = None if embedder is None else self._documents
-        self._items = MemoryProcedures(config, dims=dimension, embed=self.embed, model=model)
+        self._items = MemoryOperations(config, EmbeddingOptions(dims=dimension, embed=self.embed, model=model))
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
@@ -90,7 +92,7 @@ class LocusMemoryProcedures:
 
     @property
     def capabilities(self) -> StoreCapabilities:
-        """What there is; search by embedding needs to know the width: an embedder, or a dimension."""
+        """The capabilities; a search by embedding requires an embedder or a dimension."""
         return StoreCapabilities(
             search=self.config.search or self.embed is not None,
             semantic_search=self._items.dims is not None,
@@ -111,15 +113,15 @@ class LocusMemoryProcedures:
         ttl_s: float | str | None = STORE_TTL,
         if_version: int | None = None,
     ) -> Procedure[None]:
-        """Store a value in the place of what is under the key; with an embedder, its text is embedded.
+        """Store a value; replaces the item under the key. With an embedder, its text is embedded.
 
         Args:
-            namespace: One label or more, texts without NUL that are not empty; 1,000 bytes together.
+            namespace: One or more labels, which are non-empty texts without NUL; 1,000 bytes together.
             key: 1 to 1,000 bytes of UTF-8 without NUL.
             value: Any JSON value.
             metadata: A dict of JSON values, at most 65,536 bytes as JSON.
-            ttl_s: The item expires after this many seconds; None: never. By default as the store's ``ttl_s`` says.
-            if_version: Write only if the item has this version; 0: only if there is none.
+            ttl_s: The item expires after this many seconds; None: never. By default the store's ``ttl_s``.
+            if_version: Write only if the item has this version; 0: only if there is no item.
 
         Raises:
             InvalidInput: An argument cannot be stored exactly.
@@ -135,10 +137,10 @@ class LocusMemoryProcedures:
         embedding: list[float],
         metadata: dict[str, Any] | None = None,
     ) -> Procedure[None]:
-        """Store a value with an embedding of the caller's.
+        """Store a value with an embedding that the caller provides.
 
         Raises:
-            StoreCapabilityError: The store was made without an embedder or a dimension.
+            StoreCapabilityError: The store was created without an embedder or a dimension.
         """
         if embedding is None:
             raise InvalidInput("put_with_embedding needs an embedding; put stores a value without one.")
@@ -150,57 +152,57 @@ class LocusMemoryProcedures:
         for item in items:
             if not isinstance(item, tuple | list) or len(item) != 4:
                 raise InvalidInput(
-                    f"A batch takes tuples of namespace, key, value and metadata, not {_told(item)}; "
+                    f"A batch takes tuples of namespace, key, value and metadata, not {_described(item)}; "
                     "without metadata write None."
                 )
         yield from self._items.put_batch([Put(namespace, key, value, data) for namespace, key, value, data in items])
 
     def get(self, namespace: tuple[str, ...], key: str) -> Procedure[Any | None]:
-        """The value under a key; None if there is none."""
+        """Return the value under a key; None if there is none."""
         return (yield from self._items.get(namespace, key))
 
     def get_item(self, namespace: tuple[str, ...], key: str) -> Procedure[StoreItem | None]:
-        """The item under a key, with metadata, version and times; None if there is none."""
+        """Return the item under a key, with metadata, version and times; None if there is none."""
         item = yield from self._items.get_item(namespace, key)
         return None if item is None else _store_item(item)
 
     def get_batch(self, keys: list[tuple[tuple[str, ...], str]]) -> Procedure[dict[tuple[tuple[str, ...], str], Any]]:
-        """Values by namespace and key; what is not there is left out. One round trip."""
+        """Return values by namespace and key, without missing ones. One round trip."""
         found = yield from self._items.get_batch(keys)
         return {key: item.value for key, item in found.items()}
 
     def get_embedding(self, namespace: tuple[str, ...], key: str) -> Procedure[list[float] | None]:
-        """The embedding of an item, the first if it has several; None if there is none."""
+        """Return the embedding of an item, the first if it has several; None if there is none."""
         return next(iter((yield from self._items.get_embeddings(namespace, key))), None)
 
     def exists(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
-        """Whether there is an item under a key."""
+        """Check whether there is an item under a key."""
         return (yield from self._items.exists(namespace, key))
 
     def delete(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
-        """Delete an item; True if there was one."""
+        """Delete an item; returns whether there was one."""
         return (yield from self._items.delete(namespace, key))
 
     def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> Procedure[list[str]]:
-        """Keys of a namespace, in the order of their code points."""
+        """Return the keys of a namespace, in the order of their code points."""
         return (yield from self._items.list_keys(namespace, limit))
 
     def list_namespaces(
         self, prefix: tuple[str, ...] | None = None, limit: int = 100
     ) -> Procedure[list[tuple[str, ...]]]:
-        """Namespaces with items in them that begin with a prefix, in the order of their labels."""
+        """Return the namespaces with items that begin with a prefix, in the order of their labels."""
         return (yield from self._items.list_namespaces(prefix or (), limit=limit))
 
     def clear_namespace(self, namespace: tuple[str, ...]) -> Procedure[int]:
-        """Delete all items of a namespace; returns how many there were."""
+        """Delete all items of a namespace; returns the number of items."""
         return (yield from self._items.clear_namespace(namespace))
 
     def search(
         self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10
     ) -> Procedure[list[StoreItem]]:
-        """Items of a namespace, best first: by meaning if there is an embedder, else by word.
+        """Search a namespace, best hits first: by meaning if there is an embedder, else by word.
 
-        Without a query, or with an empty one, the most recently stored come first.
+        Without a query, or with an empty one, the most recently stored items come first.
         """
         hits = yield from self._items.search(namespace, query=query or None, limit=limit, only_here=True)
         return [_store_item(hit.item) for hit in hits]
@@ -220,20 +222,20 @@ class LocusMemoryProcedures:
         threshold: float | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> Procedure[list[SemanticSearchResult]]:
-        """The items of a namespace nearest to an embedding.
+        """Return the items of a namespace that are nearest to an embedding.
 
         Args:
-            namespace: Where.
-            query_embedding: Of the store's width.
-            limit: At most this many.
+            namespace: The namespace.
+            query_embedding: An embedding of the store's width.
+            limit: The most items to return.
             threshold: The least score, from 0 to 1.
-            metadata_filter: What the metadata must fulfil: values, or operators as in `MemoryStore.search`.
+            metadata_filter: Conditions on the metadata: values, or operators as in `MemoryStore.search`.
 
         Returns:
             Best first; the score is (1 + cosine) / 2, the distance 1 - cosine.
 
         Raises:
-            StoreCapabilityError: The store was made without an embedder or a dimension.
+            StoreCapabilityError: The store was created without an embedder or a dimension.
         """
         self._check_embeddings_are_kept()
         least = check_score(threshold, "threshold")
@@ -263,22 +265,21 @@ class LocusMemoryProcedures:
         return made
 
     async def queries(self, texts: list[str]) -> list[list[float]]:
-        """The embeddings of what is asked for."""
+        """Embed queries."""
         embedder = cast(Embedder, self.embedder)
         return [(await embedder.embed_query(text)).embedding for text in texts]
 
 
-class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
+class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
     """Locus' store of long-term memory, in MySQL.
 
     Works as ``builder.compile(store=…)`` and under ``LLMMemoryManager``.
 
     Args:
-        where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        embedder: Embeds what is stored and what is asked for, as in Locus' ``PgMemory``. Without one, `search` is by
-            word.
-        dimension: The width of embeddings, where the caller brings them.
-        model: Names the embedder's model: texts are embedded anew when they are put again and it is another one.
+        where: A `Database` that is shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
+        embedder: Embeds stored texts and queries, as in Locus' ``PgMemory``. Without one, `search` is by word.
+        dimension: The width of embeddings, if the caller provides them.
+        model: The name of the embedder's model. If it changes, texts are embedded again when they are put again.
         options: Options of `MySQLConfig`.
 
     Example:
@@ -301,60 +302,60 @@ class MySQLMemory(AsyncMemories[LocusMemoryProcedures], BaseStore):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
+        super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
 
     @property
     def capabilities(self) -> StoreCapabilities:
-        """What this store can do."""
+        """The capabilities of the store."""
         return self._operations.capabilities
 
-    async def embed_texts(self, texts: Texts) -> Sequence[Any]:
-        """Embed texts by the embedder."""
+    async def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
+        """Embed texts with the embedder."""
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return await embed_awaited(embed, texts)
 
-    @awaited(LocusMemoryProcedures.put)
+    @awaited(LocusMemoryOperations.put)
     def put(self) -> None: ...
-    @awaited(LocusMemoryProcedures.put_with_embedding)
+    @awaited(LocusMemoryOperations.put_with_embedding)
     def put_with_embedding(self) -> None: ...
-    @awaited(LocusMemoryProcedures.put_batch)
+    @awaited(LocusMemoryOperations.put_batch)
     def put_batch(self) -> None: ...
-    @awaited(LocusMemoryProcedures.get)
+    @awaited(LocusMemoryOperations.get)
     def get(self) -> None: ...
-    @awaited(LocusMemoryProcedures.get_item)
+    @awaited(LocusMemoryOperations.get_item)
     def get_item(self) -> None: ...
-    @awaited(LocusMemoryProcedures.get_batch)
+    @awaited(LocusMemoryOperations.get_batch)
     def get_batch(self) -> None: ...
-    @awaited(LocusMemoryProcedures.get_embedding)
+    @awaited(LocusMemoryOperations.get_embedding)
     def get_embedding(self) -> None: ...
-    @awaited(LocusMemoryProcedures.exists)
+    @awaited(LocusMemoryOperations.exists)
     def exists(self) -> None: ...
-    @awaited(LocusMemoryProcedures.delete)
+    @awaited(LocusMemoryOperations.delete)
     def delete(self) -> None: ...
-    @awaited(LocusMemoryProcedures.list_keys)
+    @awaited(LocusMemoryOperations.list_keys)
     def list_keys(self) -> None: ...
-    @awaited(LocusMemoryProcedures.list_namespaces)
+    @awaited(LocusMemoryOperations.list_namespaces)
     def list_namespaces(self) -> None: ...
-    @awaited(LocusMemoryProcedures.clear_namespace)
+    @awaited(LocusMemoryOperations.clear_namespace)
     def clear_namespace(self) -> None: ...
-    @awaited(LocusMemoryProcedures.search)
+    @awaited(LocusMemoryOperations.search)
     def search(self) -> None: ...
-    @awaited(LocusMemoryProcedures.search_many)
+    @awaited(LocusMemoryOperations.search_many)
     def search_many(self) -> None: ...
-    @awaited(LocusMemoryProcedures.search_by_embedding)
+    @awaited(LocusMemoryOperations.search_by_embedding)
     def search_by_embedding(self) -> None: ...
 
 
-class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
+class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
     """`MySQLMemory` without an event loop: the same methods, blocking, as those of Locus' ``OracleSyncStore``.
 
     Safe to share between threads.
 
     Args:
-        where: See `MySQLMemory`, as for the others.
-        embedder: Embeds what is stored and what is asked for, in an event loop of its own for each call.
+        where: See `MySQLMemory`, also for the other arguments.
+        embedder: Embeds stored texts and queries, in an event loop of its own for each call.
         dimension: The width of embeddings.
-        model: Names the embedder's model.
+        model: The name of the embedder's model.
         options: Options of `MySQLConfig`.
     """
 
@@ -368,52 +369,52 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryProcedures]):
         **options: Unpack[Keywords],
     ) -> None:
         database, config, owned = share(where, options)
-        super().__init__(LocusMemoryProcedures(config, embedder, dimension, model), database, owned=owned)
+        super().__init__(LocusMemoryOperations(config, embedder, dimension, model), database, owned=owned)
 
     @property
     def capabilities(self) -> StoreCapabilities:
-        """What this store can do."""
+        """The capabilities of the store."""
         return self._operations.capabilities
 
-    def embed_texts(self, texts: Texts) -> Sequence[Any]:
-        """Embed texts by the embedder."""
+    def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
+        """Embed texts with the embedder."""
         embed = self._operations.queries if texts.query else cast(EmbedFunction, self._operations.embed)
         return embed_blocking(embed, texts)
 
-    @blocking(LocusMemoryProcedures.put)
+    @blocking(LocusMemoryOperations.put)
     def put(self) -> None: ...
-    @blocking(LocusMemoryProcedures.put_with_embedding)
+    @blocking(LocusMemoryOperations.put_with_embedding)
     def put_with_embedding(self) -> None: ...
-    @blocking(LocusMemoryProcedures.put_batch)
+    @blocking(LocusMemoryOperations.put_batch)
     def put_batch(self) -> None: ...
-    @blocking(LocusMemoryProcedures.get)
+    @blocking(LocusMemoryOperations.get)
     def get(self) -> None: ...
-    @blocking(LocusMemoryProcedures.get_item)
+    @blocking(LocusMemoryOperations.get_item)
     def get_item(self) -> None: ...
-    @blocking(LocusMemoryProcedures.get_batch)
+    @blocking(LocusMemoryOperations.get_batch)
     def get_batch(self) -> None: ...
-    @blocking(LocusMemoryProcedures.get_embedding)
+    @blocking(LocusMemoryOperations.get_embedding)
     def get_embedding(self) -> None: ...
-    @blocking(LocusMemoryProcedures.exists)
+    @blocking(LocusMemoryOperations.exists)
     def exists(self) -> None: ...
-    @blocking(LocusMemoryProcedures.delete)
+    @blocking(LocusMemoryOperations.delete)
     def delete(self) -> None: ...
-    @blocking(LocusMemoryProcedures.list_keys)
+    @blocking(LocusMemoryOperations.list_keys)
     def list_keys(self) -> None: ...
-    @blocking(LocusMemoryProcedures.list_namespaces)
+    @blocking(LocusMemoryOperations.list_namespaces)
     def list_namespaces(self) -> None: ...
-    @blocking(LocusMemoryProcedures.clear_namespace)
+    @blocking(LocusMemoryOperations.clear_namespace)
     def clear_namespace(self) -> None: ...
-    @blocking(LocusMemoryProcedures.search)
+    @blocking(LocusMemoryOperations.search)
     def search(self) -> None: ...
-    @blocking(LocusMemoryProcedures.search_many)
+    @blocking(LocusMemoryOperations.search_many)
     def search_many(self) -> None: ...
-    @blocking(LocusMemoryProcedures.search_by_embedding)
+    @blocking(LocusMemoryOperations.search_by_embedding)
     def search_by_embedding(self) -> None: ...
 
 
-def _told(item: object) -> str:
-    """What somebody gave instead of a tuple of four, without quoting it."""
+def _described(item: object) -> str:
+    """Describe a wrong item of a batch, without quoting it."""
     return f"a tuple of {len(item)}" if isinstance(item, tuple | list) else type(item).__name__
 
 

@@ -1,4 +1,4 @@
-"""The JSON text of a conversation's messages, of which only what is new is encoded: `EncodedMessages`."""
+"""The JSON text of a conversation's messages, of which only new ones are encoded: `EncodedMessages`."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from locus.core.messages import Message
 
 from .serializers import serializer_of
 
-#: What a message takes in memory beside its text, roughly.
+#: Approximate memory of a message besides its text.
 MESSAGE_BYTES = 1_000
 
 _SERIALIZER = serializer_of(tuple[Message, ...])
 
 
 def dump_messages(messages: Sequence[Message]) -> bytes:
-    """The messages' JSON text without the brackets, straight from the models.
+    """Return the messages' JSON text without the brackets, directly from the models.
 
     Raises:
-        PydanticSerializationError: A text holds a lone surrogate, for one.
+        PydanticSerializationError: For example, a text contains a lone surrogate.
     """
     return _SERIALIZER.to_json(tuple(messages))[1:-1]
 
 
 class EncodedMessages(NamedTuple):
-    """Messages with their text, and what is needed to see whether the text is still theirs.
+    """Messages with their text, and the data to check that the text is still valid.
 
     A message is frozen, but its tool calls and its metadata are a list and a dict, which can be changed in place. Those
-    that were empty must still be empty. Messages in which one was not, ``open``, are encoded again and compared.
+    that were empty must still be empty. Messages with one that was not empty, ``open``, are encoded again and compared.
     """
 
     messages: tuple[Message, ...]
@@ -40,11 +40,11 @@ class EncodedMessages(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Memory that this takes, roughly."""
+        """Return the approximate memory of this object."""
         return len(self.text) + len(self.messages) * MESSAGE_BYTES
 
     def is_prefix_of(self, messages: tuple[Message, ...]) -> bool:
-        """Whether these messages begin with the very same objects, and these are unchanged."""
+        """Return whether these messages begin with the same objects, unchanged."""
         return (
             len(messages) >= len(self.messages)
             and all(map(is_, self.messages, messages))
@@ -57,7 +57,7 @@ NO_MESSAGES = EncodedMessages((), b"", (), (), b"")
 
 
 def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_MESSAGES) -> EncodedMessages:
-    """All messages of a thread with their text. Raises as `dump_messages` does.
+    """Return all messages of a thread with their text. Raises as `dump_messages` does.
 
     Args:
         messages: The messages.
@@ -84,5 +84,5 @@ def encode_messages(messages: Sequence[Message], before: EncodedMessages = NO_ME
 
 
 def _is_closed(message: Message) -> bool:
-    """Whether a message can only be changed by filling a list or a dict of its that is empty."""
+    """Return whether a message can only be changed by filling an empty list or dict in it."""
     return type(message) is Message and not message.tool_calls and not message.metadata

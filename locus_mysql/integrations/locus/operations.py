@@ -1,4 +1,4 @@
-"""What the checkpointers of Locus agents do, as generators that do no I/O."""
+"""The operations of the checkpointers of Locus agents, as generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
-from locus.core.messages import Role
 from locus.core.state import AgentState
 from locus.memory.retention import trim_messages
 
@@ -19,21 +18,18 @@ from ...engine.counters import Counters
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
-from ...families.checkpoints.branching import ThreadBranched
-from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.conditions import Condition, Expected, expecting
-from ...families.checkpoints.new import Encoded, NewCheckpoint
+from ...families.checkpoints.branch_warning import ThreadBranched
+from ...families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
+from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
-from ...families.checkpoints.rows import as_sql_time
-from ...families.checkpoints.searchable import joined
 from ...families.checkpoints.thread_cache import ThreadKey
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.tenancy import Tenancy
+from .agent_states import agent_checkpoint, is_provisional
 from .built_in import as_returned
-from .dicts import ITERATION_CHECKPOINTS_KEY, what_is_added
-from .retention import FirstSaved, opened_at
-from .run_position import Lines, RunPosition, unstamped
+from .retention import FirstSaved
+from .run_position import RunPosition, RunPositions, unstamped
 from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
@@ -81,14 +77,14 @@ class LocusOperations:
         self.schema = dialect.schema
         self.checkpoints = CheckpointOperations(config, dialect)
         self.on_conflict = on_conflict
-        self._lines = Lines()
+        self._positions = RunPositions()
         self._first_saved = FirstSaved()
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
-        self.checkpoints.counters = counters
+        self.checkpoints.context.counters = counters
 
-    def place(self, thread_id: str) -> ThreadKey:
+    def thread_key(self, thread_id: str) -> ThreadKey:
         """The key of a thread: its tenant and its id."""
         check_thread_id(thread_id)
         return self.tenancy.of(thread_id), thread_id
@@ -120,7 +116,7 @@ class LocusOperations:
             checkpoint_id: 1 to 128 characters. A random one if None. If the thread has it, it moves to this state.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
             expected: The id of the checkpoint that must be the thread's newest, `NO_CHECKPOINT` if there must be none;
-                if it is not so, nothing is saved, whatever ``on_conflict`` says.
+                otherwise nothing is saved, whatever ``on_conflict`` is.
 
         Returns:
             The checkpoint's id.
@@ -133,35 +129,39 @@ class LocusOperations:
             TenantUnknown: ``tenant_of`` named no tenant.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
-        key = self.place(thread_id)
-        superseded = state.metadata.get(ITERATION_CHECKPOINTS_KEY)
-        provisional = checkpoint_id is not None and isinstance(superseded, list) and checkpoint_id in superseded
+        key = self.thread_key(thread_id)
+        provisional = is_provisional(state.metadata, checkpoint_id)
         if self.on_conflict == "keep":
             new = self.new(self.prepare(state), checkpoint_id, metadata, provisional=provisional)
-            return (yield from self.checkpoints.save(*key, new, expecting(expected)))
-        line = self._lines.of(state, key)
+            return (yield from self.checkpoints.saving.save(*key, new, expecting(expected)))
+        position = self._positions.of(state, key)
         new = self.new(self.prepare(unstamped(state)), checkpoint_id, metadata, provisional=provisional)
-        if line.branch is not None and expected is None:
-            return (yield from self._save_in_branch(line.branch, key, new, metadata))
-        condition = Condition(newest_token=line.newest) if expected is None else expecting(expected)
+        if position.branch is not None and expected is None:
+            return (yield from self._save_in_branch(position.branch, key, new, metadata))
+        condition = Precondition(newest_token=position.newest) if expected is None else expecting(expected)
         new = replace(new, token=os.urandom(16))
         try:
-            saved = yield from self.checkpoints.save(*key, new, condition)
+            saved = yield from self.checkpoints.saving.save(*key, new, condition)
         except Conflict as conflict:
             if self.on_conflict == "raise" or expected is not None:
                 raise
-            return (yield from self._begin_branch(conflict, line, key, new, metadata))
-        self._lines.saved(line, key, cast(bytes, new.token))
+            return (yield from self._begin_branch(conflict, position, key, new, metadata))
+        self._positions.saved(position, key, cast(bytes, new.token))
         return saved
 
     def _begin_branch(
-        self, conflict: Conflict, line: RunPosition, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
+        self,
+        conflict: Conflict,
+        position: RunPosition,
+        key: ThreadKey,
+        new: NewCheckpoint,
+        metadata: dict[str, Any] | None,
     ) -> Operation[str]:
-        """Save to a new thread, and go on there."""
+        """Save to a new thread, which later saves of the run go to as well."""
         _, thread_id = key
         branch = f"{thread_id[:_BRANCH_STEM]}~{os.urandom(8).hex()}"
         saved = yield from self._save_in_branch(branch, key, new, metadata)
-        self._lines.branched(line, key, branch)
+        self._positions.branched(position, key, branch)
         warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
         CONFLICTS.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
         return saved
@@ -172,9 +172,9 @@ class LocusOperations:
         """Save to a thread that was branched off another, whose id stands in the metadata."""
         tenant, thread_id = key
         new = replace(new, metadata={**(metadata or {}), BRANCHED_FROM_KEY: thread_id}, token=None)
-        saved = yield from self.checkpoints.save(tenant, branch, new)
+        saved = yield from self.checkpoints.saving.save(tenant, branch, new)
         if new.checkpoint_id is not None:
-            self._lines.saved_in_branch(key, saved, branch)
+            self._positions.saved_in_branch(key, saved, branch)
         return saved
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
@@ -184,13 +184,13 @@ class LocusOperations:
             CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not an agent's state. The
                 error names the thread.
         """
-        key = self.place(thread_id)
+        key = self.thread_key(thread_id)
         newest: bytes | None = None
         if (
             self.on_conflict != "keep" and checkpoint_id is not None
         ):  # who goes back to an older checkpoint knows that newer ones exist
-            newest = yield from self.checkpoints.newest_token(*key)
-        row = yield from self.checkpoints.load_row(*key, checkpoint_id)
+            newest = yield from self.checkpoints.loading.newest_token(*key)
+        row = yield from self.checkpoints.loading.load_row(*key, checkpoint_id)
         if row is None:
             return None
         found, token = row
@@ -199,51 +199,52 @@ class LocusOperations:
         state = decode_state(found.text(), thread_id)
         if self.on_conflict == "keep":
             return state
-        return self._lines.stamp(state, key, token if checkpoint_id is None else newest)
+        return self._positions.stamp(state, key, token if checkpoint_id is None else newest)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
         """Ids of a thread's checkpoints, newest first."""
         check_thread_id(thread_id)
-        return (yield from self.checkpoints.list_checkpoints(self.tenancy.of(thread_id), thread_id, limit))
+        return (yield from self.checkpoints.queries.list_checkpoints(self.tenancy.of(thread_id), thread_id, limit))
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a whole thread; True if there was one. Other checkpoints stay whole."""
-        tenant, _ = key = self.place(thread_id)
-        branch = None if checkpoint_id is None else self._lines.branch_of(key, checkpoint_id)
-        return (yield from self.checkpoints.delete(tenant, branch or thread_id, checkpoint_id))
+        tenant, _ = key = self.thread_key(thread_id)
+        branch = None if checkpoint_id is None else self._positions.branch_of(key, checkpoint_id)
+        return (yield from self.checkpoints.removing.delete(tenant, branch or thread_id, checkpoint_id))
 
     def exists(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
-        """Whether a thread has this checkpoint, or any."""
+        """Return whether a thread has this checkpoint, or any."""
         check_thread_id(thread_id)
-        return (yield from self.checkpoints.exists(self.tenancy.of(thread_id), thread_id, checkpoint_id))
+        return (yield from self.checkpoints.queries.exists(self.tenancy.of(thread_id), thread_id, checkpoint_id))
 
     def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:
-        """Checkpoints whose messages hold words of a query, best first, the newest of equals first.
+        """Return checkpoints whose messages contain words of a query, best first, and newest first for equal scores.
 
         A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
-        characters count. Words under three letters and MySQL's stop words are not found. What an unfinished turn said
-        is found once the turn is finished. The score says which of the words a text holds, not how often; the rarer a
-        word is among the tenant's hits of this query, the more it counts.
+        characters count. Words under three letters and MySQL's stop words are not found. Messages of
+        an unfinished turn are found once the turn is finished. The score depends on which of the words a text contains,
+        not on how often; the rarer a word is among the tenant's hits of this query, the more it counts.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.
         """
-        hits = yield from self.checkpoints.search(self.tenancy.of(), query, limit)
+        hits = yield from self.checkpoints.queries.search(self.tenancy.of(), query, limit)
         return [as_returned(hit) for hit in hits]
 
     def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
+        """Return checkpoints whose metadata has this top-level key with a value that contains this one, newest first.
 
-        A list contains each of its elements, and lists of them; an object contains objects of some of its pairs; all
-        else contains what is equal to it, as JSON: MySQL's ``JSON_CONTAINS``.
+        Searches the ``metadata`` argument of saves, not the metadata of an agent's run, which is part of the state.
+        Containment is that of MySQL's ``JSON_CONTAINS``: a list contains each of its elements, and lists of them; an
+        object contains objects with some of its pairs; any other value contains equal values.
         """
-        found = yield from self.checkpoints.query_by_metadata(self.tenancy.of(), key, value, limit)
+        found = yield from self.checkpoints.queries.query_by_metadata(self.tenancy.of(), key, value, limit)
         return [as_returned(info) for info in found]
 
     def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[dict[str, Any] | None]:
-        """Id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
+        """Return id, metadata and time of a checkpoint, or of a thread's newest; None if there is none."""
         check_thread_id(thread_id)
-        info = yield from self.checkpoints.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
+        info = yield from self.checkpoints.queries.get_metadata(self.tenancy.of(thread_id), thread_id, checkpoint_id)
         return None if info is None else as_returned(info)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
@@ -252,7 +253,7 @@ class LocusOperations:
         A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
         writers wait for one thread at most.
         """
-        return (yield from self.checkpoints.vacuum(self.tenancy.of(), older_than_days))
+        return (yield from self.checkpoints.maintenance.vacuum(self.tenancy.of(), older_than_days))
 
     def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints, on the server; False if there is none.
@@ -266,7 +267,7 @@ class LocusOperations:
         tenant = self.tenancy.of(source_thread_id)
         if self.tenancy.of(dest_thread_id) != tenant:
             raise InvalidInput("A thread cannot be copied to another tenant.")
-        return (yield from self.checkpoints.copy_thread(tenant, source_thread_id, dest_thread_id))
+        return (yield from self.checkpoints.whole_threads.copy(tenant, source_thread_id, dest_thread_id))
 
     def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
@@ -276,47 +277,47 @@ class LocusOperations:
             pattern: The glob.
             offset: Leave out this many first.
         """
-        return (yield from self.checkpoints.list_threads(self.tenancy.of(), limit, pattern, offset))
+        return (yield from self.checkpoints.queries.list_threads(self.tenancy.of(), limit, pattern, offset))
 
     def list_with_metadata(self, limit: int = 100) -> Operation[list[dict[str, Any]]]:
         """The newest checkpoint of each thread, most recently saved first."""
-        found = yield from self.checkpoints.list_with_metadata(self.tenancy.of(), limit)
+        found = yield from self.checkpoints.queries.list_with_metadata(self.tenancy.of(), limit)
         return [as_returned(info) for info in found]
 
     def count(self, pattern: str = "*") -> Operation[int]:
-        """How many threads match a glob."""
-        return (yield from self.checkpoints.count(self.tenancy.of(), pattern))
+        """Return the number of threads that match a glob."""
+        return (yield from self.checkpoints.queries.count(self.tenancy.of(), pattern))
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
-        """Threads whose newest state holds a value under a top-level field, as MySQL's ``JSON_CONTAINS`` tells it.
+        """Return threads whose newest state has a value under a top-level field, as defined by ``JSON_CONTAINS``.
 
-        Reads every thread's newest state until enough are found; for what is asked often, use metadata. States that are
-        damaged are left out, with a warning in the log.
+        Reads every thread's newest state until enough are found; for frequent queries, use metadata. Damaged states are
+        left out, with a warning in the log.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.
         """
-        found = yield from self.checkpoints.search_data(self.tenancy.of(), path, value, limit)
+        found = yield from self.checkpoints.queries.search_data(self.tenancy.of(), path, value, limit)
         return [as_returned(one) for one in found]
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
         """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
-        usage = yield from self.checkpoints.get_disk_usage(self.tenancy.of(thread_id), thread_id)
+        usage = yield from self.checkpoints.queries.get_disk_usage(self.tenancy.of(thread_id), thread_id)
         return usage["total_bytes"]
 
     def health_check(self) -> Operation[bool]:
-        """Whether the server answers and takes writes."""
-        health = yield from self.checkpoints.health_check()
+        """Return whether the server answers and takes writes."""
+        health = yield from self.checkpoints.queries.health_check()
         return not health["read_only"]
 
     def history(self, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """A thread's checkpoints: id, parent's id, time, stored bytes and metadata; newest first."""
         check_thread_id(thread_id)
-        return (yield from self.checkpoints.history(self.tenancy.of(thread_id), thread_id, limit))
+        return (yield from self.checkpoints.queries.history(self.tenancy.of(thread_id), thread_id, limit))
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all threads of the current tenant; returns how many checkpoints there were."""
-        return (yield from self.checkpoints.forget_tenant(self.tenancy.of()))
+        return (yield from self.checkpoints.maintenance.forget_tenant(self.tenancy.of()))
 
     def purge_messages(
         self, older_than: timedelta, *, thread_id: str | None = None, batch: int = 100
@@ -350,7 +351,7 @@ class LocusOperations:
         dropped = 0
         after = ""
         while True:
-            page = yield from self.checkpoints.threads_with_old_messages(tenant, cutoff, after, batch)
+            page = yield from self.checkpoints.whole_threads.threads_with_old_messages(tenant, cutoff, after, batch)
             for found in page:
                 after = found
                 try:
@@ -370,7 +371,7 @@ class LocusOperations:
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
             return self.new(state, None, None, provisional=False)
 
-        yield from self.checkpoints.rewrite_thread(tenant, thread_id, trim)
+        yield from self.checkpoints.whole_threads.rewrite(tenant, thread_id, trim)
         return sum(dropped.values())
 
     def new(
@@ -381,21 +382,9 @@ class LocusOperations:
         *,
         provisional: bool,
     ) -> NewCheckpoint:
-        """What to save for a state."""
+        """Return what to save for a state."""
 
         def encode(memo: object) -> Encoded:
             return encode_agent(state, memo)
 
-        def text(delta: Delta) -> tuple[str, bool]:
-            return text_of_messages(state, delta)
-
-        opened = opened_at(state)
-        return NewCheckpoint(
-            encode, text, checkpoint_id, metadata, provisional, None if opened is None else as_sql_time(opened)
-        )
-
-
-def text_of_messages(state: AgentState, delta: Delta) -> tuple[str, bool]:
-    """What the messages that a state adds say, without the system's; and whether the parent's go on."""
-    added, continues = what_is_added(state.messages, delta)
-    return joined(message.content for message in added if message.content and message.role != Role.SYSTEM), continues
+        return agent_checkpoint(encode, state.messages, checkpoint_id, metadata, provisional=provisional)

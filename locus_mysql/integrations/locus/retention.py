@@ -1,4 +1,4 @@
-"""When messages were first saved: `FirstSaved`, `opened_at`. What it is for is told in ``locus.memory.retention``."""
+"""Stamps of the time at which messages were first saved, for ``locus.memory.retention``: `FirstSaved`."""
 
 from __future__ import annotations
 
@@ -6,32 +6,17 @@ import weakref
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .dicts import FIRST_TIME, LAST_TIME
-
 if TYPE_CHECKING:
     from locus.core.messages import Message
     from locus.core.state import AgentState
-
-
-def opened_at(state: AgentState) -> datetime | None:
-    """When the first exchange of a conversation began, by the stamp of its first message; None if it has none.
-
-    Exchanges are dropped from the first on, up to one that is recent or has no stamp. So this tells whether any is to
-    be dropped, whoever stamped the messages, and of a long conversation looks at one message.
-    """
-    from locus.core.messages import Role
-    from locus.memory.retention import message_time
-
-    first = next((message for message in state.messages if message.role != Role.SYSTEM), None)
-    moment = None if first is None else message_time(first)
-    return None if moment is None else min(max(moment, FIRST_TIME), LAST_TIME)
 
 
 class FirstSaved:
     """Stamps messages with the time they were first saved.
 
     A run saves several times, and its state in memory is never stamped. So the times given are remembered, for as long
-    as the run holds the message: a message stamped anew at each save would be a changed message, and be stored again.
+    as the run holds the message: a message with a new stamp at each save would be a changed message, and be stored
+    again.
     """
 
     def __init__(self) -> None:

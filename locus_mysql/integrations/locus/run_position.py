@@ -1,45 +1,43 @@
-"""What each run knows of its thread: `Lines`. So a save can tell whether somebody else saved meanwhile.
+"""The position of each run in its thread: `RunPositions`. A save uses it to detect other saves since the load.
 
-A run of an agent loads a state, makes others of it, and saves some of them. Two runs may do so at once in one process,
-with the same checkpointer, and even with equal states: neither the process, nor the task (Locus' runs are asynchronous
-generators, which live in whatever task asks for their next event), nor the messages tell them apart. So each loaded
-state is stamped in its metadata, which a run hands on from state to state, as it does with Locus' own list of a turn's
-checkpoints. The stamp says what was the newest checkpoint when the state was loaded, and is unique to the load; what
-the run has saved since is remembered under it. A state without a stamp was begun anew by a run that found nothing to
-load: it is known by its ``run_id``. Stamps are taken off before a state is stored.
+A run of an agent loads a state, derives others from it, and saves some of them. Two runs may do so at once in one
+process, with the same checkpointer, and even with equal states: neither the process, nor the task (Locus' runs are
+asynchronous generators, which live in whatever task asks for their next event), nor the messages distinguish them. So
+each loaded state is stamped in its metadata, which a run hands on from state to state, as it does with Locus' own list
+of a turn's checkpoints. The stamp names the newest checkpoint at the time of the load, and is unique to the load; the
+run's later saves are recorded under it. A state without a stamp was created by a run that found nothing to load: its
+``run_id`` identifies it. Stamps are removed before a state is stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from locus.core.state import AgentState
 
-from ...engine.at_fork import tell_at_fork
-from ...families.checkpoints.conditions import NO_CHECKPOINT, NoCheckpoint
+from ...families.checkpoints.preconditions import NO_CHECKPOINT, NoCheckpoint
 from ...families.checkpoints.thread_cache import ThreadKey
+from ...runtime.lru_cache import LRUCache
 
-#: Where a loaded state carries its stamp.
+#: The key of the stamp in the metadata of a loaded state.
 STAMP_KEY = "_locus_mysql_loaded"
 
-#: Runs remembered that have saved; those that saved longest ago are forgotten first.
-LINES_REMEMBERED = 10_000
+#: Maximum number of runs with saves that are remembered; those with the oldest saves are dropped first.
+RUNS_REMEMBERED = 10_000
 
-#: Checkpoints in branches remembered, until they are deleted.
+#: Maximum number of checkpoints in branches that are remembered, until they are deleted.
 BRANCHED_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunPosition:
-    """Where a run stands in its thread.
+    """The position of a run in its thread.
 
     Args:
-        name: What the run is known by.
+        name: The name that identifies the run.
         newest: The token of the checkpoint that the run knows as the newest.
         branch: The thread that its saves go into instead, if there was a conflict.
     """
@@ -49,21 +47,15 @@ class RunPosition:
     branch: str | None = None
 
 
-class Lines:
-    """The runs of one process."""
+class RunPositions:
+    """Positions of the runs of one process."""
 
     def __init__(self) -> None:
-        self.begin_in_child()
-        tell_at_fork(self)
-
-    def begin_in_child(self) -> None:
-        """After a fork: a lock that a thread of the parent holds is not this process's."""
-        self._lock = threading.Lock()
-        self._lines: OrderedDict[tuple[ThreadKey, str], RunPosition] = OrderedDict()
-        self._branched: OrderedDict[tuple[ThreadKey, str], str] = OrderedDict()
+        self._positions: LRUCache[RunPosition] = LRUCache(RUNS_REMEMBERED)
+        self._branched: LRUCache[str] = LRUCache(BRANCHED_REMEMBERED)
 
     def stamp(self, state: AgentState, key: ThreadKey, newest: bytes | None) -> AgentState:
-        """A state that was just loaded, with a stamp that is unique to this load.
+        """Return a loaded state with a stamp that is unique to this load.
 
         Args:
             state: The state.
@@ -74,41 +66,32 @@ class Lines:
         return state.with_metadata(STAMP_KEY, stamp)
 
     def of(self, state: AgentState, key: ThreadKey) -> RunPosition:
-        """Where the run that made a state stands in a thread; at the beginning if it has not loaded it."""
+        """Return the position in a thread of the run of a state; the beginning if it has not loaded the thread."""
         name, newest = _read(state.metadata.get(STAMP_KEY), key) or (f"run {state.run_id}", NO_CHECKPOINT)
-        with self._lock:
-            return self._lines.get((key, name)) or RunPosition(name, newest)
+        return self._positions.get((key, name)) or RunPosition(name, newest)
 
-    def saved(self, line: RunPosition, key: ThreadKey, token: bytes) -> None:
-        """The run saved to its thread; this is the newest now."""
-        self._remember(key, replace(line, newest=token))
+    def saved(self, position: RunPosition, key: ThreadKey, token: bytes) -> None:
+        """Record that the run saved to its thread, and the newest checkpoint."""
+        self._remember(key, replace(position, newest=token))
 
-    def branched(self, line: RunPosition, key: ThreadKey, branch: str) -> None:
-        """From now on, the run's saves go into another thread."""
-        self._remember(key, replace(line, branch=branch))
+    def branched(self, position: RunPosition, key: ThreadKey, branch: str) -> None:
+        """Record that the run's saves go into another thread from now on."""
+        self._remember(key, replace(position, branch=branch))
 
     def saved_in_branch(self, key: ThreadKey, checkpoint_id: str, branch: str) -> None:
-        """A checkpoint that the run believes to be in its thread is in a branch."""
-        with self._lock:
-            self._branched[key, checkpoint_id] = branch
-            if len(self._branched) > BRANCHED_REMEMBERED:
-                self._branched.popitem(last=False)
+        """Record that a checkpoint, which the run expects in its thread, is in a branch."""
+        self._branched.put((key, checkpoint_id), branch)
 
     def branch_of(self, key: ThreadKey, checkpoint_id: str) -> str | None:
-        """The branch that such a checkpoint is in; it is about to be deleted."""
-        with self._lock:
-            return self._branched.pop((key, checkpoint_id), None)
+        """Return the branch of such a checkpoint, which is about to be deleted."""
+        return self._branched.pop((key, checkpoint_id))
 
-    def _remember(self, key: ThreadKey, line: RunPosition) -> None:
-        with self._lock:
-            self._lines[key, line.name] = line
-            self._lines.move_to_end((key, line.name))
-            if len(self._lines) > LINES_REMEMBERED:
-                self._lines.popitem(last=False)
+    def _remember(self, key: ThreadKey, position: RunPosition) -> None:
+        self._positions.put((key, position.name), position)
 
 
 def unstamped(state: AgentState) -> AgentState:
-    """A state without a stamp, as it is stored."""
+    """Return a state without a stamp, for storage."""
     if STAMP_KEY not in state.metadata:
         return state
     metadata = {name: value for name, value in state.metadata.items() if name != STAMP_KEY}
@@ -116,7 +99,7 @@ def unstamped(state: AgentState) -> AgentState:
 
 
 def _read(stamp: object, key: ThreadKey) -> tuple[str, bytes | Literal[NoCheckpoint.NO_CHECKPOINT]] | None:
-    """Name and newest checkpoint of a stamp, if it is of this thread."""
+    """Return the name and the newest checkpoint of a stamp, if it belongs to this thread."""
     if not isinstance(stamp, str) or stamp.count(".") != 2:
         return None
     name, newest, thread = stamp.split(".")

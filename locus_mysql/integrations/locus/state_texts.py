@@ -1,4 +1,4 @@
-"""The state of an agent as text, and back: what Locus' own `to_checkpoint` and `from_checkpoint` do, in less time."""
+"""Encodes and decodes the state of an agent, faster than Locus' own `to_checkpoint` and `from_checkpoint`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pydantic_core import PydanticSerializationError
 
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.coding.codec import EncodedList, EncodedState, encode
-from ...families.checkpoints.new import Encoded
-from ...runtime.exact_json import decode_json
+from ...families.checkpoints.new_checkpoint import Encoded
+from ...runtime.exact_json import decode_json, unencodable
 from .message_texts import (
     NO_MESSAGES,
     EncodedMessages,
@@ -22,23 +22,23 @@ from .serializers import serializer_of
 
 
 def only_calls(method: object, name: str) -> bool:
-    """Whether a method that is written in Python, bound or not, calls this other one and nothing else."""
+    """Return whether a method written in Python, bound or not, calls this other one and nothing else."""
     code = getattr(getattr(method, "__func__", method), "__code__", None)
     return code is not None and code.co_names == (name,)
 
 
 #: Whether Locus' own encoding and decoding only call pydantic, as in locus-sdk 3.0.1. In a version in which they do
 #: more, they are called instead.
-_ENCODES_PLAINLY = only_calls(AgentState.to_checkpoint, "model_dump")
-_DECODES_PLAINLY = only_calls(AgentState.from_checkpoint, "model_validate")
+_ONLY_DUMPS = only_calls(AgentState.to_checkpoint, "model_dump")
+_ONLY_VALIDATES = only_calls(AgentState.from_checkpoint, "model_validate")
 
 
 def encode_agent(state: AgentState, memo: object = None) -> Encoded:
-    """As `encode_state`, with the text of the messages as the memo for the thread's next state.
+    """Encode a state like `encode_state`, with the text of the messages as the memo for the thread's next state.
 
     Args:
         state: The state.
-        memo: That of an earlier state of the thread, or None.
+        memo: The memo of an earlier state of the thread, or None.
     """
     before = memo if isinstance(memo, EncodedMessages) else NO_MESSAGES
     kept: list[EncodedMessages] = []
@@ -51,26 +51,26 @@ def encode_agent(state: AgentState, memo: object = None) -> Encoded:
     return Encoded(encoded, kept[0], kept[0].size_bytes) if kept else Encoded(encoded)
 
 
-def _is_plain(model: type[AgentState]) -> bool:
-    """Whether a class of states is encoded as Locus' own is."""
+def _encodes_like_locus(model: type[AgentState]) -> bool:
+    """Return whether a class of states is encoded like Locus' own."""
     return model.to_checkpoint is AgentState.to_checkpoint and model.model_dump is AgentState.model_dump
 
 
 def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes] = dump_messages) -> EncodedState:
-    """The text of ``state.to_checkpoint()``, but with NaN and infinities, which pydantic by itself would make null.
+    """Return the text of ``state.to_checkpoint()``, but with NaN and infinities, which pydantic would replace by null.
 
-    Messages, which are nearly all of a long conversation, are encoded without being made into dicts first. That takes
-    half the time, and allocates nothing that the garbage collector has to look at.
+    Messages, which are nearly all of a long conversation, are encoded without intermediate dicts. That takes half the
+    time, and allocates no objects that the garbage collector must track.
 
     Args:
         state: The state.
-        dump: Gives the messages' text without the brackets.
+        dump: Returns the messages' text without the brackets.
 
     Raises:
         InvalidInput: A value has no JSON form, or is nested too deeply.
     """
     try:
-        if not _ENCODES_PLAINLY or not _is_plain(type(state)):
+        if not _ONLY_DUMPS or not _encodes_like_locus(type(state)):
             return encode(state.to_checkpoint())
         serializer = serializer_of(type(state))
         try:
@@ -81,30 +81,33 @@ def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes]
         return encode({**others, "messages": EncodedList(messages, len(state.messages))})
     except InvalidInput:
         raise
-    except (ValueError, RecursionError):  # pydantic's own; its words may hold part of the state
-        raise InvalidInput(
-            "The state holds a value that JSON cannot hold, or is nested deeper than 250 levels."
-        ) from None
+    except (ValueError, RecursionError):  # pydantic's own; its message may contain part of the state
+        raise unencodable(state) from None
 
 
 def decode_state(text: bytes, thread_id: str) -> AgentState:
-    """The state that a text stands for, made without dicts in between.
+    """Return the state of a text, decoded without intermediate dicts.
 
     Args:
         text: The text.
-        thread_id: Its thread, to be named in an error.
+        thread_id: Its thread, for errors.
 
     Raises:
         CorruptCheckpoint: The text is not that of an agent's state.
     """
-    if _DECODES_PLAINLY:
+    if _ONLY_VALIDATES:
         try:
             return AgentState.model_validate_json(text)
         except ValueError:
             pass  # lone surrogates and more than 200 levels are beyond the fast decoder
     try:
         return AgentState.from_checkpoint(decode_json(text))
-    except (ValueError, TypeError, AttributeError, CorruptCheckpoint):  # pydantic's words may hold part of the state
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        CorruptCheckpoint,
+    ):  # pydantic's message may contain part of the state
         raise CorruptCheckpoint(
             f"A checkpoint of thread {thread_id!r} is not the state of an agent. Was it saved by another class?"
         ) from None

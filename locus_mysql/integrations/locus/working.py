@@ -1,4 +1,4 @@
-"""Working memory in the hands of a Locus agent: `working_memory_tools`."""
+"""Tools of a Locus agent for its working memory: `working_memory_tools`."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from ...errors import (
     Unavailable,
     UsageError,
 )
-from ...families.working.memory import SyncWorkingMemory, WorkingMemory
-from ...families.working.procedures import Procedure, SessionProcedures
+from ...families.working.operations import Procedure, SessionOperations
 from ...families.working.records import FINAL, TaskState
+from ...families.working.store import SyncWorkingMemory, WorkingMemory
 from ...families.working.values import MISSING
 from .working_prompt import WorkingMemoryHook
 from .working_sessions import WorkingSessions
 
 __all__ = ["WorkingMemoryHook", "WorkingSessions", "working_memory_tools"]
 
-#: Most characters of what a tool answers with, most keys of a list, and most notes.
+#: Maximum number of characters in a tool's result, of keys in a list, and of notes.
 ANSWER_LIMIT, KEYS_LIMIT, NOTES_LIMIT = 16_000, 200, 200
 
 Key: TypeAlias = Annotated[str, Field(description="A short name, such as 'customer' or 'plan/step-2'.")]
 
 
 class Arguments(BaseModel):
-    """What a model gives to a tool."""
+    """The arguments of a tool."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Remember(Arguments):
-    """Keep a value under a name for this session, in place of what was there. It outlives this process."""
+    """Store a value under a name for this session; replaces the value of that name. It outlives this process."""
 
     key: Key
     value: Annotated[
@@ -49,7 +49,7 @@ class Remember(Arguments):
         Field(description="Any JSON value. Text is kept as it is."),
     ]
     ttl_seconds: Annotated[
-        float | SkipJsonSchema[None], Field(description="Forget it by itself after so many seconds.")
+        float | SkipJsonSchema[None], Field(description="The value expires after this many seconds.")
     ] = None
 
 
@@ -120,17 +120,17 @@ class UpdateTask(Arguments):
 def working_memory_tools(
     memory: WorkingMemory | SyncWorkingMemory | WorkingSessions, *, prefix: str = ""
 ) -> list[Tool]:
-    """Tools with which an agent keeps what it has in hand, and finds it again after a crash or in another process.
+    """Tools with which an agent keeps its working memory, and finds it again after a crash or in another process.
 
     They are ``remember``, ``recall``, ``list_remembered`` and ``forget`` for variables, ``note`` and ``read_notes`` for
-    the scratchpad, ``begin_task`` and ``update_task`` for the task state. What cannot be done is told to the model as a
-    failed call, with what to do: the run goes on, even when the storage is away. They may read and write every variable
-    of the session.
+    the scratchpad, ``begin_task`` and ``update_task`` for the task state. A call that fails is reported to the model
+    as failed, with advice: the run continues, even if the storage is unavailable. The tools may read and
+    write every variable of the session.
 
     Args:
         memory: The session; or a `WorkingSessions`, which chooses one for each run of an agent that serves many users,
             who must not share one.
-        prefix: Put before the tools' names, where an agent has others of these names.
+        prefix: A prefix of the tools' names, for an agent that has other tools with these names.
 
     Example:
         ```python
@@ -157,38 +157,38 @@ def working_memory_tools(
 
 
 class _Bodies:
-    """What each tool does, and answers.
+    """Implementations of the tools, which return their results as text.
 
     Args:
-        prefix: Of the tools' names.
+        prefix: The prefix of the tools' names.
     """
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
 
-    def remember(self, session: SessionProcedures, given: Remember) -> Procedure[str]:
+    def remember(self, session: SessionOperations, given: Remember) -> Procedure[str]:
         yield from session.set(given.key, given.value, given.ttl_seconds)
         return f"{given.key!r} is kept."
 
-    def recall(self, session: SessionProcedures, given: Recall) -> Procedure[str]:
+    def recall(self, session: SessionOperations, given: Recall) -> Procedure[str]:
         value = yield from session.get(given.key, MISSING)
         if value is MISSING:
             keys = yield from session.list_keys()
             raise InvalidInput(f"Nothing is kept under {given.key!r}. {_listed(keys)}")
         return _short(json.dumps(value, ensure_ascii=False))
 
-    def list_remembered(self, session: SessionProcedures, given: ListRemembered) -> Procedure[str]:
+    def list_remembered(self, session: SessionOperations, given: ListRemembered) -> Procedure[str]:
         return _short(_listed((yield from session.list_keys(given.pattern))))
 
-    def forget(self, session: SessionProcedures, given: Forget) -> Procedure[str]:
+    def forget(self, session: SessionOperations, given: Forget) -> Procedure[str]:
         gone = yield from session.delete(given.key)
         return f"{given.key!r} is forgotten." if gone else f"Nothing was kept under {given.key!r}."
 
-    def note(self, session: SessionProcedures, given: Note) -> Procedure[str]:
+    def note(self, session: SessionOperations, given: Note) -> Procedure[str]:
         yield from session.append_scratchpad(given.text)
         return "The note is kept."
 
-    def read_notes(self, session: SessionProcedures, given: ReadNotes) -> Procedure[str]:
+    def read_notes(self, session: SessionOperations, given: ReadNotes) -> Procedure[str]:
         notes = yield from session.get_scratchpad(given.last)
         shown: list[str] = []
         room = ANSWER_LIMIT
@@ -198,31 +198,31 @@ class _Bodies:
             if room < 100:
                 break
         left_out = f"{len(notes) - len(shown)} before these are left out, as all are too long.\n"
-        told = "\n".join(reversed(shown))
-        return (left_out if len(shown) < len(notes) else "") + told if notes else "There are no notes."
+        text = "\n".join(reversed(shown))
+        return (left_out if len(shown) < len(notes) else "") + text if notes else "There are no notes."
 
-    def begin_task(self, session: SessionProcedures, given: BeginTask) -> Procedure[str]:
+    def begin_task(self, session: SessionOperations, given: BeginTask) -> Procedure[str]:
         def change(task: TaskState | None) -> TaskState:
             if task is not None and task.status not in FINAL:
                 raise InvalidInput(
-                    f"There is a task already: {_told(task)} Go on with it, or end it with {self._prefix}update_task."
+                    f"There is a task already: {_summary(task)} Go on, or end it with {self._prefix}update_task."
                 )
             begun = TaskState(task_id=given.task_id or "task", total_steps=given.total_steps)
             return begun.start(given.description)
 
-        return _told((yield from session.update_task_state(change)))
+        return _summary((yield from session.update_task_state(change)))
 
-    def update_task(self, session: SessionProcedures, given: UpdateTask) -> Procedure[str]:
+    def update_task(self, session: SessionOperations, given: UpdateTask) -> Procedure[str]:
         def change(task: TaskState | None) -> TaskState:
             if task is None:
                 raise InvalidInput(f"There is no task yet. Begin one with {self._prefix}begin_task.")
             return _updated(task, given)
 
-        return _told((yield from session.update_task_state(change)))
+        return _summary((yield from session.update_task_state(change)))
 
 
 def _updated(task: TaskState, given: UpdateTask) -> TaskState:
-    """A task as a model wants it."""
+    """Return the task state that a model's arguments describe."""
     if given.status == "running":
         steps = 1 if given.steps_done is None else given.steps_done
         return task.advance(steps, total_steps=given.total_steps, description=given.description)
@@ -245,9 +245,9 @@ def _tool(
     memory: WorkingMemory | SyncWorkingMemory | WorkingSessions,
     name: str,
     arguments: type[Arguments],
-    body: Callable[[SessionProcedures, Any], Procedure[str]],
+    body: Callable[[SessionOperations, Any], Procedure[str]],
 ) -> Tool:
-    """A tool that is awaited, or blocks, as its memory does."""
+    """Return a tool, asynchronous or blocking like its memory."""
 
     def fit(given: dict[str, Any]) -> Arguments:
         try:
@@ -261,8 +261,8 @@ def _tool(
         session = memory.of_this_tool_call() if isinstance(memory, WorkingSessions) else memory
         try:
             if isinstance(session, WorkingMemory):
-                return await session.run(body(session.procedures, fit(given)))
-            return await asyncio.to_thread(session.run, body(session.procedures, fit(given)))
+                return await session._run(body(session._operations, fit(given)))
+            return await asyncio.to_thread(session._run, body(session._operations, fit(given)))
         except (UsageError, CorruptCheckpoint, Unavailable) as error:
             return _failure(error)
 
@@ -271,7 +271,7 @@ def _tool(
 
         def call_blocking(**given: Any) -> str | ToolOutput:
             try:
-                return memory.run(body(memory.procedures, fit(given)))
+                return memory._run(body(memory._operations, fit(given)))
             except (UsageError, CorruptCheckpoint, Unavailable) as error:
                 return _failure(error)
 
@@ -291,23 +291,23 @@ def _tool(
 
 
 def _failure(error: Exception) -> ToolOutput:
-    """A failed call, as a model can act on it: it can make room, but not change options, and needs no addresses."""
+    """Return a failed call's message for a model, which can make room, but cannot change options."""
     if isinstance(error, CapacityExceeded):
-        told = (
+        message = (
             f"There is no place: {error.limit} would be {error.used}, and may be {error.allowed}. Nothing was changed. "
             "Forget what is not needed any more, or keep less."
         )
     elif isinstance(error, Unavailable):
-        told = (
+        message = (
             "Working memory does not answer now, so this may not be kept. Go on without it, and try again later if it "
             "still matters."
         )
     else:
-        told = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-    return ToolOutput(_short(told), is_error=True)
+        message = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
+    return ToolOutput(_short(message), is_error=True)
 
 
-def _told(task: TaskState | None) -> str:
+def _summary(task: TaskState | None) -> str:
     if task is None:
         return "There is no task."
     steps = f"step {task.current_step}" + (f" of {task.total_steps}" if task.total_steps else "")

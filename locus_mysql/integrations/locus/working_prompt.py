@@ -10,19 +10,19 @@ from locus.core.messages import Message
 from locus.hooks.provider import BeforeModelCallEvent, BeforeToolCallEvent, HookPriority, HookProvider
 
 from ...errors import ConfigError, CorruptCheckpoint, Unavailable
-from ...families.working.memory import SyncWorkingMemory, WorkingMemory
-from ...families.working.procedures import Procedure, SessionProcedures
+from ...families.working.operations import Procedure, SessionOperations
 from ...families.working.records import TaskState
+from ...families.working.store import SyncWorkingMemory, WorkingMemory
 from .working_sessions import WorkingSessions
 
-#: The least that a block needs for its frame and a little content.
+#: The least size of a block: its frame and a little content.
 LEAST_CHARS = 1_500
 
-#: Most characters of each text of a task, and of its data; and the parts of the block that they may take at most.
+#: The most characters of each text of a task and of its data, and the largest part (one in ...) of the block for them.
 TEXT_CHARS, TEXT_PART = 500, 6
 DATA_CHARS, DATA_PART = 1_000, 4
 
-#: A note takes at most this part of the block, and is left out where only so many characters are left.
+#: The largest part (one in ...) of the block for a note, and the least characters for which a note is shown.
 NOTE_PART, NOTE_LEAST = 4, 60
 NOTE = '{"note": <note>}'
 
@@ -38,15 +38,15 @@ AWAY = "[Working memory - automated, not from the user. It does not answer now. 
 class WorkingMemoryHook(HookProvider):
     """Puts the task state and the last notes of a session into each request to the model.
 
-    They are the last message of the request, and only of that: nothing is added to the conversation, or to its
-    checkpoints, and what stands before stays the same, so providers can serve it from their caches. Stored text is
-    JSON in one line without ``<`` and ``>``, so it cannot end its block. While the storage is away the model is told
-    so, and the run goes on.
+    They are the last message of the request only: nothing is added to the conversation or its checkpoints, and the
+    messages before stay the same, so providers can serve them from their caches. Stored text is JSON in one line
+    without ``<`` and ``>``, so it cannot end its block. While the storage is unavailable, the block says so, and the
+    run goes on.
 
     Args:
         memory: The session; or a `WorkingSessions`, which chooses one for each run.
-        notes: How many of the last notes; 0 for none.
-        max_chars: The block is at most so long. The task comes first, then the newest notes.
+        notes: The number of last notes; 0 for none.
+        max_chars: The longest block, in characters. The task comes first, then the newest notes.
 
     Raises:
         ConfigError: A number is out of range.
@@ -65,37 +65,37 @@ class WorkingMemoryHook(HookProvider):
 
     @property
     def priority(self) -> int:
-        """Behind hooks that trim or guard."""
+        """After hooks that trim or guard."""
         return HookPriority.DEFAULT
 
     async def on_before_model_call(self, event: BeforeModelCallEvent) -> None:
-        """Add the block behind all other messages."""
+        """Add the block after all other messages."""
         memory = self._session(event.run)
         try:
             if isinstance(memory, WorkingMemory):
-                block = await memory.run(self._block(memory.procedures))
+                block = await memory._run(self._block(memory._operations))
             else:
-                block = await asyncio.to_thread(memory.run, self._block(memory.procedures))
+                block = await asyncio.to_thread(memory._run, self._block(memory._operations))
         except Unavailable:
             block = AWAY
         if block:
             event.messages = [*event.messages, Message.user(block)]
 
     async def on_before_tool_call(self, event: BeforeToolCallEvent) -> None:
-        """Have the tools know the session of the run: one that goes on may begin with a call of a tool."""
+        """Choose the session of the run for the tools: a resumed run may begin with a call of a tool."""
         self._session(event.run)
 
     def _session(self, run: RunInfo | None) -> WorkingMemory | SyncWorkingMemory:
         return self.memory.of(run) if isinstance(self.memory, WorkingSessions) else self.memory
 
-    def _block(self, session: SessionProcedures) -> Procedure[str]:
-        """The text of the block; empty if there is nothing to tell."""
+    def _block(self, session: SessionOperations) -> Procedure[str]:
+        """The text of the block; empty if the session has neither task nor notes."""
         room = self._max_chars - FRAME_CHARS
         try:
             task = yield from session.get_task_state()
             lines = [] if task is None else [_task(task, room)]
         except CorruptCheckpoint:
-            lines = ['{"task": "cannot be read; begin it anew"}']
+            lines = ['{"task": "cannot be read; start it again"}']
         notes = (yield from session.get_scratchpad(self._notes)) if self._notes else []
         room -= sum(len(line) + 1 for line in lines)
         shown: list[str] = []
@@ -103,23 +103,23 @@ class WorkingMemoryHook(HookProvider):
             if room < NOTE_LEAST:
                 break
             most = min(room, max(NOTE_LEAST, self._max_chars // NOTE_PART))
-            shown.append(NOTE.replace("<note>", told(note, most - len(NOTE))))
+            shown.append(NOTE.replace("<note>", quoted(note, most - len(NOTE))))
             room -= len(shown[-1]) + 1
         lines += reversed(shown)
         return "\n".join([INTRODUCTION, BEGIN, *lines, END]) if lines else ""
 
 
-def told(text: str, limit: int) -> str:
-    """A text as a JSON string of at most so many characters, that holds no tag, no line break and nothing invisible.
+def quoted(text: str, limit: int) -> str:
+    """A text as a JSON string without tags, line breaks and invisible characters.
 
     Args:
         text: Any text.
-        limit: If it is longer, it is cut, and ends with an ellipsis; at least 3.
+        limit: The most characters of the result, at least 3. A longer text is cut, and ends with an ellipsis.
     """
     parts: list[str] = []
     used = 2
     for character in text:
-        part = _harmless(character)
+        part = _escaped(character)
         if used + len(part) > limit:
             while used + 1 > limit:
                 used -= len(parts.pop())
@@ -130,24 +130,24 @@ def told(text: str, limit: int) -> str:
     return f'"{"".join(parts)}"'
 
 
-def _harmless(character: str) -> str:
+def _escaped(character: str) -> str:
     if character in "<>&" or not character.isprintable():
         return json.dumps(character)[1:-1] if not character.isascii() else f"\\u{ord(character):04x}"
     return json.dumps(character, ensure_ascii=False)[1:-1]
 
 
 def _task(task: TaskState, room: int) -> str:
-    """A task as one line of JSON, without what is not set."""
+    """A task as one line of JSON, without fields that are not set."""
     text_chars = min(TEXT_CHARS, room // TEXT_PART)
-    fields = {"task_id": told(task.task_id, text_chars), "status": f'"{task.status}"'}
+    fields = {"task_id": quoted(task.task_id, text_chars), "status": f'"{task.status}"'}
     fields["current_step"] = str(task.current_step)
     if task.total_steps is not None:
         fields["total_steps"] = str(task.total_steps)
     fields["progress"] = json.dumps(round(task.progress, 4))
     if task.description:
-        fields["description"] = told(task.description, text_chars)
+        fields["description"] = quoted(task.description, text_chars)
     if task.error:
-        fields["error"] = told(task.error, text_chars)
+        fields["error"] = quoted(task.error, text_chars)
     if task.data:
-        fields["data_json"] = told(json.dumps(task.data, ensure_ascii=False), min(DATA_CHARS, room // DATA_PART))
+        fields["data_json"] = quoted(json.dumps(task.data, ensure_ascii=False), min(DATA_CHARS, room // DATA_PART))
     return f'{{"task": {{{", ".join(f"{json.dumps(name)}: {value}" for name, value in fields.items())}}}}}'

@@ -1,4 +1,4 @@
-"""Which session a run of an agent has: `WorkingSessions`."""
+"""Chooses the session of each run of an agent: `WorkingSessions`."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import TypeAlias
 from locus.core.events import RunInfo
 from locus.tools.context import current_tool_context
 
-from ...engine.at_fork import tell_at_fork
+from ...engine.at_fork import reset_at_fork
 from ...errors import ConfigError
-from ...families.working.memory import SyncWorkingMemory, WorkingMemory
+from ...families.working.store import SyncWorkingMemory, WorkingMemory
 
 Memory: TypeAlias = WorkingMemory | SyncWorkingMemory
 
-#: Runs whose sessions are remembered; those that were asked for longest ago are forgotten first.
+#: The number of runs whose sessions are remembered; the least recently used are forgotten first.
 RUNS_REMEMBERED = 10_000
 
 
 class WorkingSessions:
-    """A session for each thread, or each user, of one agent that serves many. Given in the place of one session.
+    """A session for each thread, or each user, of one agent that serves many. Used instead of one session.
 
-    Both `working_memory_tools` and `WorkingMemoryHook` take it, and the agent needs both with the same one: Locus tells
-    hooks, not tools, of which thread a run is.
+    Both `working_memory_tools` and `WorkingMemoryHook` take it, and the agent needs both with the same one: Locus
+    passes the thread of a run to hooks, not to tools.
 
     Args:
-        choose: Called once a run, with ``thread_id``, ``run_id`` and ``metadata`` of it; returns its session, on a
+        choose: Called once per run, with its ``thread_id``, ``run_id`` and ``metadata``; returns its session, on a
             storage that all share.
 
     Example:
@@ -48,22 +48,24 @@ class WorkingSessions:
                 f"{type(choose).__name__}."
             )
         self._choose = choose
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """After a fork: a lock that a thread of the parent holds is not this process's."""
+    def reset_in_child(self) -> None:
+        """After a fork, replace the lock: a thread of the parent may hold it."""
         self._lock = threading.Lock()
         self._chosen: OrderedDict[str, Memory] = OrderedDict()
 
     def of(self, run: RunInfo | None) -> Memory:
-        """The session of a run.
+        """Return the session of a run.
 
         Raises:
             ConfigError: There is none.
         """
         if run is None:
-            raise ConfigError("WorkingSessions needs to know of which run a hook is told; this one was told of none.")
+            raise ConfigError(
+                "WorkingSessions needs the run of each hook call, and this hook was called without a run."
+            )
         with self._lock:
             chosen = self._chosen.get(run.run_id)
         if chosen is None:
@@ -81,10 +83,10 @@ class WorkingSessions:
         return chosen
 
     def of_this_tool_call(self) -> Memory:
-        """The session of the run whose tool is being called.
+        """Return the session of the run whose tool is being called.
 
         Raises:
-            ConfigError: Nobody told of that run.
+            ConfigError: The run is unknown, because the agent has no hook with these sessions.
         """
         context = current_tool_context()
         with self._lock:
@@ -92,6 +94,6 @@ class WorkingSessions:
         if chosen is None:
             raise ConfigError(
                 "No session is known for this run. Give the agent WorkingMemoryHook with the same WorkingSessions as "
-                "its tools: it tells of which thread a run is."
+                "its tools: the hook records which thread each run belongs to."
             )
         return chosen

@@ -1,7 +1,13 @@
-"""memU's metadata store in MySQL, by the protocols of memU 1.5.1. Imports nothing of memU."""
+"""memU's metadata store in MySQL, by the protocols of memU 1.5.1. Imports nothing of memU.
 
+A family with the file names of the others, on `dialect/memu` and the layers below `integrations`. Begin with
+`database`, the public classes, then `operations`; `items`, `categories`, `resources` and `relations` are memU's
+repositories, `transfer` and `copying` move records.
+"""
+
+from ...runtime.transfer import TransferReport
 from .build import build_async_mysql_database, build_mysql_database
-from .copying import Copied, copy_database
+from .copying import copy_database
 from .database import AsyncMemuDatabase, MemuDatabase
 from .records import (
     CategoryItem,
@@ -14,12 +20,12 @@ from .records import (
 __all__ = [
     "AsyncMemuDatabase",
     "CategoryItem",
-    "Copied",
     "DefaultUserModel",
     "MemoryCategory",
     "MemoryItem",
     "MemuDatabase",
     "Resource",
+    "TransferReport",
     "build_async_mysql_database",
     "build_mysql_database",
     "copy_database",

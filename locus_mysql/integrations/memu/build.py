@@ -1,4 +1,4 @@
-"""Making a database as memU's factory makes its own: from its configuration, or from a DSN."""
+"""Builds a database like memU's factory: from memU's configuration, or from a DSN."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def build_mysql_database(
     vector_cache_bytes: int = VECTOR_CACHE_BYTES,
     **options: Unpack[Keywords],
 ) -> MemuDatabase:
-    """The metadata store in MySQL. Its tables are made, or checked, at once, as memU's other factories do it.
+    """Build the metadata store in MySQL. Creates or checks its tables at once, like memU's other factories.
 
     Args:
         config: memU's ``DatabaseConfig``, of which ``metadata_store.dsn`` and ``.ddl_mode`` are read, or the same as a
@@ -32,8 +32,8 @@ def build_mysql_database(
 
     Raises:
         ConfigError: The configuration has no DSN, or an option is wrong.
-        SchemaMismatch: A table or a column is missing and may not be made; says which.
-        TypeError: The user model has a field that cannot be a column, or that records have anyway.
+        SchemaMismatch: A table or a column is missing and may not be created; the message names it.
+        TypeError: The user model has a field that cannot be a column, or that records already have.
     """
     where = _where(config, options)
     database = MemuDatabase(
@@ -54,10 +54,10 @@ def build_async_mysql_database(
     vector_cache_bytes: int = VECTOR_CACHE_BYTES,
     **options: Unpack[Keywords],
 ) -> AsyncMemuDatabase:
-    """The same for an event loop. Its tables are made, or checked, by the first call.
+    """Build the asynchronous metadata store. The first call creates or checks its tables.
 
     Args:
-        config: See `build_mysql_database`, as for the others.
+        config: See `build_mysql_database`, also for the other arguments.
         user_model: The scope of records.
         vector_cache_bytes: See `MemuDatabase`.
         options: Options of `MySQLConfig`.
@@ -69,7 +69,7 @@ def build_async_mysql_database(
 
 
 def _where(config: object, options: Keywords) -> str | SecretStr | MySQLConfig | Database:
-    """What a configuration names; what else memU's says goes to the options."""
+    """Return the database that a configuration names; memU's ``ddl_mode`` goes into the options."""
     if isinstance(config, str | SecretStr | MySQLConfig | Database):
         return config
     store = _part(config, "metadata_store")
@@ -86,5 +86,5 @@ def _where(config: object, options: Keywords) -> str | SecretStr | MySQLConfig |
 
 
 def _part(whole: object, name: str) -> Any:
-    """A field of an object or of a dict; None if there is none."""
+    """Return a field of an object or of a dict; None if there is none."""
     return whole.get(name) if isinstance(whole, Mapping) else getattr(whole, name, None)

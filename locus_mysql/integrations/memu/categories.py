@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...dialect.memu.conditions import Condition, equals
+from ...dialect.memu.record_filters import RecordFilter, equals
 from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
@@ -15,20 +15,20 @@ from .records import MemoryCategory
 
 
 class CategoryOperations(RecordOperations[MemoryCategory]):
-    """What items are about. There is one category of a name in a scope; ``N`` and ``n`` are two names.
+    """Operations on categories. A scope has one category of each name; ``N`` and ``n`` are two names.
 
     Args:
-        store: What is shared.
+        store: The store.
     """
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store, "categories", MemoryCategory)
 
     def list_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
-        """The categories that a filter describes, by their ids, oldest first.
+        """Return the categories that a filter selects, by id, oldest first.
 
         Args:
-            where: ``field`` or ``field__in``, of the category or its scope; None values ask for nothing.
+            where: ``field`` or ``field__in``, of the category or its scope; None selects all.
 
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
@@ -36,7 +36,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         return (yield from self.where(where))
 
     def clear_categories(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryCategory]]:
-        """Delete the categories that a filter describes, with their links; returns them.
+        """Delete the categories that a filter selects, with their relations; returns the categories.
 
         Args:
             where: See `list_categories`.
@@ -46,15 +46,16 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
     def get_or_create_category(
         self, *, name: str, description: str, embedding: list[float], user_data: dict[str, Any]
     ) -> Operation[MemoryCategory]:
-        """The category of this name and scope, made if there is none, by however many at once. One round trip.
+        """Return the category of this name and scope; create it if there is none. One round trip.
 
-        One that is there gets an embedding or a description only if it has none.
+        Any number of processes may do so at once. An existing category gets the embedding or the description only if it
+        has none.
 
         Args:
-            name: At most 255 characters.
-            description: What belongs to it.
-            embedding: Of name and description.
-            user_data: Its scope.
+            name: The name, of at most 255 characters.
+            description: A description of the items that belong to the category.
+            embedding: The embedding of name and description.
+            user_data: The category's scope.
 
         Raises:
             InvalidInput: The name is too long, or the user model does not allow the scope.
@@ -70,7 +71,7 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
             embedding=raw,
             locus_scope=key,
         )
-        named = Condition.all([equals("locus_scope", key), equals("name", values["name"])])
+        named = RecordFilter.all([equals("locus_scope", key), equals("name", values["name"])])
         read = self.store.sql.list(self.role, self.tenant, named)
         rows = yield from self.store.write(self.store.sql.insert_or_complete(values), read=read)
         return self.read(rows[0]) if rows else self.gone(values, embedding=decode_embedding(raw))
@@ -84,18 +85,18 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         embedding: list[float] | None = None,
         summary: str | None = None,
     ) -> Operation[MemoryCategory]:
-        """Change what is given of a category. One round trip.
+        """Change the given fields of a category. One round trip.
 
         Args:
-            category_id: Its id.
-            name: Its new name, at most 255 characters.
-            description: What belongs to it.
-            embedding: Of name and description.
-            summary: Of its items.
+            category_id: The category's id.
+            name: The new name, of at most 255 characters.
+            description: A description of the items that belong to the category.
+            embedding: The embedding of name and description.
+            summary: A summary of the category's items.
 
         Raises:
             NotFound: There is no such category; a KeyError too.
-            InvalidInput: Its scope has another category of the name.
+            InvalidInput: The scope has another category with this name.
         """
         id = id_of("category_id", category_id)
         given = {

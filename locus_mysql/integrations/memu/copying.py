@@ -1,61 +1,60 @@
-"""Copying between any two of memU's databases: `copy_database`."""
+"""Copies between any two of memU's databases: `copy_database`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, NamedTuple
 
 from ...errors import InvalidInput
+from ...runtime.transfer import TransferReport
+from ...transfer.engine import UnitSource, UnitTarget, run_blocking, transfer
 from .database import AsyncMemuDatabase, MemuDatabase
 from .restoring import fields_of, scope_of
 
-T = TypeVar("T")
-
-#: So many records are written in one transaction.
+#: Records that are written in one transaction.
 AT_ONCE = 200
 
-#: The repository of each kind of records, its method that lists them, and the name of its model in memU's SQL stores.
-_KINDS = {
-    "resources": ("resource_repo", "list_resources", "Resource"),
-    "categories": ("memory_category_repo", "list_categories", "MemoryCategory"),
-    "items": ("memory_item_repo", "list_items", "MemoryItem"),
-    "links": ("category_item_repo", "list_relations", "CategoryItem"),
+
+class Kind(NamedTuple):
+    """A kind of records: its repository, the method that lists them, and its model in memU's SQL stores."""
+
+    repository: str
+    listing: str
+    model: str
+
+
+#: The kinds in the order in which they are written: each after those that it refers to.
+KINDS = {
+    "resources": Kind("resource_repo", "list_resources", "Resource"),
+    "categories": Kind("memory_category_repo", "list_categories", "MemoryCategory"),
+    "items": Kind("memory_item_repo", "list_items", "MemoryItem"),
+    "relations": Kind("category_item_repo", "list_relations", "CategoryItem"),
 }
 
 
-@dataclass(slots=True)
-class Copied:
-    """What `copy_database` did.
+class Portion(NamedTuple):
+    """Some records of a kind, as dicts of their fields."""
 
-    Args:
-        resources: How many the source had, as for the others.
-        categories: Of these, those of one scope and name became one.
-        items: How many the source had.
-        relations: Without those whose item or category the source no longer had.
-        ids: The ids in the destination by those in the source, where they differ.
-        changed: How many records came to the source, or went, while it was read; then copy again.
-    """
-
-    resources: int = 0
-    categories: int = 0
-    items: int = 0
-    relations: int = 0
-    ids: dict[str, str] = field(default_factory=dict)
-    changed: int = 0
+    kind: str
+    records: list[dict[str, Any]]
 
 
-def copy_database(source: Any, destination: Any) -> Copied:
+def copy_database(source: Any, destination: Any) -> TransferReport:
     """Copy all resources, items, categories and relations of one of memU's databases into another one.
 
-    Into a `MemuDatabase` records are copied as they are, with their ids and times, in some transactions: so it may be
-    repeated, and goes on where it ended. Into any other database it goes by the methods of memU's protocols, which
-    choose ids and times anew: it must be empty before.
+    Into a `MemuDatabase`, records are copied as they are, with their ids and times, in several transactions: so it may
+    be repeated, and continues where it ended. Into any other database, they are created by the methods of memU's
+    protocols, which choose new ids and times: it must be empty before.
 
     Args:
         source: A database by memU's protocols: memU's own in memory, in SQLite or Postgres, or a `MemuDatabase`.
         destination: Another one.
+
+    Returns:
+        What was done: ``kinds`` has the number of records of each kind, without relations whose item or category the
+        source no longer had; ``ids`` the ids that differ in the destination, as of categories with one scope and name,
+        which become one; ``changed`` how many records the source got or lost meanwhile. Then copy again.
 
     Raises:
         InvalidInput: The destination's user model does not allow the scope of a record.
@@ -63,103 +62,154 @@ def copy_database(source: Any, destination: Any) -> Copied:
     for database in (source, destination):
         if isinstance(database, AsyncMemuDatabase):
             raise InvalidInput("copy_database is synchronous: give MemuDatabase(database.database, user_model=…).")
-    found = {role: _records(source, role) for role in _KINDS}
-    there = {id_of(record) for role in ("items", "categories") for record in found[role]}
-    links = [
-        record for record in found["links"] if {fields_of(record)["item_id"], fields_of(record)["category_id"]} <= there
-    ]
-    copied = Copied(len(found["resources"]), len(found["categories"]), len(found["items"]), len(links))
-    if isinstance(destination, MemuDatabase):
-        _restore(destination, found, links, copied)
-    else:
-        _recreate(destination, found, links, copied)
-    for role in _KINDS:
-        copied.changed += len({*map(id_of, found[role])} ^ {*map(id_of, _records(source, role))})
-    return copied
+    target: UnitTarget[Portion] = (
+        Restored(destination) if isinstance(destination, MemuDatabase) else Created(destination)
+    )
+    return run_blocking(transfer(Records(source), target, TransferReport("record", kinds=dict.fromkeys(KINDS, 0))))
 
 
-def id_of(record: object) -> str:
-    """The id of a record."""
-    return str(fields_of(record)["id"])
+class Records(UnitSource[Portion]):
+    """Reads the records of a database.
 
-
-def _restore(destination: MemuDatabase, found: dict[str, list[Any]], links: list[Any], copied: Copied) -> None:
-    for some in _portions(found["resources"]):
-        destination.restore(resources=some)
-    for some in _portions(found["categories"]):
-        copied.ids |= destination.restore(categories=some)
-    for some in _portions(found["items"]):
-        destination.restore(items=some)
-    for some in _portions(links):
-        renamed = [fields_of(link) for link in some]
-        for link in renamed:
-            link["category_id"] = copied.ids.get(link["category_id"], link["category_id"])
-        destination.restore(relations=renamed)
-
-
-def _recreate(destination: Any, found: dict[str, list[Any]], links: list[Any], copied: Copied) -> None:
-    for record in found["resources"]:
-        fields = fields_of(record)
-        made = destination.resource_repo.create_resource(
-            **_only(fields, "url", "modality", "local_path", "caption"),
-            embedding=fields["embedding"],
-            user_data=scope_of("resources", fields),
-        )
-        copied.ids[fields["id"]] = made.id
-    for record in found["categories"]:
-        fields = fields_of(record)
-        made = destination.memory_category_repo.get_or_create_category(
-            **_only(fields, "name", "description"),
-            embedding=fields["embedding"],
-            user_data=scope_of("categories", fields),
-        )
-        copied.ids[fields["id"]] = made.id
-        if fields.get("summary") is not None:
-            destination.memory_category_repo.update_category(category_id=made.id, summary=fields["summary"])
-    for record in found["items"]:
-        fields = fields_of(record)
-        made = destination.memory_item_repo.create_item(
-            resource_id=copied.ids.get(fields["resource_id"]),
-            **_only(fields, "memory_type", "summary"),
-            embedding=fields["embedding"],
-            user_data=scope_of("items", fields),
-        )
-        copied.ids[fields["id"]] = made.id
-        if fields.get("extra"):
-            destination.memory_item_repo.update_item(item_id=made.id, extra=fields["extra"])
-    for record in links:
-        fields = fields_of(record)
-        destination.category_item_repo.link_item_category(
-            copied.ids[fields["item_id"]], copied.ids[fields["category_id"]], scope_of("links", fields)
-        )
-
-
-def _records(database: Any, role: str) -> list[Any]:
-    """All records of a kind.
-
-    What memU's SQL stores list lacks scope and ``extra``, as their records have no such fields; so of these the rows
-    are read, through their own sessions.
+    Args:
+        database: The database.
     """
-    repository, listing, model = _KINDS[role]
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self._found: dict[str, list[dict[str, Any]]] = {}
+        self._ids: dict[str, set[str]] = {}
+
+    async def open(self) -> int:
+        """Read all records; return their number."""
+        self._found = found = {kind: records_of(self._database, kind) for kind in KINDS}
+        self._ids = {kind: {record["id"] for record in records} for kind, records in found.items()}
+        found["relations"] = [
+            one
+            for one in found["relations"]
+            if one["item_id"] in self._ids["items"] and one["category_id"] in self._ids["categories"]
+        ]
+        return sum(map(len, found.values()))
+
+    async def units(self) -> AsyncGenerator[Portion, None]:
+        """Return the records in portions."""
+        for kind, records in self._found.items():
+            for start in range(0, len(records), AT_ONCE):
+                yield Portion(kind, records[start : start + AT_ONCE])
+
+    async def changed(self) -> int:
+        """Return how many records came or went."""
+        return sum(
+            len(self._ids[kind] ^ {record["id"] for record in records_of(self._database, kind)}) for kind in KINDS
+        )
+
+
+class Restored(UnitTarget[Portion]):
+    """Writes records into a `MemuDatabase` as they are.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: MemuDatabase) -> None:
+        self._database = database
+
+    async def write(self, portion: Portion, report: TransferReport) -> None:
+        """Write some records; those that the database has stay as they are."""
+        count(portion, report)
+        records = portion.records
+        if portion.kind == "relations":
+            records = [
+                {**one, "category_id": report.ids.get(one["category_id"], one["category_id"])} for one in records
+            ]
+        report.ids |= self._database.restore(**{portion.kind: records})
+
+
+class Created(UnitTarget[Portion]):
+    """Creates records in any of memU's databases, which choose ids and times.
+
+    Args:
+        database: The database.
+    """
+
+    def __init__(self, database: Any) -> None:
+        self._database = database
+        self._create: dict[str, Callable[[dict[str, Any], dict[str, str]], Any]] = {
+            "resources": self._resource,
+            "categories": self._category,
+            "items": self._item,
+            "relations": self._relation,
+        }
+
+    async def write(self, portion: Portion, report: TransferReport) -> None:
+        """Create some records."""
+        count(portion, report)
+        for record in portion.records:
+            made = self._create[portion.kind](record, report.ids)
+            if portion.kind != "relations":
+                report.ids[record["id"]] = made.id
+
+    def _resource(self, record: dict[str, Any], ids: dict[str, str]) -> Any:
+        return self._database.resource_repo.create_resource(
+            **_only(record, "url", "modality", "local_path", "caption", "embedding"),
+            user_data=scope_of("resources", record),
+        )
+
+    def _category(self, record: dict[str, Any], ids: dict[str, str]) -> Any:
+        repository = self._database.memory_category_repo
+        made = repository.get_or_create_category(
+            **_only(record, "name", "description", "embedding"), user_data=scope_of("categories", record)
+        )
+        if record.get("summary") is not None:
+            repository.update_category(category_id=made.id, summary=record["summary"])
+        return made
+
+    def _item(self, record: dict[str, Any], ids: dict[str, str]) -> Any:
+        repository = self._database.memory_item_repo
+        made = repository.create_item(
+            resource_id=ids.get(record["resource_id"]),
+            **_only(record, "memory_type", "summary", "embedding"),
+            user_data=scope_of("items", record),
+        )
+        if record.get("extra"):
+            repository.update_item(item_id=made.id, extra=record["extra"])
+        return made
+
+    def _relation(self, record: dict[str, Any], ids: dict[str, str]) -> Any:
+        return self._database.category_item_repo.link_item_category(
+            ids[record["item_id"]], ids[record["category_id"]], scope_of("links", record)
+        )
+
+
+def count(portion: Portion, report: TransferReport) -> None:
+    """Count the records of a portion."""
+    report.copied += len(portion.records)
+    report.kinds[portion.kind] += len(portion.records)
+
+
+def records_of(database: Any, kind: str) -> list[dict[str, Any]]:
+    """Return the fields of all records of a kind.
+
+    The lists of memU's SQL stores lack scope and ``extra``, as their records have no such fields; so the rows of these
+    stores are read through their private sessions and models, checked with memU 1.5.1.
+    """
+    repository, listing, model = KINDS[kind]
     repo = getattr(database, repository)
     sessions, models = getattr(repo, "_sessions", None), getattr(repo, "_sqla_models", None)
     if sessions is not None and models is not None:
         with sessions.session() as session:
             rows = session.query(getattr(models, model)).all()
-            return [{**fields_of(row), "embedding": _embedding(row)} for row in rows]
+            return [{**fields_of(row), "id": str(row.id), "embedding": _embedding(row)} for row in rows]
     records = getattr(repo, listing)()
-    return list(records.values()) if isinstance(records, dict) else list(records)
+    found = map(fields_of, records.values() if isinstance(records, dict) else records)
+    return [{**fields, "id": str(fields["id"])} for fields in found]
 
 
 def _embedding(row: Any) -> Any:
-    """The embedding in a row of memU's own tables; in SQLite it is JSON text."""
+    """Return the embedding in a row of memU's own tables; in SQLite it is JSON text."""
     text = getattr(row, "embedding_json", None)
     return getattr(row, "embedding", None) if text is None else json.loads(text)
 
 
-def _only(fields: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: fields.get(name) for name in names}
-
-
-def _portions(records: Sequence[T]) -> Iterable[Sequence[T]]:
-    return (records[start : start + AT_ONCE] for start in range(0, len(records), AT_ONCE))
+def _only(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: record.get(name) for name in names}

@@ -10,6 +10,7 @@ from ...config import Keywords, MySQLConfig
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited, blocking
 from ...runtime.stores import AsyncStore, SyncStore
+from .family import own_prefix
 from .records import DefaultUserModel
 from .repositories import (
     AsyncCategoryRepository,
@@ -23,26 +24,26 @@ from .repositories import (
 )
 from .restoring import MemuOperations
 
-#: Memory for what repeated searches compare, in bytes.
+#: Memory for the embeddings that repeated searches compare, in bytes.
 VECTOR_CACHE_BYTES = 268_435_456
 
 
 class MemuDatabase(SyncStore[MemuOperations]):
-    """memU's metadata store in MySQL, by the protocols of memU 1.5.1; imports nothing of memU. Safe between threads.
+    """memU's metadata store in MySQL, by the protocols of memU 1.5.1; imports nothing from memU. Thread-safe.
 
-    ``resources``, ``items``, ``categories`` and ``relations`` look like dictionaries and a list, and answer from the
-    database each time.
+    ``resources``, ``items``, ``categories`` and ``relations`` behave like dictionaries and a list, and query the
+    database at each access.
 
     Args:
         where: A DSN (also in SQLAlchemy's form, ``mysql+pymysql://…``), a `MySQLConfig` or a `Database`; or give
             options as keywords.
         user_model: A pydantic model of the scope of records: each field is an indexed column. By default memU's own,
             with ``user_id``.
-        vector_cache_bytes: Memory for the embeddings that repeated searches compare; what was least recently used goes.
+        vector_cache_bytes: Memory for the embeddings that repeated searches compare, as an LRU cache.
         options: Options of `MySQLConfig`; ``table_prefix`` is empty here, unless it is given.
 
     Raises:
-        TypeError: The user model has a field that cannot be a column, or that records have anyway.
+        TypeError: The user model has a field that cannot be a column, or that records already have.
         ConfigError: An option is unknown, wrong, or contradicts another.
 
     Example:
@@ -86,15 +87,15 @@ class MemuDatabase(SyncStore[MemuOperations]):
 
 
 class AsyncMemuDatabase(AsyncStore[MemuOperations]):
-    """`MemuDatabase` for an event loop: its repositories have the same methods, awaited.
+    """`MemuDatabase` for an event loop: its repositories have the same methods, asynchronous.
 
     ``resources``, ``items``, ``categories`` and ``relations`` have ``await view.get(id)``, ``await view.copy()``,
     ``await view.count()`` and ``async for id in view``.
 
     Args:
-        where: See `MemuDatabase`, as for the others.
+        where: See `MemuDatabase`, also for the other arguments.
         user_model: The scope of records.
-        vector_cache_bytes: Memory for what repeated searches compare.
+        vector_cache_bytes: The size of the cache of embeddings.
         options: Options of `MySQLConfig`.
     """
 
@@ -124,8 +125,3 @@ class AsyncMemuDatabase(AsyncStore[MemuOperations]):
     def load_existing(self) -> None: ...
     @awaited(MemuOperations.restore)
     def restore(self) -> None: ...
-
-
-def own_prefix(config: MySQLConfig) -> MySQLConfig:
-    """Tables have the names of memU's document, unless a prefix was asked for."""
-    return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")

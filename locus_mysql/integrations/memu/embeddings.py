@@ -9,23 +9,23 @@ from ...families.memories.vectors.coding import decode_vector, encode_floats, fi
 
 
 def encode_embedding(embedding: Any, what: str = "The embedding") -> bytes | None:
-    """An embedding as what is stored; None for none.
+    """Return an embedding as it is stored; None for none.
 
     Raises:
-        InvalidInput: It is not made of up to 16,383 numbers, or holds NaN or an infinity.
+        InvalidInput: The embedding is not a list of up to 16,383 numbers, or contains NaN or an infinity.
     """
     if embedding is None:
         return None
     if isinstance(embedding, Sized) and len(embedding) == 0 and not isinstance(embedding, str | bytes):
-        return b""  # other stores keep such; no search finds them
+        return b""  # other stores accept empty embeddings; no search finds them
     return encode_floats(finite_floats(embedding, None, what))
 
 
 def decode_embedding(raw: bytes | None) -> list[float] | None:
-    """The numbers that were stored."""
+    """Return the numbers of a stored embedding."""
     return None if raw is None else decode_vector(raw).tolist()
 
 
 def dims_of(raw: bytes | None) -> int | None:
-    """The width of an embedding; None for none."""
+    """Return the width of a stored embedding; None for none."""
     return None if raw is None else len(raw) // 4

@@ -1,4 +1,4 @@
-"""What a column of a record may hold: from Python to SQL and back."""
+"""The columns of records: their types, and their values from Python to SQL and back."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Field:
     """A column of records.
 
     Args:
-        name: Its name.
-        type: Its SQL type.
-        param: Makes a parameter of a value, or raises `InvalidInput`; given the value and what to call it.
-        read: Makes a value of what was read.
+        name: The name.
+        type: The SQL type.
+        param: Converts a value to a parameter, or raises `InvalidInput`. Arguments: the value, and its name in errors.
+        read: Converts a stored value to Python.
         limit: The longest text, in characters.
     """
 
@@ -40,7 +40,7 @@ class Field:
     limit: int | None = None
 
     def to_store(self, value: Any) -> Param:
-        """The parameter of a value to be stored.
+        """Return the parameter of a value to store.
 
         Raises:
             InvalidInput: The column cannot hold it.
@@ -54,20 +54,20 @@ class Field:
 
 
 def text_field(name: str, limit: int | None = None) -> Field:
-    """A text that compares by code point."""
+    """Return the column of a text, which compares by code point."""
     return Field(name, f"VARCHAR({limit})" if limit else "LONGTEXT", check_text, _same, limit)
 
 
 def time_field(name: str) -> Field:
-    """A moment, in UTC."""
+    """Return the column of a time, in UTC."""
     return Field(name, "DATETIME(6)", _time, aware)
 
 
 def scope_field(name: str, annotation: Any) -> Field:
-    """The column of a field of a user model.
+    """Return the column of a field of a user model.
 
     Raises:
-        TypeError: It has a type that no column is made for.
+        TypeError: Columns of its type are not supported.
     """
     kind = _without_none(annotation)
     values = typing.get_args(kind) if typing.get_origin(kind) is typing.Literal else ()
@@ -90,12 +90,12 @@ def scope_field(name: str, annotation: Any) -> Field:
             return time_field(name)
     raise TypeError(
         f"Scope field {name!r} has type {annotation}; a scope is made of str, int, bool, UUID, datetime, enums and "
-        "literals of texts, each perhaps with None."
+        "literals of texts, each optionally with None."
     )
 
 
 def aware(time: datetime | None) -> datetime | None:
-    """A time that was read, which is in UTC."""
+    """Return a time that was read with its time zone, which is UTC."""
     return None if time is None else time.replace(tzinfo=UTC)
 
 
@@ -107,7 +107,7 @@ def _same(value: Any) -> Any:
 
 
 def _without_none(annotation: Any) -> Any:
-    """The type in ``X | None``."""
+    """Return the type in ``X | None``."""
     if typing.get_origin(annotation) in {typing.Union, types.UnionType}:
         others = [arg for arg in typing.get_args(annotation) if arg is not type(None)]
         if len(others) == 1:

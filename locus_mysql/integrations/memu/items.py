@@ -7,14 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
-from ...dialect.memu.conditions import Condition, equals, is_one_of
+from ...dialect.memu.record_filters import RecordFilter, equals, is_one_of
 from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
 from ...families.memories.arguments import check_count, encode_value
 from ...families.memories.vectors.coding import decode_vector
-from ...families.memories.vectors.numeric import say_if_missing
-from ...families.memories.vectors.scoring import Query
+from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
+from ...families.memories.vectors.scoring import QueryVector
 from .embeddings import decode_embedding, dims_of, encode_embedding
 from .operations import MemuStore, RecordOperations, id_of, text_of
 from .records import MemoryItem, content_hash
@@ -22,20 +22,20 @@ from .searching import SearchingOperations
 
 Ranking: TypeAlias = Literal["similarity", "salience"]
 
-#: What memU keeps of a tool's calls, beside the rest of ``extra``.
+#: The keys of ``extra`` in which memU stores a tool's calls.
 TOOL_KEYS = ("when_to_use", "metadata", "tool_calls")
 
-#: As much of a ``ref_id`` as is indexed.
+#: The number of characters of a ``ref_id`` that are indexed.
 REF_INDEXED = 128
 
 _HASH = re.compile("[0-9a-f]{16}")
 
 
 class ItemOperations(RecordOperations[MemoryItem]):
-    """What is remembered.
+    """Operations on items: the memories themselves.
 
     Args:
-        store: What is shared.
+        store: The store.
     """
 
     def __init__(self, store: MemuStore) -> None:
@@ -43,18 +43,18 @@ class ItemOperations(RecordOperations[MemoryItem]):
         self._searching = SearchingOperations(store)
 
     def get_item(self, item_id: str) -> Operation[MemoryItem | None]:
-        """An item, or None.
+        """Return an item; None if there is none.
 
         Args:
-            item_id: Its id.
+            item_id: The item's id.
         """
         return (yield from self.one(item_id))
 
     def list_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
-        """The items that a filter describes, by their ids, oldest first.
+        """Return the items that a filter selects, by id, oldest first.
 
         Args:
-            where: ``field`` or ``field__in``, of the item or its scope; None values ask for nothing.
+            where: ``field`` or ``field__in``, of the item or its scope; None selects all.
 
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
@@ -62,7 +62,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         return (yield from self.where(where))
 
     def clear_items(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, MemoryItem]]:
-        """Delete the items that a filter describes, with their relations; returns them.
+        """Delete the items that a filter selects, with their relations; returns the items.
 
         Args:
             where: See `list_items`.
@@ -80,23 +80,23 @@ class ItemOperations(RecordOperations[MemoryItem]):
         reinforce: bool = False,
         tool_record: dict[str, Any] | None = None,
     ) -> Operation[MemoryItem]:
-        """Remember something, or reinforce what is remembered already. One round trip.
+        """Store an item, or reinforce an existing one. One round trip.
 
         Args:
-            resource_id: The resource it comes from.
+            resource_id: The id of the resource that the item comes from.
             memory_type: ``profile``, ``event``, ``knowledge``, ``behavior``, ``skill`` or ``tool``; or another one, of
                 at most 32 characters.
-            summary: What is remembered.
-            embedding: Of the summary.
-            user_data: Its scope.
-            reinforce: If the scope has an item that says the same (but for case and white space) and was made to be
-                reinforced too, raise its ``extra.reinforcement_count`` by one instead; from any number of processes at
-                once. Not for tools.
-            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, kept in ``extra``.
+            summary: The text of the item.
+            embedding: The embedding of the summary.
+            user_data: The item's scope.
+            reinforce: If the scope has an item with the same type and summary (ignoring case and white space) that was
+                also stored with ``reinforce``, raise its ``extra.reinforcement_count`` by one instead. Any number of
+                processes may do so at once. Ignored for tools.
+            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, stored in ``extra``.
 
         Raises:
             NotFound: There is no such resource; a KeyError too.
-            InvalidInput: Something is too long or no JSON, or the user model does not allow the scope.
+            InvalidInput: A value is too long or not JSON, or the user model does not allow the scope.
         """
         raw = encode_embedding(embedding)
         data = dict(user_data) if isinstance(user_data, Mapping) else user_data
@@ -125,7 +125,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         guards = () if resource_id is None else (self.store.sql.guard_resource(self.tenant, resource_id),)
         if once:
             insert = self.store.sql.insert_or_reinforce(values)
-            found = Condition.all([equals("locus_scope", key), equals("locus_hash", hash)])
+            found = RecordFilter.all([equals("locus_scope", key), equals("locus_hash", hash)])
         else:
             insert = self.store.sql.insert(self.role, values)
             found = equals("id", values["id"])
@@ -147,19 +147,19 @@ class ItemOperations(RecordOperations[MemoryItem]):
         extra: dict[str, Any] | None = None,
         tool_record: dict[str, Any] | None = None,
     ) -> Operation[MemoryItem]:
-        """Change what is given of an item. One round trip.
+        """Change the given fields of an item. One round trip.
 
         Args:
-            item_id: Its id.
-            memory_type: Of what kind it is, at most 32 characters.
-            summary: What is remembered.
-            embedding: Of the summary.
-            extra: What to set in ``extra``; its other keys stay, whoever changes them at the same time.
-            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, set there as well.
+            item_id: The item's id.
+            memory_type: The type, of at most 32 characters.
+            summary: The text of the item.
+            embedding: The embedding of the summary.
+            extra: Keys to set in ``extra``; its other keys stay, also if another process changes them at the same time.
+            tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, also set in ``extra``.
 
         Raises:
             NotFound: There is no such item; a KeyError too.
-            InvalidInput: Something is too long or no JSON.
+            InvalidInput: A value is too long or not JSON.
         """
         id = id_of("item_id", item_id)
         if extra is not None and not isinstance(extra, Mapping):
@@ -179,27 +179,27 @@ class ItemOperations(RecordOperations[MemoryItem]):
         texts = {name: encode_value(value, "extra") for name, value in merged.items()}
         try:
             rows = yield from self._update(id, values, texts)
-        except Duplicate:  # only one item of a scope is found by a hash; this one keeps it in its extra
+        except Duplicate:  # another item of the scope has this hash; this one keeps it in its extra only
             rows = yield from self._update(id, {**values, "locus_hash": None}, texts)
         if not rows:
             raise NotFound(f"Item with id {item_id} not found")
         return self.read(rows[0])
 
     def delete_item(self, item_id: str) -> Operation[None]:
-        """Forget an item, with its relations; nothing happens if there is none. One round trip.
+        """Delete an item with its relations, if it exists. One round trip.
 
         Args:
-            item_id: Its id.
+            item_id: The item's id.
         """
         yield from self.store.write(self.store.sql.delete(self.role, self.tenant, [id_of("item_id", item_id)]))
 
     def list_items_by_ref_ids(
         self, ref_ids: list[str], where: Mapping[str, Any] | None = None
     ) -> Operation[dict[str, MemoryItem]]:
-        """The items whose ``extra.ref_id`` is one of these, by their ids, oldest first.
+        """Return the items whose ``extra.ref_id`` is one of these, by id, oldest first.
 
         Args:
-            ref_ids: What is referred by.
+            ref_ids: The values of ``extra.ref_id``.
             where: See `list_items`.
         """
         condition = self.store.scope.condition(self.role, where)
@@ -207,7 +207,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         if not wanted:
             return {}
         referred = is_one_of("locus_ref", sorted({cast(str, ref_id)[:REF_INDEXED] for ref_id in wanted}))
-        found = yield from self.find(Condition.all([referred, condition]))
+        found = yield from self.find(RecordFilter.all([referred, condition]))
         return {item.id: item for item in found if _text_or_none(item.extra.get("ref_id")) in wanted}
 
     def vector_search_items(
@@ -219,21 +219,21 @@ class ItemOperations(RecordOperations[MemoryItem]):
         ranking: Ranking = "similarity",
         recency_decay_days: float = 30.0,
     ) -> Operation[list[tuple[str, float]]]:
-        """The ids of the items nearest to a query, with their scores, best first. Exact.
+        """Return the ids of the items nearest to a query, with their scores, best first. The search is exact.
 
         Only items with an embedding of the query's width are compared. The first search of a scope reads its
-        embeddings; later ones ask for those that are new, and so see what any process has changed.
+        embeddings; later ones read those that any process has changed since.
 
         Args:
             query_vec: An embedding.
-            top_k: At most so many.
+            top_k: The most items to return.
             where: See `list_items`.
-            ranking: ``similarity``: the cosine. ``salience``: that, times ln(reinforcement_count + 1), times
+            ranking: ``similarity``: the cosine. ``salience``: the cosine, times ln(reinforcement_count + 1), times
                 exp(-0.693 · days since last_reinforced_at / recency_decay_days), by the server's clock.
-            recency_decay_days: After about so many days an item that was not reinforced counts half.
+            recency_decay_days: The number of days after which an item that was not reinforced counts about half.
 
         Raises:
-            InvalidInput: The query is no embedding, or the ranking is unknown.
+            InvalidInput: The query is not an embedding, or the ranking is unknown.
         """
         wanted = check_count(top_k, "top_k")
         condition = self.store.scope.condition(self.role, where)
@@ -247,8 +247,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
             raise InvalidInput(f"recency_decay_days must be a number above 0, not {recency_decay_days!r:.50}.")
         if not raw or not wanted:
             return []
-        say_if_missing()
-        query = Query(decode_vector(raw), "cosine")
+        warn_if_numpy_is_missing()
+        query = QueryVector(decode_vector(raw), "cosine")
         if ranking == "similarity":
             return (yield from self._searching.by_similarity(query, condition, wanted))
         return (yield from self._searching.by_salience(query, condition, wanted, recency_decay_days))
@@ -268,10 +268,10 @@ KEY_LIMIT_BYTES = 65_535
 
 
 def encode_extra(extra: Mapping[str, Any]) -> str:
-    """``extra`` as the JSON text to store.
+    """Return ``extra`` as the JSON text to store.
 
     Raises:
-        InvalidInput: JSON cannot hold it, or MySQL's not exactly.
+        InvalidInput: JSON cannot hold it, or MySQL's JSON type cannot hold it exactly.
     """
     if not isinstance(extra, dict):
         raise InvalidInput(f"extra must be a dict, not {type(extra).__name__}.")
@@ -289,7 +289,7 @@ def encode_extra(extra: Mapping[str, Any]) -> str:
 
 
 def hash_of(extra: Mapping[str, Any]) -> str | None:
-    """The content hash in ``extra``, if it is one."""
+    """Return the content hash in ``extra``, if it has a valid one."""
     found = extra.get("content_hash")
     return found if isinstance(found, str) and _HASH.fullmatch(found) else None
 
@@ -303,7 +303,7 @@ def _tool_fields(tool_record: object) -> dict[str, Any]:
 
 
 def vector_columns(raw: bytes | None) -> dict[str, Param]:
-    """The width of an embedding and its mark; a random one, as no process knows those of others."""
+    """Return the columns with the width of an embedding and its random mark."""
     return {
         "locus_dims": dims_of(raw),
         "locus_mark": None if raw is None else int.from_bytes(os.urandom(7)),

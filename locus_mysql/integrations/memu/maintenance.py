@@ -1,26 +1,24 @@
-"""What an operator asks of memU's tables, whatever their user model: how much there is, and what nobody needs."""
+"""Counting memU's records, and removing what nobody needs, whatever their user model; generators that do no I/O."""
 
 from __future__ import annotations
-
-from typing import cast
 
 from pydantic import BaseModel
 
 from ...config import MySQLConfig
-from ...dialect import Schema
-from ...dialect.memu.statements import TOKENS_AT_ONCE
 from ...dialect.memu.tables import CORE
-from ...engine.operation import Batch, Operation
-from .database import own_prefix
+from ...engine.operation import Batch, Operation, fetch
+from ...families.family import Count, Counts
+from ...runtime.ledger import forget_old_tokens
+from .family import own_prefix
 from .operations import MemuStore
 
 
 class AnyScope(BaseModel):
-    """No field of a scope is asked for."""
+    """A user model without fields: the statements of maintenance use none."""
 
 
-class MemuCaring:
-    """What looks after the tables.
+class MemuMaintenance:
+    """Counts records and removes tokens of writes. See `Maintenance`.
 
     Args:
         config: The options.
@@ -29,27 +27,23 @@ class MemuCaring:
     def __init__(self, config: MySQLConfig) -> None:
         self._store = MemuStore(own_prefix(config), AnyScope, 0)
 
-    @property
-    def schema(self) -> Schema:
-        """The tables."""
-        return self._store.schema
-
-    def count(self) -> Operation[int]:
-        """How many records of the tenant there are, of all kinds. One round trip."""
+    def stored(self) -> Operation[Counts]:
+        """Count records of all kinds. One round trip."""
         sql, tenant = self._store.sql, self._store.tenant
-        results = yield Batch(tuple(sql.count(role, tenant) for role in CORE), atomic=False)
-        return sum(cast(int, result.rows[0][0]) for result in results)
+        queries = tuple(sql.count(role, tenant) for role in CORE)
+        results = yield Batch(queries, atomic=False)
+        return (Count(sum(row.total for query in queries for row in results.rows(query)), "{record}"),)
 
-    def tokens(self) -> Operation[int]:
-        """How many tokens of writes there are, of all tenants. One round trip."""
-        (found,) = yield Batch.of(self._store.sql.count_settled())
-        return cast(int, found.rows[0][0])
+    def waste(self) -> Operation[Counts]:
+        """Count tokens of writes of all tenants. One round trip."""
+        (recorded,) = yield from fetch(self._store.ledger.count())
+        return (Count(recorded.tokens, "{token} of writes"),)
 
-    def vacuum(self) -> Operation[int]:
-        """Remove tokens of writes that nobody repeats any more, some at a time; returns how many."""
-        removed = 0
-        while True:
-            (forgotten,) = yield Batch.of(self._store.sql.forget_settled())
-            removed += forgotten.affected
-            if forgotten.affected < TOKENS_AT_ONCE:
-                return removed
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove tokens of writes that nobody will repeat any more, in short transactions.
+
+        Args:
+            older_than_days: Ignored.
+        """
+        removed = yield from forget_old_tokens(self._store.ledger)
+        return (Count(removed, "{token} of writes"),)

@@ -1,4 +1,4 @@
-"""What the repositories share: reading, clearing and writing records, as generators that do no I/O."""
+"""Reading, clearing and writing memU's records, as generators that do no I/O: `MemuStore` and `RecordOperations`."""
 
 from __future__ import annotations
 
@@ -14,39 +14,41 @@ from pydantic import BaseModel
 
 from ...config import MySQLConfig
 from ...dialect import Schema, Statement
-from ...dialect.memu.conditions import Condition, equals
 from ...dialect.memu.dialect import MemuDialect
+from ...dialect.memu.record_filters import RecordFilter, equals
 from ...dialect.memu.tables import CORE
 from ...dialect.statement import Param
 from ...drivers.interface import Row
-from ...engine.operation import Batch, Duplicate, Operation, Outdated
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.memories.vectors.cache import check_cache_bytes
-from ...runtime.answers import decodes_rows
 from ...runtime.arguments import check_text
+from ...runtime.damaged_rows import decodes_rows
+from ...runtime.ledger import refuse_late
+from ...runtime.lru_cache import LRUCache
 from .embeddings import decode_embedding
 from .fields import aware
-from .ranking import PoolCache
+from .ranking import Pool
 from .records import LIMITS, BaseRecord, scoped
 from .scope import Scope
 
 R = TypeVar("R", bound=BaseRecord)
 
-#: One write in so many is followed by forgetting tokens of old ones.
+#: One in this many writes is followed by the removal of old tokens.
 HOUSEKEEPING_EVERY = 64
 
 
-#: What errors call a record.
+#: The names of records in errors.
 _KINDS = {"resources": "Resource", "items": "Item", "categories": "Category", "links": "Relation"}
 
 
 class MemuStore:
-    """What the operations of one database share.
+    """The statements, the scope and the cache of one database.
 
     Args:
         config: The options.
         user_model: The scope of records.
-        vector_cache_bytes: Memory for what repeated searches compare.
+        vector_cache_bytes: Memory for the embeddings that repeated searches compare.
 
     Raises:
         TypeError: The user model has a field that cannot be a column.
@@ -57,7 +59,8 @@ class MemuStore:
         self.scope = Scope(user_model)
         self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
         self.sql = self._dialect.records
-        self.pools = PoolCache(check_cache_bytes(vector_cache_bytes))
+        self.ledger = self._dialect.ledger
+        self.pools: LRUCache[Pool] = LRUCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
 
     @property
@@ -67,50 +70,47 @@ class MemuStore:
 
     @property
     def tenant(self) -> str:
-        """Whose records these are."""
+        """The tenant of the records."""
         return self.config.tenant
 
     def check(self) -> Operation[None]:
-        """Nothing but that the tables are made, or checked, as before any operation."""
+        """Do nothing; running any operation creates or checks the tables."""
         return
         yield
 
     def write(
         self, *steps: Statement | tuple[Statement, ...], read: Statement | None = None
     ) -> Operation[tuple[Row, ...]]:
-        """Carry out statements once, whatever becomes of their answers; returns the rows of ``read``, asked afterwards.
+        """Run statements exactly once, even if an answer is lost; returns the rows of ``read``, which runs after them.
 
         One round trip, unless its answer was lost.
         """
         token = os.urandom(16)
-        named = {} if read is None else {"read": read}
-        settle = self.sql.settle(token)
-        landed = self.sql.landed(token)
+        record, landed = self.ledger.record(self.tenant, token), self.ledger.find(self.tenant, token)
         try:
-            results = yield Batch.named(*steps, settle, *named.values(), landed=landed, **named)
+            results = yield Batch.of(*steps, record, () if read is None else read, landed=landed)
         except (Duplicate, Outdated) as refused:
-            if refused.fate_unknown:  # a first try that arrives late must be refused too
-                yield Batch((settle,), landed)
+            yield from refuse_late(self.ledger, refused, self.tenant, token)
             raise
         if read is None:
             rows: tuple[Row, ...] = ()
         elif results.landed is None:
-            rows = tuple(results.named("read").rows)
+            rows = tuple(results.of(read).rows)
         else:
             (found,) = yield Batch.of(read)
             rows = tuple(found.rows)
         if next(self._writes) % HOUSEKEEPING_EVERY == 0:
-            yield Batch.of(self.sql.forget_settled())
+            yield Batch.of(self.ledger.forget_old())
         return rows
 
 
 class RecordOperations(Generic[R]):
-    """Reading and clearing one kind of record.
+    """Reads and clears one kind of record.
 
     Args:
-        store: What is shared.
-        role: Of the table.
-        record: What is made of a row.
+        store: The store.
+        role: The role of the table.
+        record: The class of the records.
     """
 
     def __init__(self, store: MemuStore, role: str, record: type[R]) -> None:
@@ -122,69 +122,69 @@ class RecordOperations(Generic[R]):
 
     @property
     def tenant(self) -> str:
-        """Whose records these are."""
+        """The tenant of the records."""
         return self.store.tenant
 
     def load_existing(self) -> Operation[None]:
-        """Make or check the tables. There is nothing to load: every answer comes from the database."""
+        """Create or check the tables. Nothing is loaded, as every answer comes from the database."""
         yield from self.store.check()
 
-    def find(self, condition: Condition) -> Operation[list[R]]:
-        """The records that fulfil a condition, oldest first."""
+    def find(self, condition: RecordFilter) -> Operation[list[R]]:
+        """Return the records that match a filter, oldest first."""
         (found,) = yield Batch.of(self.store.sql.list(self.role, self.tenant, condition))
         return sorted(map(self.read, found.rows), key=_age)
 
     def one(self, id: object) -> Operation[R | None]:
-        """The record with an id."""
+        """Return the record with an id; None if there is none."""
         if not isinstance(id, str) or len(id) > LIMITS["id"]:
             return None  # no record has such an id
         found = yield from self.find(equals("id", check_text(id, "id")))
         return found[0] if found else None
 
     def all(self) -> Operation[dict[str, R]]:
-        """Every record by its id, oldest first."""
-        return _by_id((yield from self.find(Condition())))
+        """Return all records by id, oldest first."""
+        return _by_id((yield from self.find(RecordFilter())))
 
     def ids(self) -> Operation[list[str]]:
-        """The id of every record, oldest first."""
-        (found,) = yield Batch.of(self.store.sql.ids(self.role, self.tenant))
-        return [cast(str, id) for id, _ in sorted(found.rows, key=lambda row: (row[1], row[0]))]
+        """Return the ids of all records, oldest first."""
+        rows = yield from fetch(self.store.sql.ids(self.role, self.tenant))
+        return [row.id for row in sorted(rows, key=lambda row: (row.created_at, row.id))]
 
     def count(self) -> Operation[int]:
-        """How many records there are."""
-        (found,) = yield Batch.of(self.store.sql.count(self.role, self.tenant))
-        return cast(int, found.rows[0][0])
+        """Count the records."""
+        ((count,),) = yield from fetch(self.store.sql.count(self.role, self.tenant))
+        return count
 
     def where(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
-        """The records that a filter describes, by their ids, oldest first."""
+        """Return the records that a filter selects, by id, oldest first."""
         return _by_id((yield from self.find(self.store.scope.condition(self.role, where))))
 
     def clear(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
-        """Delete the records that a filter describes; returns those that this call deleted. Two round trips."""
+        """Delete the records that a filter selects; returns those that this call deleted. Two round trips."""
         condition = self.store.scope.condition(self.role, where)
         doomed = _by_id((yield from self.find(condition)))
         if not doomed:
             return {}
         ids, token = list(doomed), os.urandom(16)
-        # Asked again of each: somebody may have changed it since, so that it is no longer meant.
+        # The filter is applied again: a record may have changed since, and no longer match.
         locks = self.store.sql.lock(self.role, self.tenant, ids, condition)
-        results = yield Batch.named(
+        results = yield Batch.of(
             locks,
             self.store.sql.delete(self.role, self.tenant, ids, condition),
-            self.store.sql.settle(token),
-            landed=self.store.sql.landed(token),
+            self.store.ledger.record(self.tenant, token),
+            landed=self.store.ledger.find(self.tenant, token),
         )
-        if results.landed is None:  # else all that were there are taken for deleted by the try that was not answered
-            there = {row[0] for result in results[: len(locks)] for row in result.rows}
-            doomed = {id: record for id, record in doomed.items() if id in there}
+        if results.landed is None:  # else the try whose answer was lost has deleted them all
+            locked = {row.id for lock in locks for row in results.rows(lock)}
+            doomed = {id: record for id, record in doomed.items() if id in locked}
         return doomed
 
     @decodes_rows
     def read(self, row: Row) -> R:
-        """A record of a row.
+        """Return the record of a row.
 
         Raises:
-            CorruptCheckpoint: Its checksum is wrong, or ``extra`` is no JSON object.
+            CorruptCheckpoint: A checksum is wrong, or ``extra`` is not a JSON object.
         """
         *content, sound = row
         values: dict[str, Any] = dict(zip(self.store.sql.columns[self.role], content, strict=True))
@@ -203,7 +203,7 @@ class RecordOperations(Generic[R]):
         return self.model.model_construct(**values)
 
     def new(self, scope: Mapping[str, Param], **values: Param) -> dict[str, Param]:
-        """The columns of a new record."""
+        """Return the columns of a new record."""
         return {
             "id": str(uuid.uuid4()),
             "created_at": None,
@@ -214,7 +214,7 @@ class RecordOperations(Generic[R]):
         }
 
     def gone(self, values: Mapping[str, Param], **known: Any) -> R:
-        """A new record that somebody else deleted before it could be read."""
+        """Return a new record that another process deleted before it could be read."""
         now = datetime.now(UTC)
         fields = {name: value for name, value in values.items() if name in self._core}
         for name, field in self.store.scope.fields.items():
@@ -223,15 +223,15 @@ class RecordOperations(Generic[R]):
 
 
 def id_of(name: str, value: object) -> str:
-    """An id to look for; any text."""
+    """Check an id, which may be any text."""
     return check_text(value, name)
 
 
 def text_of(name: str, value: object, *, optional: bool = False) -> str | None:
-    """A text that fits into its column.
+    """Check a text that is stored in a column.
 
     Raises:
-        InvalidInput: It does not.
+        InvalidInput: It is longer than the column.
     """
     if value is None and optional:
         return None

@@ -1,11 +1,9 @@
-"""Which items are nearest to a query, exactly. No I/O."""
+"""Exact ranking of embeddings in memory: `Pool` and `nearest`. Does no I/O."""
 
 from __future__ import annotations
 
 import json
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,20 +11,19 @@ from functools import reduce
 from operator import xor
 from typing import Any, TypeAlias
 
-from ...engine.at_fork import tell_at_fork
 from ...families.memories.vectors.numeric import np
-from ...families.memories.vectors.scoring import Query
+from ...families.memories.vectors.scoring import QueryVector
 
-#: About what an item takes beside its embedding, in bytes.
+#: About the memory of an item besides its embedding, in bytes.
 OVERHEAD_BYTES = 200
 
-#: A product of 32-bit floats is off by at most so much for each dimension, relative to the lengths of both.
+#: The largest error of a product of 32-bit floats for each dimension, relative to the lengths of both vectors.
 _ERROR_PER_DIMENSION = 2.0**-23
 
-#: With embeddings shorter than this, products of 32-bit floats may be too small to tell anything.
+#: For embeddings shorter than this, products of 32-bit floats may underflow.
 _SHORT = 1e-30
 
-#: Id, mark and embedding of an item.
+#: The id, mark and embedding of an item.
 Embedded: TypeAlias = tuple[str, int, bytes]
 
 
@@ -35,13 +32,13 @@ class Pool:
     """Embeddings of one width.
 
     Args:
-        ids: Of the items, by place.
+        ids: The ids of the items, by place.
         places: The place of each item by its id, with the mark of its embedding.
-        embeddings: By place, as they are stored.
-        fingerprint: How many items these are, and their marks XORed and added up: as marks are random, no other set of
-            items has it.
-        matrix: The same as NumPy has them; None without it.
-        norms: Their lengths.
+        embeddings: The stored embeddings, by place; empty with NumPy.
+        fingerprint: The number of items, and the XOR and the sum of their marks. As marks are random, no other set of
+            items has the same.
+        matrix: The embeddings as a NumPy array; None without NumPy.
+        norms: The lengths of the embeddings; None without NumPy.
     """
 
     ids: Sequence[str]
@@ -53,8 +50,8 @@ class Pool:
 
     @classmethod
     def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
-        """A pool of these ids, marks and embeddings; those that are damaged are passed over."""
-        found = [one for one in found if one[2] is not None and len(one[2]) == 4 * dims]
+        """Return a pool of these embeddings, without damaged ones."""
+        found = [one for one in found if len(one[2]) == 4 * dims]
         ids = [id for id, _, _ in found]
         places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
         embeddings = [raw for _, _, raw in found]
@@ -67,7 +64,7 @@ class Pool:
         )
 
     def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> Pool:
-        """A pool of some of these items, and of new ones."""
+        """Return a pool of some items of this one, and of new ones."""
         more = Pool.of(dims, fresh)
         ids = [*kept, *more.ids]
         marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
@@ -87,7 +84,7 @@ class Pool:
         )
 
     def raw(self, place: int) -> bytes:
-        """The embedding at a place."""
+        """Return the embedding at a place."""
         if self.matrix is None:
             return self.embeddings[place]
         raw: bytes = self.matrix[place].tobytes()
@@ -95,56 +92,21 @@ class Pool:
 
     @property
     def size_bytes(self) -> int:
-        """About the memory it takes."""
+        """About the memory of the pool."""
         held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
         return int(held) + OVERHEAD_BYTES * len(self.places)
 
 
-class PoolCache:
-    """The pools of what is searched repeatedly; what was least recently used goes.
+def nearest(
+    query: QueryVector, pool: Pool, factors: Mapping[str, float] | None, wanted: int
+) -> list[tuple[str, float]]:
+    """Return the items with the highest products of cosine and factor, best first; equal ones by id.
 
     Args:
-        limit_bytes: Memory for all of them.
-    """
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self.begin_in_child()
-        tell_at_fork(self)
-
-    def begin_in_child(self) -> None:
-        """Keep nothing, under a new lock: after a fork, the old one may be held for ever."""
-        self._lock = threading.Lock()
-        self._pools: OrderedDict[object, Pool] = OrderedDict()
-
-    def get(self, key: object) -> Pool | None:
-        """What is remembered of a search."""
-        with self._lock:
-            pool = self._pools.get(key)
-            if pool is not None:
-                self._pools.move_to_end(key)
-            return pool
-
-    def put(self, key: object, pool: Pool) -> None:
-        """Remember a pool, if it fits."""
-        with self._lock:
-            self._pools.pop(key, None)
-            if pool.size_bytes > self._limit:
-                return
-            self._pools[key] = pool
-            while sum(other.size_bytes for other in self._pools.values()) > self._limit:
-                self._pools.popitem(last=False)
-
-
-def nearest(query: Query, pool: Pool, factors: Mapping[str, float] | None, wanted: int) -> list[tuple[str, float]]:
-    """The items with the highest products of cosine and factor, best first; equals by their ids.
-
-    Args:
-        query: What is near.
+        query: The embedding to compare with.
         pool: The items.
-        factors: What the cosine of each is multiplied by, none below zero; items that are not here are left out. None
-            for 1 with all.
-        wanted: At most so many.
+        factors: The factors of the items by id, none below zero; items without one are left out. None for 1 for all.
+        wanted: The most items to return.
     """
     if factors is None:
         places, weights = list(range(len(pool.ids))), [1.0] * len(pool.ids)
@@ -164,13 +126,13 @@ def nearest(query: Query, pool: Pool, factors: Mapping[str, float] | None, wante
 
 
 def salience_factor(count: object, last: object, now: datetime, recency_decay_days: float) -> float:
-    """What memU multiplies a similarity by: ln(count + 1) and the decay since an item was last reinforced.
+    """Return memU's factor of a similarity: ln(count + 1), times the decay since the last reinforcement.
 
     Args:
-        count: JSON text of ``extra.reinforcement_count``; what is no number counts as 1.
-        last: JSON text of ``extra.last_reinforced_at``; what is no time counts as 0.5.
-        now: The server's clock, in UTC.
-        recency_decay_days: After so many days it is a half.
+        count: JSON text of ``extra.reinforcement_count``; a value that is not a number counts as 1.
+        last: JSON text of ``extra.last_reinforced_at``; for a value that is not a time, the decay is 0.5.
+        now: The server's time, in UTC.
+        recency_decay_days: The number of days after which the decay is a half.
     """
     times = _json(count)
     if isinstance(times, bool) or not isinstance(times, int | float):
@@ -183,12 +145,12 @@ def salience_factor(count: object, last: object, now: datetime, recency_decay_da
     return math.log(max(times, 0) + 1) * decay
 
 
-def _candidates(query: Query, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
-    """All that may be among the best: by products of 32-bit floats, and how far these may be off."""
+def _candidates(query: QueryVector, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
+    """Return all candidates that may be among the best, by products of 32-bit floats and their largest error."""
     places, weights = np.asarray(chosen), np.asarray(factors)
     unit = (np.asarray(query.values, dtype=np.float64) / (query.norm or 1.0)).astype(np.float32)
     lengths = pool.norms[places]
-    with np.errstate(over="ignore", invalid="ignore"):  # of embeddings too long for it, which are kept
+    with np.errstate(over="ignore", invalid="ignore"):  # embeddings too long for 32 bits are kept
         products = (pool.matrix @ unit)[places].astype(np.float64)
         scores = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0) * weights
     slack = _ERROR_PER_DIMENSION * (len(unit) + 8) * weights + 1e-300
@@ -198,8 +160,8 @@ def _candidates(query: Query, pool: Pool, chosen: list[int], factors: list[float
     return kept
 
 
-def _cosines(query: Query, embeddings: Sequence[bytes]) -> list[float]:
-    """Exact cosines; zero with an embedding, or a query, that has no direction."""
+def _cosines(query: QueryVector, embeddings: Sequence[bytes]) -> list[float]:
+    """Return exact cosines; zero if the embedding or the query is all zeros."""
     cosines = query.scores(embeddings) if query.norm else [0.0] * len(embeddings)
     return [cosine if math.isfinite(cosine) else 0.0 for cosine in cosines]
 
@@ -214,7 +176,7 @@ def _json(text: object) -> Any:
 
 
 def _moment(text: object) -> datetime | None:
-    """A time as memU writes it; without a zone it is in UTC."""
+    """Parse a time as memU writes it; without a time zone, it is in UTC."""
     if not isinstance(text, str):
         return None
     try:

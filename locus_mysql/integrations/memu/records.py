@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: The limits of columns, in characters.
+#: The longest values of columns, in characters.
 LIMITS: Mapping[str, int] = {
     "id": 36,
     "resource_id": 36,
@@ -26,7 +26,7 @@ LIMITS: Mapping[str, int] = {
 
 
 class BaseRecord(BaseModel):
-    """What all records have; times are of the server's clock, in UTC."""
+    """The fields of all records. Times are those of the server, in UTC."""
 
     id: str = Field(default_factory=lambda: str(uuid.uuid4()))
     created_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
@@ -34,7 +34,7 @@ class BaseRecord(BaseModel):
 
 
 class Resource(BaseRecord):
-    """Something that was remembered from: a file, a conversation."""
+    """A source of items: a file or a conversation."""
 
     url: str
     modality: str
@@ -44,7 +44,7 @@ class Resource(BaseRecord):
 
 
 class MemoryItem(BaseRecord):
-    """Something remembered."""
+    """A memory."""
 
     resource_id: str | None
     memory_type: str
@@ -55,7 +55,7 @@ class MemoryItem(BaseRecord):
 
 
 class MemoryCategory(BaseRecord):
-    """Something that items are about."""
+    """A category of items."""
 
     name: str
     description: str
@@ -64,14 +64,14 @@ class MemoryCategory(BaseRecord):
 
 
 class CategoryItem(BaseRecord):
-    """That an item belongs to a category."""
+    """A relation: an item belongs to a category."""
 
     item_id: str
     category_id: str
 
 
 class DefaultUserModel(BaseModel):
-    """The scope of records where no other is given: memU's own default."""
+    """The default scope of records, as in memU."""
 
     user_id: str | None = None
 
@@ -88,7 +88,7 @@ RECORDS: Mapping[str, type[BaseRecord]] = {
 
 
 def scoped(user_model: type[BaseModel], record: type[R]) -> type[R]:
-    """A kind of record with the fields of a user model, which has none of the record's."""
+    """Return a class of records with the fields of a user model."""
     kind: type[R] = _scoped(user_model, record)
     return kind
 
@@ -100,6 +100,6 @@ def _scoped(user_model: type[BaseModel], record: type[BaseRecord]) -> type[Any]:
 
 
 def content_hash(summary: str, memory_type: str) -> str:
-    """What tells that two items say the same: memU's hash of type and summary, whatever their case and white space."""
+    """Return memU's hash of type and summary, which ignores case and white space: equal for items that say the same."""
     text = f"{memory_type}:{' '.join(summary.lower().split())}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...dialect.memu.conditions import Condition, equals
+from ...dialect.memu.record_filters import RecordFilter, equals
 from ...engine.operation import Operation
 from ...errors import NotFound
 from .operations import MemuStore, RecordOperations, id_of
@@ -13,20 +13,22 @@ from .records import CategoryItem
 
 
 class RelationOperations(RecordOperations[CategoryItem]):
-    """Which items belong to which categories. A relation goes with its item, and with its category.
+    """Operations on relations: which items belong to which categories.
+
+    Deleting an item or a category deletes its relations.
 
     Args:
-        store: What is shared.
+        store: The store.
     """
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store, "links", CategoryItem)
 
     def list_relations(self, where: Mapping[str, Any] | None = None) -> Operation[list[CategoryItem]]:
-        """The relations that a filter describes, oldest first.
+        """Return the relations that a filter selects, oldest first.
 
         Args:
-            where: ``field`` or ``field__in``, of the relation or its scope; None values ask for nothing.
+            where: ``field`` or ``field__in``, of the relation or its scope; None selects all.
 
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
@@ -34,12 +36,12 @@ class RelationOperations(RecordOperations[CategoryItem]):
         return (yield from self.find(self.store.scope.condition(self.role, where)))
 
     def link_item_category(self, item_id: str, cat_id: str, user_data: dict[str, Any]) -> Operation[CategoryItem]:
-        """Have an item belong to a category; if it does already, the relation stays as it is. One round trip.
+        """Add an item to a category; an existing relation stays as it is. One round trip.
 
         Args:
-            item_id: The item.
-            cat_id: The category.
-            user_data: The scope of the relation.
+            item_id: The item's id.
+            cat_id: The category's id.
+            user_data: The relation's scope.
 
         Raises:
             NotFound: There is no such item or no such category; a KeyError too.
@@ -48,26 +50,26 @@ class RelationOperations(RecordOperations[CategoryItem]):
         item, category = id_of("item_id", item_id), id_of("cat_id", cat_id)
         scope = self.store.scope.params(user_data)
         link = self.store.sql.link(self.new(scope, item_id=item, category_id=category), tuple(scope))
-        both = Condition.all([equals("item_id", item), equals("category_id", category)])
+        both = RecordFilter.all([equals("item_id", item), equals("category_id", category)])
         rows = yield from self.store.write(link, read=self.store.sql.list(self.role, self.tenant, both))
         if not rows:
             raise NotFound(f"Item with id {item_id} or category with id {cat_id} not found")
         return self.read(rows[0])
 
     def unlink_item_category(self, item_id: str, cat_id: str) -> Operation[None]:
-        """Have an item no longer belong to a category; nothing happens if it does not. One round trip.
+        """Remove an item from a category, if it belongs to it. One round trip.
 
         Args:
-            item_id: The item.
-            cat_id: The category.
+            item_id: The item's id.
+            cat_id: The category's id.
         """
         item, category = id_of("item_id", item_id), id_of("cat_id", cat_id)
         yield from self.store.write(self.store.sql.unlink(self.tenant, item, category))
 
     def get_item_categories(self, item_id: str) -> Operation[list[CategoryItem]]:
-        """The relations of an item, oldest first.
+        """Return the relations of an item, oldest first.
 
         Args:
-            item_id: The item.
+            item_id: The item's id.
         """
         return (yield from self.find(equals("item_id", id_of("item_id", item_id))))

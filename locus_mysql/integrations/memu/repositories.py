@@ -1,4 +1,4 @@
-"""memU's repositories: the same operations, blocking and awaited."""
+"""memU's repositories: blocking and asynchronous classes with the same methods."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Repository(Generic[O]):
     """Base of repositories.
 
     Args:
-        operations: What the methods run.
-        run: Runs an operation: blocking, or to be awaited.
+        operations: The operations that the methods run.
+        run: Runs an operation; returns its result, or an awaitable.
     """
 
     def __init__(self, operations: O, run: Callable[[Operation[Any]], Any]) -> None:
@@ -34,7 +34,7 @@ class Repository(Generic[O]):
 
 
 class ResourceRepository(Repository[ResourceOperations]):
-    """memU's ``ResourceRepo``: what was remembered from."""
+    """memU's ``ResourceRepo``."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
         super().__init__(ResourceOperations(store), run)
@@ -51,7 +51,7 @@ class ResourceRepository(Repository[ResourceOperations]):
 
 
 class ItemRepository(Repository[ItemOperations]):
-    """memU's ``MemoryItemRepo``: what is remembered."""
+    """memU's ``MemoryItemRepo``."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
         super().__init__(ItemOperations(store), run)
@@ -78,7 +78,7 @@ class ItemRepository(Repository[ItemOperations]):
 
 
 class CategoryRepository(Repository[CategoryOperations]):
-    """memU's ``MemoryCategoryRepo``: what items are about."""
+    """memU's ``MemoryCategoryRepo``."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
         super().__init__(CategoryOperations(store), run)
@@ -97,7 +97,7 @@ class CategoryRepository(Repository[CategoryOperations]):
 
 
 class RelationRepository(Repository[RelationOperations]):
-    """memU's ``CategoryItemRepo``: which items belong to which categories."""
+    """memU's ``CategoryItemRepo``: the relations between items and categories."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
         super().__init__(RelationOperations(store), run)
@@ -116,7 +116,7 @@ class RelationRepository(Repository[RelationOperations]):
 
 
 class AsyncResourceRepository(Repository[ResourceOperations]):
-    """`ResourceRepository` for an event loop: the same methods, awaited."""
+    """`ResourceRepository` for an event loop: the same methods, asynchronous."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]) -> None:
         super().__init__(ResourceOperations(store), run)
@@ -133,7 +133,7 @@ class AsyncResourceRepository(Repository[ResourceOperations]):
 
 
 class AsyncItemRepository(Repository[ItemOperations]):
-    """`ItemRepository` for an event loop: the same methods, awaited."""
+    """`ItemRepository` for an event loop: the same methods, asynchronous."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]) -> None:
         super().__init__(ItemOperations(store), run)
@@ -160,7 +160,7 @@ class AsyncItemRepository(Repository[ItemOperations]):
 
 
 class AsyncCategoryRepository(Repository[CategoryOperations]):
-    """`CategoryRepository` for an event loop: the same methods, awaited."""
+    """`CategoryRepository` for an event loop: the same methods, asynchronous."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]) -> None:
         super().__init__(CategoryOperations(store), run)
@@ -179,7 +179,7 @@ class AsyncCategoryRepository(Repository[CategoryOperations]):
 
 
 class AsyncRelationRepository(Repository[RelationOperations]):
-    """`RelationRepository` for an event loop: the same methods, awaited."""
+    """`RelationRepository` for an event loop: the same methods, asynchronous."""
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Coroutine[Any, Any, Any]]) -> None:
         super().__init__(RelationOperations(store), run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...dialect.memu.conditions import equals
+from ...dialect.memu.record_filters import equals
 from ...engine.operation import Operation
 from .embeddings import decode_embedding, encode_embedding
 from .operations import MemuStore, RecordOperations, text_of
@@ -13,20 +13,20 @@ from .records import Resource
 
 
 class ResourceOperations(RecordOperations[Resource]):
-    """What files and conversations were remembered from.
+    """Operations on resources: the files and conversations that items come from.
 
     Args:
-        store: What is shared.
+        store: The store.
     """
 
     def __init__(self, store: MemuStore) -> None:
         super().__init__(store, "resources", Resource)
 
     def list_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, Resource]]:
-        """The resources that a filter describes, by their ids, oldest first.
+        """Return the resources that a filter selects, by id, oldest first.
 
         Args:
-            where: ``field`` or ``field__in``, of the resource or its scope; None values ask for nothing.
+            where: ``field`` or ``field__in``, of the resource or its scope; None selects all.
 
         Raises:
             InvalidInput: The filter has an unknown field; a ValueError too.
@@ -34,7 +34,7 @@ class ResourceOperations(RecordOperations[Resource]):
         return (yield from self.where(where))
 
     def clear_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, Resource]]:
-        """Delete the resources that a filter describes, with the items made of them; returns the resources.
+        """Delete the resources that a filter selects, with their items; returns the resources.
 
         Args:
             where: See `list_resources`.
@@ -51,15 +51,15 @@ class ResourceOperations(RecordOperations[Resource]):
         embedding: list[float] | None,
         user_data: dict[str, Any],
     ) -> Operation[Resource]:
-        """Keep a resource. One round trip.
+        """Store a resource. One round trip.
 
         Args:
-            url: Where it came from, at most 2,048 characters.
-            modality: What it is, such as ``conversation``, at most 64 characters.
-            local_path: Where its copy is, at most 1,024 characters.
-            caption: What is in it.
-            embedding: Of the caption.
-            user_data: Its scope.
+            url: The address of the resource, of at most 2,048 characters.
+            modality: The kind of resource, such as ``conversation``, of at most 64 characters.
+            local_path: The path of the local copy, of at most 1,024 characters.
+            caption: A description of the content.
+            embedding: The embedding of the caption.
+            user_data: The resource's scope.
 
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.

@@ -1,4 +1,4 @@
-"""Writing records as they were elsewhere: with their ids, times and all, as generators that do no I/O."""
+"""Writing records of any store with their ids and times, as generators that do no I/O: `MemuOperations`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, TypeAlias, cast
 
 from ...dialect import Statement
-from ...dialect.memu.conditions import Condition, equals
+from ...dialect.memu.record_filters import RecordFilter, equals
 from ...dialect.memu.tables import CORE
 from ...dialect.statement import Param
 from ...engine.operation import Batch, Operation, Outdated
@@ -25,10 +25,10 @@ _OPTIONAL = frozenset(("caption", "resource_id", "summary"))
 
 
 class MemuOperations(MemuStore):
-    """What is shared, and what is of no one repository."""
+    """The operations that the repositories share, and those that belong to none of them."""
 
     def load_existing(self) -> Operation[None]:
-        """Make or check the tables now, not at the first call. There is nothing to load."""
+        """Create or check the tables now, not at the first call. There is nothing to load."""
         yield from self.check()
 
     def restore(
@@ -39,66 +39,69 @@ class MemuOperations(MemuStore):
         items: Sequence[AnyRecord] = (),
         relations: Sequence[AnyRecord] = (),
     ) -> Operation[dict[str, str]]:
-        """Write records of any store with their ids, times and ``extra``; those whose ids are here already stay.
+        """Write records of any store with their ids, times and ``extra``; those whose ids are stored already stay.
 
-        One transaction for all but the relations, and one for these; so it may be repeated. Give at most some
-        hundreds of records at once. Of several items that say the same, the first is the one that is reinforced
-        from now on. A resource that is not here is forgotten by its items.
+        One transaction writes all but the relations, and one these; so it may be repeated. Give at most some hundreds
+        of records at once. Of several items with the same content, the first is reinforced from now on.
+        Items do not keep a resource that is not stored.
 
         Args:
             resources: Records, or dicts of their fields, scope included; as for the others.
-            categories: One of a scope and name that are here already is not written.
+            categories: A category is not written if one of its scope and name is stored.
             items: Written after the resources.
-            relations: Written after the others; one whose item or category is not here is left out.
+            relations: Written after the others; one whose item or category is not stored is left out.
 
         Returns:
-            The ids of categories that were here already under another id: what that is. Relations given in the same
-            call follow it.
+            For categories that are stored under another id: that id, by the given one. Relations given in the same call
+            follow it.
 
         Raises:
             InvalidInput: A record lacks a field, has one that is too long, or the user model does not allow its scope.
         """
-        renamed: dict[str, str] = {}
-        steps: list[Statement | tuple[Statement, ...]] = []
-        named: dict[str, Condition] = {}
-        mine: dict[str, set[str]] = {"resources": set(), "items": set()}
-        for record in resources:
-            values = self._columns("resources", record)
-            mine["resources"].add(cast(str, values["id"]))
-            steps.append(self.sql.insert_or_keep("resources", values))
-        for record in categories:
-            values = self._columns("categories", record)
-            steps.append(self.sql.insert_or_keep("categories", values))
-            named[cast(str, values["id"])] = Condition.all(
-                [equals("locus_scope", values["locus_scope"]), equals("name", values["name"])]
-            )
-        hashed: list[str] = []
-        for record in items:
-            values = self._columns("items", record)
-            mine["items"].add(cast(str, values["id"]))
-            steps.append(self.sql.restore_item(values))
-            if hash_of(fields_of(record).get("extra") or {}):
-                hashed.append(cast(str, values["id"]))
-        if steps:
-            steps.append(self.sql.restore_hashes(self.tenant, hashed))
-            steps += [self.sql.guard_there(role, self.tenant, sorted(ids)) for role, ids in mine.items() if ids]
-            try:
-                yield from self.write(*steps)
-            except Outdated:
-                raise InvalidInput(
-                    "Some of these ids belong to records of another tenant in the same tables; nothing was written. "
-                    "Choose another table_prefix."
-                ) from None
-        if named:
-            reads = (self.sql.list("categories", self.tenant, condition) for condition in named.values())
-            results = yield Batch(tuple(reads), atomic=False)
-            for id, result in zip(named, results, strict=True):
-                if result.rows and result.rows[0][0] != id:
-                    renamed[id] = cast(str, result.rows[0][0])
+        given = {"resources": resources, "categories": categories, "items": items}
+        rows = {role: [self._columns(role, record) for record in records] for role, records in given.items()}
+        if any(rows.values()):
+            hashed = [
+                cast(str, values["id"])
+                for values, record in zip(rows["items"], items, strict=True)
+                if hash_of(fields_of(record).get("extra") or {})
+            ]
+            yield from self._insert(rows, hashed)
+        renamed = yield from self._other_ids(rows["categories"])
         links = [self._link(record, renamed) for record in relations]
         if links:
             yield from self.write(*links)
         return renamed
+
+    def _insert(self, rows: Mapping[str, Sequence[dict[str, Param]]], hashed: Sequence[str]) -> Operation[None]:
+        """Insert records whose ids are not stored, in one transaction."""
+        steps: list[Statement | tuple[Statement, ...]] = [
+            self.sql.insert_or_keep(role, values) for role in ("resources", "categories") for values in rows[role]
+        ]
+        steps += [self.sql.restore_item(values) for values in rows["items"]]
+        steps.append(self.sql.restore_hashes(self.tenant, hashed))
+        for role in ("resources", "items"):
+            if ids := {cast(str, values["id"]) for values in rows[role]}:
+                steps.append(self.sql.guard_there(role, self.tenant, sorted(ids)))
+        try:
+            yield from self.write(*steps)
+        except Outdated:
+            raise InvalidInput(
+                "Some of these ids belong to records of another tenant in the same tables; nothing was written. "
+                "Choose another table_prefix."
+            ) from None
+
+    def _other_ids(self, categories: Sequence[Mapping[str, Param]]) -> Operation[dict[str, str]]:
+        """Return the ids of categories that are stored under other ids than these, by these."""
+        queries = {}
+        for values in categories:
+            unique = RecordFilter.all([equals("locus_scope", values["locus_scope"]), equals("name", values["name"])])
+            queries[cast(str, values["id"])] = self.sql.ids("categories", self.tenant, unique)
+        if not queries:
+            return {}
+        results = yield Batch(tuple(queries.values()), atomic=False)
+        found = {id: results.row(query) for id, query in queries.items()}
+        return {id: stored.id for id, stored in found.items() if stored is not None and stored.id != id}
 
     def _link(self, record: AnyRecord, renamed: Mapping[str, str]) -> tuple[Statement, Statement]:
         values = self._columns("links", record)
@@ -107,7 +110,7 @@ class MemuOperations(MemuStore):
         return self.sql.link(values, tuple(self.scope.fields))
 
     def _columns(self, role: str, record: AnyRecord) -> dict[str, Param]:
-        """The columns of a record as it is."""
+        """Return the columns of a record."""
         fields = fields_of(record)
         scope = self.scope.params(scope_of(role, fields, self.scope.fields))
         values: dict[str, Param] = {}
@@ -131,7 +134,7 @@ class MemuOperations(MemuStore):
 
 
 def fields_of(record: AnyRecord) -> dict[str, Any]:
-    """The fields of a record: a dict, or a pydantic model."""
+    """Return the fields of a record, which is a dict or a pydantic model."""
     if isinstance(record, Mapping):
         return dict(record)
     dump = getattr(record, "model_dump", None)
@@ -142,7 +145,7 @@ def fields_of(record: AnyRecord) -> dict[str, Any]:
 
 
 def scope_of(role: str, fields: Mapping[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
-    """What a record has beside its core fields; nothing that is None, unless it is known."""
+    """Return the fields of a record beside its core fields, without those that are None and not known."""
     core = {*CORE[role], "embedding_json"}  # the latter in memU's SQLite
     return {
         name: value for name, value in fields.items() if name not in core and (value is not None or name in set(known))
@@ -150,7 +153,7 @@ def scope_of(role: str, fields: Mapping[str, Any], known: Iterable[str] = ()) ->
 
 
 def _as_time(name: str, value: Any) -> Any:
-    """A time that may be the text of one."""
+    """Return a time that may be given as text."""
     if not isinstance(value, str):
         return value
     try:

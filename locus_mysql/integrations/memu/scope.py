@@ -1,4 +1,4 @@
-"""Whose records a call is about: the fields of a user model, as columns, conditions and parameters."""
+"""The scope of records: the fields of a user model, as columns, filters and parameters."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ...dialect.memu.conditions import Condition, equals, is_one_of
+from ...dialect.memu.record_filters import RecordFilter, equals, is_one_of
 from ...dialect.memu.tables import CORE, ScopeColumn
 from ...dialect.statement import Param
 from ...errors import InvalidInput
 from .fields import Field, scope_field, text_field, time_field
 from .records import LIMITS, RECORDS
 
-#: MySQL has 64 indexes a table, and each field has one; a name has 64 characters, of which its index needs some.
+#: MySQL allows 64 indexes per table, and each field has one. A name has 64 characters, some of which its index needs.
 FIELDS_LIMIT = 32
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,57}")
 
@@ -52,10 +52,10 @@ class Scope:
         return tuple(ScopeColumn(field.name, field.type) for field in self.fields.values())
 
     def params(self, user_data: object) -> dict[str, Param]:
-        """The values of a record's scope columns.
+        """Return the values of a record's scope columns.
 
         Raises:
-            InvalidInput: The user model does not allow the data, or has no field for some of it.
+            InvalidInput: The user model does not allow the data, or lacks one of its fields.
         """
         if not isinstance(user_data, Mapping):
             raise InvalidInput(f"user_data must be a dict, not {type(user_data).__name__}.")
@@ -70,25 +70,25 @@ class Scope:
         return {name: field.to_store(getattr(model, name)) for name, field in self.fields.items()}
 
     def key(self, tenant: str, params: Mapping[str, Param]) -> bytes:
-        """What tells scopes apart: a digest of the tenant and of all fields that have a value."""
+        """Return the key of a scope: a digest of the tenant and of all fields that have a value."""
         given = sorted((name, value) for name, value in params.items() if value is not None)
         return hashlib.sha256(json.dumps([tenant, given]).encode()).digest()[:16]
 
-    def condition(self, role: str, where: object) -> Condition:
-        """What a filter asks for: ``field`` or ``field__in``; those whose value is None ask for nothing.
+    def condition(self, role: str, where: object) -> RecordFilter:
+        """Compile a filter of ``field`` and ``field__in``; entries whose value is None are ignored.
 
         Raises:
-            InvalidInput: A field or an operator is unknown, or a value is of another type than the field.
+            InvalidInput: A field or an operator is unknown, or a value has another type than the field.
         """
         if where is None:
-            return Condition()
+            return RecordFilter()
         if not isinstance(where, Mapping):
             raise InvalidInput(f"where must be a dict, not {type(where).__name__}.")
-        return Condition.all(
+        return RecordFilter.all(
             self._compared(role, key, expected) for key, expected in where.items() if expected is not None
         )
 
-    def _compared(self, role: str, key: object, expected: Any) -> Condition:
+    def _compared(self, role: str, key: object, expected: Any) -> RecordFilter:
         fields, kind = self._of_role[role], RECORDS[role].__name__
         name, operator = str(key), ""
         if name not in fields and name.endswith("__in"):
@@ -124,7 +124,7 @@ class Scope:
 
 
 def _core_fields(role: str) -> dict[str, Field]:
-    """The fields of a kind of record that can be compared."""
+    """Return the core fields of a kind of record that filters can compare."""
     return {
         name: time_field(name) if name in _TIMES else text_field(name, LIMITS.get(name))
         for name in CORE[role]

@@ -1,4 +1,4 @@
-"""What memU has as dictionaries, which here answer from the database each time they are asked."""
+"""Views that look like memU's dictionaries, and query the database at each access."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ R = TypeVar("R", bound=BaseRecord)
 
 
 class RecordView(Mapping[str, R]):
-    """The records of one kind by their ids, as they are in the database at the time of asking.
+    """The records of one kind by id, as they are in the database at the time of access.
 
-    Each question is one round trip: ``view[id]``, ``len(view)``, ``view.values()``, ``view.items()``.
+    Each access is one round trip: ``view[id]``, ``len(view)``, ``view.values()``, ``view.items()``.
 
     Args:
-        operations: What reads them.
+        operations: The operations on the records.
         run: Runs an operation.
     """
 
@@ -50,15 +50,15 @@ class RecordView(Mapping[str, R]):
         return count
 
     def values(self) -> ValuesView[R]:
-        """All records, oldest first, read at once."""
+        """Return all records, oldest first, in one read."""
         return self.copy().values()
 
     def items(self) -> ItemsView[str, R]:
-        """All ids with their records, oldest first, read at once."""
+        """Return all ids with their records, oldest first, in one read."""
         return self.copy().items()
 
     def copy(self) -> dict[str, R]:
-        """All records by their ids, as they are now."""
+        """Return all records by id, as they are now."""
         records: dict[str, R] = self._run(self._operations.all())
         return records
 
@@ -67,10 +67,10 @@ class RecordView(Mapping[str, R]):
 
 
 class RelationView(Sequence[CategoryItem]):
-    """All relations, oldest first, as they are in the database at the time of asking.
+    """All relations, oldest first, as they are in the database at the time of access.
 
     Args:
-        operations: What reads them.
+        operations: The operations on relations.
         run: Runs an operation.
     """
 
@@ -100,7 +100,7 @@ class RelationView(Sequence[CategoryItem]):
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def copy(self) -> list[CategoryItem]:
-        """All relations, as they are now."""
+        """Return all relations, as they are now."""
         relations: dict[str, CategoryItem] = self._run(self._operations.all())
         return list(relations.values())
 
@@ -109,10 +109,10 @@ class RelationView(Sequence[CategoryItem]):
 
 
 class AsyncRecordView(Generic[R]):
-    """The records of one kind, asked for by awaiting; each question is one round trip.
+    """The records of one kind, as an asynchronous view; each access is one round trip.
 
     Args:
-        operations: What reads them.
+        operations: The operations on the records.
         run: Runs an operation.
     """
 
@@ -123,17 +123,17 @@ class AsyncRecordView(Generic[R]):
         self._run = run
 
     async def get(self, id: str) -> R | None:
-        """The record with an id, or None."""
+        """Return the record with an id, or None."""
         record: R | None = await self._run(self._operations.one(id))
         return record
 
     async def copy(self) -> dict[str, R]:
-        """All records by their ids, oldest first, as they are now."""
+        """Return all records by id, oldest first, as they are now."""
         records: dict[str, R] = await self._run(self._operations.all())
         return records
 
     async def count(self) -> int:
-        """How many there are."""
+        """Count the records."""
         count: int = await self._run(self._operations.count())
         return count
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from ..routing import Endpoint
-from . import memories, threads, working
+from . import memories, session_checkpoints, session_notes, session_variables, sessions, threads
 
 
 def api_endpoints(*, vacuum: bool = False) -> list[Endpoint]:
-    """All of them.
+    """Return all endpoints of the API.
 
     Args:
         vacuum: Whether old checkpoints can be removed.
     """
-    return [*threads.ENDPOINTS, *([threads.VACUUM] if vacuum else []), *memories.ENDPOINTS, *working.ENDPOINTS]
+    own = (threads.VACUUM,) if vacuum else ()
+    working = (
+        *sessions.ENDPOINTS,
+        *session_variables.ENDPOINTS,
+        *session_notes.ENDPOINTS,
+        *session_checkpoints.ENDPOINTS,
+    )
+    return [*threads.ENDPOINTS, *own, *memories.ENDPOINTS, *working]

@@ -1,20 +1,20 @@
-"""Long-term memory: items under keys in namespaces, found by key, by field and by word."""
+"""Endpoints of long-term memory: items under keys in namespaces, found by key, by field and by word."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import Hits, MemoryItem
-from ..answers import answer
+from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
-from .families import check_kept, is_there
 from .models import (
     Answer,
     Body,
@@ -28,8 +28,6 @@ from .models import (
     Time,
 )
 
-FAMILY: Final = "memories"
-
 _LABEL = Annotated[str, Field(min_length=1, max_length=999, pattern=r"^[^\u0000]+$")]
 _KEY = Annotated[
     str,
@@ -42,17 +40,19 @@ _NAMESPACE = Annotated[
     Field(
         min_length=1,
         max_length=500,
-        description="Labels, together 1,000 bytes of UTF-8 with one more for each. In a URL: one namespace= each.",
+        description="The labels of a namespace; their UTF-8 bytes plus one for each label are at most 1,000. In a "
+        "URL, give namespace= once for each label.",
     ),
 ]
 _PREFIX = Annotated[
-    list[_LABEL], Field(max_length=500, description="The first labels; none stands for all namespaces.")
+    list[_LABEL],
+    Field(max_length=500, description="The first labels of the namespaces; without any, all namespaces match."),
 ]
 
-#: Items in one batch.
+#: Number of items in a batch.
 BATCH_LIMIT = 1_000
 
-#: Words and filters of a larger body take long to be prepared for the database.
+#: Size of a body, in bytes, above which preparing its words and filters for the database takes long.
 SMALL_BYTES = 16_384
 
 
@@ -71,7 +71,7 @@ class ItemKey(Body):
 
 
 class NewItem(Body):
-    """An item to write, in the place of what is under the key."""
+    """An item to write; replaces the item under its key."""
 
     namespace: _NAMESPACE
     key: _KEY
@@ -82,17 +82,21 @@ class NewItem(Body):
         Field(
             gt=0,
             le=3_155_760_000,
-            description="It expires after so many seconds; null: never. Left out: as the service is set up.",
+            description="Seconds until the item expires; null: never. If left out, the service's setting applies.",
         ),
     ] = None
     if_version: Annotated[
         int | None,
-        Field(ge=0, le=2**31, description="Write only if the item has this version; 0: only if there is none."),
+        Field(
+            ge=0, le=2**31, description="Write only if the item has this version; 0: only if the item does not exist."
+        ),
     ] = None
-    text: Annotated[str | None, Field(description="What is searched by word; left out, all texts in the value.")] = None
+    text: Annotated[
+        str | None, Field(description="The texts that searches by word find; if left out, all texts in the value.")
+    ] = None
 
     def put(self) -> Put:
-        """As the store takes it."""
+        """Return the item in the form of the store."""
         ttl_s = self.ttl_s if "ttl_s" in self.model_fields_set else STORE_TTL
         return Put(
             self.namespace, self.key, self.value, self.metadata, ttl_s, if_version=self.if_version, text=self.text
@@ -100,13 +104,13 @@ class NewItem(Body):
 
 
 class Version(Answer):
-    """Which version the item has now."""
+    """The new version of the item."""
 
-    version: Annotated[int, Field(ge=1, description="1 for a new item, one more with each write.")]
+    version: Annotated[int, Field(ge=1, description="1 for a new item; each write adds one.")]
 
 
 class Item(Answer):
-    """What is kept under a key."""
+    """A stored item."""
 
     namespace: list[str]
     key: str
@@ -115,18 +119,18 @@ class Item(Answer):
     version: Annotated[int, Field(ge=1)]
     created_at: Time
     updated_at: Time
-    expires_at: Annotated[Time | None, Field(description="From when on it is no longer there; null for never.")]
+    expires_at: Annotated[Time | None, Field(description="When the item expires; null for never.")]
 
 
 class Batch(Body):
-    """Items to write and to delete, all or none. What is both is deleted; of several with one key the last counts."""
+    """Items to write and to delete, all or none. Deletes win over writes; of two writes to one key the last wins."""
 
     items: Annotated[list[NewItem], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
     deleted: Annotated[list[ItemKey], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
 
 
 class KeysQuery(Query):
-    """Which keys to list."""
+    """The query of a list of keys."""
 
     namespace: _NAMESPACE
     limit: Limit = 100
@@ -140,52 +144,62 @@ class ItemKeys(Answer):
 
 
 class NamespacesQuery(Query):
-    """Which namespaces to list."""
+    """The query of a list of namespaces."""
 
     prefix: Annotated[
         list[_LABEL], Field(max_length=500, description="The first labels; * stands for any one label.")
     ] = Field(default_factory=list)
-    suffix: Annotated[list[_LABEL], Field(max_length=500, description="The last labels; likewise.")] = Field(
-        default_factory=list
-    )
+    suffix: Annotated[
+        list[_LABEL], Field(max_length=500, description="The last labels; * stands for any one label.")
+    ] = Field(default_factory=list)
     max_depth: Annotated[
-        int | None, Field(ge=1, le=1_000, description="Cut to so many labels; each is then listed once.")
+        int | None,
+        Field(ge=1, le=1_000, description="Truncate the namespaces to this many labels, and list each result once."),
     ] = None
     limit: Limit = 100
     offset: Offset = 0
 
 
 class Namespaces(Answer):
-    """Namespaces with items in them, in the order of their labels."""
+    """Namespaces that contain items, in the order of their labels."""
 
     namespaces: list[list[str]]
 
 
 class Search(Body):
-    """What to look for."""
+    """The conditions of a search."""
 
     namespace_prefix: _PREFIX = Field(default_factory=list)
     query: Annotated[
-        str | None, Field(max_length=4_096, description="Words, and phrases in double quotes; left out: newest first.")
+        str | None,
+        Field(
+            max_length=4_096,
+            description="Words, and phrases in double quotes. If left out, items are listed newest first.",
+        ),
     ] = None
     filter: Annotated[
         dict[str, Any] | None,
         Field(
-            description='What the value must fulfil: {"kind": "fact", "age": {"$gte": 3}}, with $eq $ne $gt $gte $lt '
+            description='A condition on the value: {"kind": "fact", "age": {"$gte": 3}}, with $eq $ne $gt $gte $lt '
             "$lte $in $exists."
         ),
     ] = None
-    metadata_filter: Annotated[dict[str, Any] | None, Field(description="The same of the metadata.")] = None
+    metadata_filter: Annotated[
+        dict[str, Any] | None, Field(description="A condition on the metadata, of the same form.")
+    ] = None
     limit: Limit = 10
     offset: Offset = 0
-    only_here: Annotated[bool, Field(description="Leave out the namespaces below.")] = False
+    only_here: Annotated[bool, Field(description="Search only this namespace, not those below it.")] = False
 
 
 class Hit(Answer):
-    """An item that was found."""
+    """A found item with its score."""
 
     item: Item
-    score: Annotated[float | None, Field(description="The share of the words that it holds; null without a query.")]
+    score: Annotated[
+        float | None,
+        Field(description="The fraction of the query's words that the item contains; null without a query."),
+    ]
 
 
 class FoundItems(Answer):
@@ -198,7 +212,6 @@ async def put_item(request: Request) -> Response:
     """Write an item."""
     new: NewItem = request.state.body
     memories = services_of(request).memories(tenant_of(request))
-    await check_kept(request, FAMILY)
     put = new.put()
     version = await memories.put(
         put.namespace,
@@ -213,10 +226,10 @@ async def put_item(request: Request) -> Response:
 
 
 async def get_item(request: Request) -> Response:
-    """The item under a key."""
+    """Return the item under a key."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    item = await memories.get_item(asked.namespace, asked.key) if await is_there(request, FAMILY) else None
+    item = await memories.get_item(asked.namespace, asked.key)
     if item is None:
         raise not_found("item")
     return answer(_item(item))
@@ -226,7 +239,7 @@ async def delete_item(request: Request) -> Response:
     """Delete an item."""
     asked: ItemQuery = request.state.query
     memories = services_of(request).memories(tenant_of(request))
-    if not (await is_there(request, FAMILY) and await memories.delete(asked.namespace, asked.key)):
+    if not await memories.delete(asked.namespace, asked.key):
         raise not_found("item")
     return answer({"deleted": True})
 
@@ -235,25 +248,20 @@ async def write_batch(request: Request) -> Response:
     """Write and delete items, all or none."""
     wanted: Batch = request.state.body
     memories = services_of(request).memories(tenant_of(request))
-    await check_kept(request, FAMILY)
     gone = [(one.namespace, one.key) for one in wanted.deleted]
     return answer({"deleted": await memories.write_batch([item.put() for item in wanted.items], gone)})
 
 
 async def list_keys(request: Request) -> Response:
-    """The keys of a namespace."""
+    """List the keys of a namespace."""
     asked: KeysQuery = request.state.query
-    if not await is_there(request, FAMILY):
-        return answer({"keys": []})
     memories = services_of(request).memories(tenant_of(request))
     return answer({"keys": await memories.list_keys(asked.namespace, asked.limit, asked.offset)})
 
 
 async def list_namespaces(request: Request) -> Response:
-    """The namespaces that hold items."""
+    """List the namespaces that contain items."""
     asked: NamespacesQuery = request.state.query
-    if not await is_there(request, FAMILY):
-        return answer({"namespaces": []})
     memories = services_of(request).memories(tenant_of(request))
     found = await memories.list_namespaces(
         asked.prefix, suffix=asked.suffix, max_depth=asked.max_depth, limit=asked.limit, offset=asked.offset
@@ -264,8 +272,6 @@ async def list_namespaces(request: Request) -> Response:
 async def search(request: Request) -> Response:
     """Find items by field and by word."""
     asked: Search = request.state.body
-    if not await is_there(request, FAMILY):
-        return answer({"hits": []})
     memories = services_of(request).memories(tenant_of(request))
     hits: Hits = await memories.search(
         asked.namespace_prefix,
@@ -293,7 +299,16 @@ def _item(item: MemoryItem) -> dict[str, Any]:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/memories/item", get_item, summary="Get an item", query=ItemQuery, answer=Item),
+    Endpoint(
+        "GET",
+        "/memories/item",
+        get_item,
+        summary="Get an item",
+        query=ItemQuery,
+        answer=Item,
+        family=MEMORIES,
+        without_tables="item",
+    ),
     Endpoint(
         "PUT",
         "/memories/item",
@@ -303,6 +318,7 @@ ENDPOINTS = (
         body=NewItem,
         answer=Version,
         small_bytes=SMALL_BYTES,
+        family=MEMORIES,
     ),
     Endpoint(
         "DELETE",
@@ -312,6 +328,8 @@ ENDPOINTS = (
         summary="Delete an item",
         query=ItemQuery,
         answer=Gone,
+        family=MEMORIES,
+        without_tables="item",
     ),
     Endpoint(
         "POST",
@@ -322,8 +340,18 @@ ENDPOINTS = (
         body=Batch,
         answer=Deleted,
         small_bytes=SMALL_BYTES,
+        family=MEMORIES,
     ),
-    Endpoint("GET", "/memories/keys", list_keys, summary="List a namespace's keys", query=KeysQuery, answer=ItemKeys),
+    Endpoint(
+        "GET",
+        "/memories/keys",
+        list_keys,
+        summary="List a namespace's keys",
+        query=KeysQuery,
+        answer=ItemKeys,
+        family=MEMORIES,
+        without_tables={"keys": []},
+    ),
     Endpoint(
         "GET",
         "/memories/namespaces",
@@ -331,6 +359,8 @@ ENDPOINTS = (
         summary="List namespaces",
         query=NamespacesQuery,
         answer=Namespaces,
+        family=MEMORIES,
+        without_tables={"namespaces": []},
     ),
     Endpoint(
         "POST",
@@ -340,5 +370,7 @@ ENDPOINTS = (
         body=Search,
         answer=FoundItems,
         small_bytes=SMALL_BYTES,
+        family=MEMORIES,
+        without_tables={"hits": []},
     ),
 )

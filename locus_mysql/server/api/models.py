@@ -1,4 +1,4 @@
-"""What the models of requests and answers have in common: how strictly they are read, and the bounds of ids."""
+"""Base classes of the models of requests and answers, and types of ids with their limits."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ VariableKey: TypeAlias = Annotated[
     str, Field(min_length=1, max_length=512, pattern=WITHOUT_NUL, description="A variable's key.")
 ]
 
-#: How many entries an answer may have.
+#: Number of entries in an answer.
 PAGE_LIMIT = 1_000
 
-Limit: TypeAlias = Annotated[int, Field(ge=1, le=PAGE_LIMIT, description="At most this many.")]
-Offset: TypeAlias = Annotated[int, Field(ge=0, le=2**31, description="Leave out this many first.")]
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=PAGE_LIMIT, description="The maximum number of entries.")]
+Offset: TypeAlias = Annotated[int, Field(ge=0, le=2**31, description="The number of entries to skip.")]
 Cursor: TypeAlias = Annotated[
-    str | None, Field(max_length=4_096, description="What the page before gave, for the next one.")
+    str | None, Field(max_length=4_096, description="The cursor returned with the previous page.")
 ]
 NextCursor: TypeAlias = Annotated[
-    str | None, Field(description="What to ask for the next page with; null if this is the last one.")
+    str | None, Field(description="The cursor for the next page; null if this is the last page.")
 ]
 Json: TypeAlias = Annotated[Any, Field(description="Any JSON value.")]
 Metadata: TypeAlias = Annotated[dict[str, Any], Field(description="JSON values by name, at most 65,536 bytes as JSON.")]
 Damage: TypeAlias = Annotated[
-    str | None, Field(description="What cannot be read of it; null if nothing is known to be damaged.")
+    str | None, Field(description="A message about the part that cannot be read; null if no damage is known.")
 ]
 Time: TypeAlias = Annotated[datetime, Field(description="By the database's clock, in UTC.")]
 
 
 class Query(BaseModel):
-    """Base of what stands behind the ``?`` of a URL: one value for each name, but for lists; nothing unknown."""
+    """Base of query models: one value for each name, except lists; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Body(BaseModel):
-    """Base of JSON bodies: the types as they are named, nothing unknown."""
+    """Base of JSON bodies: strict types; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -62,12 +62,12 @@ class Answer(BaseModel):
 
 
 class Gone(Answer):
-    """That it was there, and is no more."""
+    """Confirms that something existed and was deleted."""
 
     deleted: Literal[True] = True
 
 
 class Deleted(Answer):
-    """How much was deleted."""
+    """The number of deleted entries."""
 
-    deleted: Annotated[int, Field(ge=0, description="How many there were.")]
+    deleted: Annotated[int, Field(ge=0, description="The number of deleted entries.")]

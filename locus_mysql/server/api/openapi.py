@@ -1,4 +1,4 @@
-"""``GET /openapi.json``: the API's description, made of the endpoints and their models."""
+"""``GET /openapi.json``: the description of the API, generated from the endpoints and their models."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ... import __version__
-from ..answers import answer_text
+from ..json_responses import answer_text
 from ..limits import Limits
 from ..routing import Endpoint
 from .models import WITHOUT_NUL
 
-#: What a name in a path stands for.
+#: Descriptions of path parameters.
 _IN_PATHS: dict[str, dict[str, Any]] = {
     "thread_id": {"description": "A thread; compared by code point.", "maxLength": 512},
     "checkpoint_id": {"description": "A checkpoint.", "maxLength": 128},
@@ -27,65 +27,75 @@ _IN_PATHS: dict[str, dict[str, Any]] = {
     "key": {"description": "A variable's key.", "maxLength": 512},
 }
 
-#: What may go wrong with any request: the code of an error, the status, and what to do.
+#: Errors that any request may cause: code, status, and remedy.
 CODES: dict[str, tuple[int, str]] = {
     "invalid_input": (400, "The request cannot be understood or carried out as it is; correct it."),
-    "not_json": (400, "The body is not JSON as RFC 8259 has it, in UTF-8, nested at most 200 deep."),
-    "malformed_request": (400, "It is not HTTP/1.1 as RFC 9112 has it, or not all of it; the connection is closed."),
-    "unexpected_body": (400, "There is a body where none belongs."),
+    "not_json": (400, "The body is not valid JSON (RFC 8259) in UTF-8, nested at most 200 levels deep."),
+    "malformed_request": (400, "The request is not complete and valid HTTP/1.1 (RFC 9112); the connection is closed."),
+    "unexpected_body": (400, "The request has a body, but its endpoint takes none."),
     "thread_mismatch": (400, "The path and the body name different threads."),
-    "not_authenticated": (401, "There is no token, or nobody's."),
+    "not_authenticated": (401, "The token is missing or not valid."),
     "read_only": (403, "The token may read, but not write."),
     "cross_site": (403, "A page of another site sent the request."),
-    "not_found": (404, "It is not there, or not the caller's."),
-    "not_kept": (404, "The database has no tables for this, and the service may not make them."),
-    "method_not_allowed": (405, "The path has other methods; Allow lists them."),
-    "request_too_slow": (408, "The request's line and headers did not arrive in time; the connection is closed."),
+    "not_found": (404, "The thing does not exist, or belongs to another tenant."),
+    "not_kept": (404, "The database lacks the tables for this, and the service may not create them."),
+    "method_not_allowed": (
+        405,
+        "The path does not support this method; the header Allow lists those that it supports.",
+    ),
+    "request_too_slow": (408, "The request line and the headers did not arrive in time; the connection is closed."),
     "body_too_slow": (408, "The body did not arrive in time."),
-    "capacity_exceeded": (409, "A working session has no place for more."),
+    "capacity_exceeded": (409, "The working session has reached its limit."),
     "version_conflict": (409, "The item has another version than the write relied on."),
-    "thread_exists": (409, "The thread to copy to has checkpoints already."),
-    "checkpoint_exists": (409, "The id is another checkpoint's."),
+    "thread_exists": (409, "The destination of the copy already has checkpoints."),
+    "checkpoint_exists": (409, "A checkpoint with this id and other content exists."),
     "parent_missing": (409, "The thread has no checkpoint of the id that `parent_id` names; nothing was saved."),
-    "conflict": (409, "Somebody else saved meanwhile; load again, then decide."),
+    "conflict": (409, "Another client saved to the thread meanwhile. Load it again before you save."),
     "turn_lost": (409, "The turn on the thread is over."),
-    "thread_busy": (409, "Somebody else has the turn on the thread; try again later."),
-    "answer_too_large": (400, "The answer would be larger than the service gives at once; ask for less."),
-    "body_too_large": (413, "The body is larger than the service takes."),
-    "state_too_large": (413, "The state is larger than the database takes."),
+    "thread_busy": (409, "Another client has the turn on the thread; try again later."),
+    "answer_too_large": (400, "The response would exceed the service's limit; request less."),
+    "body_too_large": (413, "The body exceeds the service's limit."),
+    "state_too_large": (413, "The state exceeds the database's limit."),
     "unsupported_media_type": (415, "The body must be application/json, in UTF-8."),
     "unsupported_encoding": (415, "The body must not be compressed."),
-    "wrong_host": (421, "The request was sent to a name that the service is not known under."),
-    "headers_too_large": (431, "The headers are larger than the service takes."),
-    "too_many_requests": (429, "Too many of the caller's requests are under way; Retry-After says when to try again."),
-    "damaged": (500, "What is stored cannot be read back."),
-    "internal_error": (500, "Something went wrong inside; the log has it under the request id."),
-    "too_many_connections": (503, "Too many clients are connected; Retry-After says when to try again."),
-    "process_died": (503, "The process that carried the request out died; a write may have been carried out."),
-    "busy": (503, "Too many requests are under way; Retry-After says when to try again."),
-    "database_unavailable": (503, "The database cannot be reached; Retry-After says when to try again."),
-    "read_only_database": (503, "The database takes no writes."),
-    "not_set_up": (503, "The service cannot use its database; its log says why."),
-    "timeout": (503, "It took too long and was given up; a write may have been carried out. Repeat the request."),
+    "wrong_host": (421, "The host name in the request is not one of the service's names."),
+    "headers_too_large": (431, "The headers exceed the service's limit."),
+    "too_many_requests": (
+        429,
+        "Too many requests of this tenant are in progress; retry after the seconds in Retry-After.",
+    ),
+    "damaged": (500, "The stored data is damaged and cannot be read."),
+    "internal_error": (500, "Internal error; the service's log has the details under the request id."),
+    "too_many_connections": (503, "Too many clients are connected; retry after the seconds in Retry-After."),
+    "process_died": (503, "The process that handled the request died; a write may have been carried out."),
+    "busy": (503, "Too many requests are in progress; retry after the seconds in Retry-After."),
+    "database_unavailable": (503, "The database cannot be reached; retry after the seconds in Retry-After."),
+    "read_only_database": (503, "The database does not accept writes."),
+    "not_set_up": (503, "The service cannot use its database; the service's log has the reason."),
+    "timeout": (
+        503,
+        "The request took too long and was abandoned; a write may have been carried out. Repeat the request.",
+    ),
 }
 
 DESCRIPTION = """\
-What AI agents know, kept in MySQL: threads of checkpoints, long-term memory, and working memory.
+The memory of AI agents in MySQL: threads of checkpoints, long-term memory, and working memory.
 
-**Who may do what.** A token, as bearer token or as the password of Basic authentication, belongs to one tenant, and may
-read or also write. Nobody sees what is another tenant's.
+**Access.** A token, as bearer token or as the password of Basic authentication, belongs to one tenant, and allows
+reading, or reading and writing. No token gives access to another tenant's data.
 
-**Ids in paths** are percent-encoded, a slash as `%2F`; `.` and `..` cannot be written, as clients take them out.
+**Ids in paths** are percent-encoded, a slash as `%2F`. The ids `.` and `..` cannot be used in paths, because clients
+remove them.
 
-**Repeating.** Whatever failed with 408, 429 or 503, or got no answer, may be sent again, after the seconds that
-Retry-After says. Reading, saving, deleting and setting then come out as if sent once. Adding does not: notes,
-checkpoints of sessions, increments, versions of items. A copy that was made is refused when it is asked for again.
+**Repeating.** A request that failed with 408, 429 or 503, or got no response, may be repeated after the seconds in
+Retry-After. Repeating a read, save, delete or set has the effect of one request. Repeating these adds again: notes,
+checkpoints of sessions, increments, versions of items. Repeating a copy that succeeded is refused.
 
-**Request ids.** Each answer has one in `X-Request-Id`: that of the request, if it has 1 to 64 letters, digits, `.`, `_`
-or `-`, else a random one. The log has it too.
+**Request ids.** Each response has one in `X-Request-Id`: that of the request, if it has 1 to 64 letters, digits, `.`,
+`_` or `-`, else a random one. The service's log contains it too.
 
 **Numbers.** `NaN` and infinities are refused. A state that was saved by Python, not over HTTP, may hold some; they are
-spelled as in JavaScript.
+returned as in JavaScript.
 
 **Limits.** {limits}
 
@@ -105,9 +115,13 @@ _ERROR = {
             "type": "object",
             "required": ["code", "message", "request_id"],
             "properties": {
-                "code": {"type": "string", "enum": sorted(CODES), "description": "What went wrong, for programs."},
-                "message": {"type": "string", "description": "What went wrong and what to do, for people."},
-                "request_id": {"type": "string", "description": "By which the log has it."},
+                "code": {
+                    "type": "string",
+                    "enum": sorted(CODES),
+                    "description": "A stable code of the error, for programs.",
+                },
+                "message": {"type": "string", "description": "The error and its remedy, for people."},
+                "request_id": {"type": "string", "description": "The request id, under which the log has the request."},
             },
         }
     },
@@ -115,7 +129,7 @@ _ERROR = {
 
 
 def openapi_endpoint(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool) -> Endpoint:
-    """The endpoint that describes others, and itself.
+    """Return the endpoint that describes the others and itself.
 
     Args:
         endpoints: The others.
@@ -125,20 +139,25 @@ def openapi_endpoint(endpoints: Sequence[Endpoint], limits: Limits, *, secured: 
     made: list[bytes] = []
 
     async def describe(_request: Request) -> Response:
-        if not made:  # when first asked for: a process that serves agents need not wait for it
-            # In a thread, as it takes a quarter of a second; Python's lock goes round meanwhile.
+        if not made:  # imported on first use: a process that serves agents need not wait for it
+            # In a thread, as it takes a quarter of a second; other threads run in between.
             described = await asyncio.to_thread(description, [*endpoints, this], limits, secured=secured)
             made.append(to_json(described))
         return answer_text(made[0])
 
     this = Endpoint(
-        "GET", "/openapi.json", describe, "open", "This description of the API, as OpenAPI 3.1.", answer=dict[str, Any]
+        "GET",
+        "/openapi.json",
+        describe,
+        "open",
+        "Get this description of the API, as OpenAPI 3.1",
+        answer=dict[str, Any],
     )
     return this
 
 
 def description(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool) -> dict[str, Any]:
-    """The description of some endpoints, as an OpenAPI 3.1 document.
+    """Return the description of endpoints as an OpenAPI 3.1 document.
 
     Args:
         endpoints: The endpoints.
@@ -155,7 +174,7 @@ def description(endpoints: Sequence[Endpoint], limits: Limits, *, secured: bool)
         "info": {
             "title": "locus-mysql",
             "version": __version__,
-            "description": DESCRIPTION.format(limits=_told(limits), codes=codes),
+            "description": DESCRIPTION.format(limits=_limits_text(limits), codes=codes),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "."}],
@@ -200,7 +219,7 @@ def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, A
         "parameters": [*_path_parameters(endpoint), *_query_parameters(endpoint)],
         "responses": {
             "200": {
-                "description": "It is done.",
+                "description": "The request was carried out.",
                 "headers": _REQUEST_ID,
                 "content": {"application/json": {"schema": _answer_schema(endpoint, references)}},
             },
@@ -222,7 +241,7 @@ def _operation(endpoint: Endpoint, references: dict[tuple[Any, str], dict[str, A
 
 
 def _id_of(endpoint: Endpoint) -> str:
-    """A name for generated clients: that of the method and the path's words."""
+    """Return the operation id for generated clients: the method and the words of the path."""
     words = [re.sub(r"\W", "_", segment.strip("{}")) for segment in endpoint.segments]
     return "_".join([endpoint.method.lower(), *words])
 
@@ -258,7 +277,7 @@ def _query_parameters(endpoint: Endpoint) -> Iterable[dict[str, Any]]:
 
 
 def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema without null, which no query can hold: what may be null there may be left out."""
+    """Return a schema without null, which a query cannot express: an optional field can be left out."""
     others = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     if len(others) != 1:
         return schema
@@ -272,7 +291,7 @@ def _answer_schema(endpoint: Endpoint, references: dict[tuple[Any, str], dict[st
 def _schemas_of(
     endpoints: Iterable[Endpoint],
 ) -> tuple[dict[tuple[Any, str], dict[str, Any]], dict[str, Any]]:
-    """What refers to each model's schema, by model and use; and the schemas by name."""
+    """Return the reference to each model's schema, by model and use, and the schemas by name."""
     wanted: dict[tuple[type[BaseModel], Literal["validation", "serialization"]], None] = {}
     for endpoint in endpoints:
         if isinstance(endpoint.body, type):
@@ -283,14 +302,17 @@ def _schemas_of(
     return {key: dict(value) for key, value in references.items()}, schemas.get("$defs", {})
 
 
-#: What each answer has.
+#: Headers of every answer.
 _REQUEST_ID = {
-    "X-Request-Id": {"description": "By which the log has the request.", "schema": {"type": "string"}},
+    "X-Request-Id": {
+        "description": "The request id, under which the log has the request.",
+        "schema": {"type": "string"},
+    },
 }
 
 
 def _response(text: str, schema: str, *, retry: bool) -> dict[str, Any]:
-    seconds = {"description": "After so many seconds it may be tried again.", "schema": {"type": "integer"}}
+    seconds = {"description": "Seconds after which the request may be repeated.", "schema": {"type": "integer"}}
     return {
         "description": text,
         "headers": {**_REQUEST_ID, **({"Retry-After": seconds} if retry else {})},
@@ -298,7 +320,7 @@ def _response(text: str, schema: str, *, retry: bool) -> dict[str, Any]:
     }
 
 
-def _told(limits: Limits) -> str:
+def _limits_text(limits: Limits) -> str:
     return (
         f"A body has at most {limits.body_bytes:,} bytes and arrives within {limits.body_s:g} s; JSON is nested at "
         f"most 200 deep. At most {limits.requests} requests are carried out at once, half of them of one "

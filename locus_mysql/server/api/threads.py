@@ -1,4 +1,4 @@
-"""Threads beyond saving and loading: lists, histories, metadata, search, copies, and what grows old."""
+"""Endpoints of threads beyond saving and loading: lists, histories, metadata, search, copies, and removal by age."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...inspection.records import CheckpointRow, Page, ThreadRow
-from ..answers import answer
+from ...families.inspection.records import ThreadRow
+from ...integrations.locus.family import AGENTS
 from ..bodies import value_of
-from ..locus import FAMILY
+from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
-from .families import is_there
 from .models import (
     Answer,
     Body,
@@ -32,7 +31,7 @@ from .models import (
 
 
 class ThreadsQuery(Query):
-    """Which threads to list."""
+    """The query of a list of threads."""
 
     pattern: Annotated[
         str,
@@ -46,12 +45,12 @@ class Thread(Answer):
     """A thread in a list."""
 
     thread_id: ThreadId
-    created_at: Annotated[Time, Field(description="When it was first saved.")]
-    updated_at: Annotated[Time, Field(description="When it was last saved.")]
-    checkpoints: Annotated[int, Field(ge=0, description="How many it has.")]
-    size_bytes: Annotated[int, Field(ge=0, description="What it takes in the database, indexes left out.")]
+    created_at: Annotated[Time, Field(description="When the thread was first saved.")]
+    updated_at: Annotated[Time, Field(description="When the thread was last saved.")]
+    checkpoints: Annotated[int, Field(ge=0, description="The number of its checkpoints.")]
+    size_bytes: Annotated[int, Field(ge=0, description="Its size in the database in bytes, without indexes.")]
     checkpoint_id: Annotated[str | None, Field(description="Its newest checkpoint.")]
-    metadata: Annotated[Metadata, Field(description="That checkpoint's metadata.")]
+    metadata: Annotated[Metadata, Field(description="The metadata of the newest checkpoint.")]
     damage: Damage
 
 
@@ -63,7 +62,7 @@ class Threads(Answer):
 
 
 class HistoryQuery(Query):
-    """How much of a history."""
+    """The query of a history."""
 
     limit: Limit = 100
     cursor: Cursor = None
@@ -73,9 +72,12 @@ class HistoryEntry(Answer):
     """A checkpoint in its thread's history."""
 
     checkpoint_id: CheckpointId
-    parent_id: Annotated[str | None, Field(description="What it continues; null if nothing that is still there.")]
+    parent_id: Annotated[
+        str | None,
+        Field(description="The checkpoint that it continues; null if there is none, or none that still exists."),
+    ]
     created_at: Time
-    size_bytes: Annotated[int, Field(ge=0, description="What its row takes in the database.")]
+    size_bytes: Annotated[int, Field(ge=0, description="The size of its row in the database in bytes.")]
     metadata: Metadata
     damage: Damage
 
@@ -88,10 +90,10 @@ class History(Answer):
 
 
 class MetadataQuery(Query):
-    """Of which checkpoint."""
+    """The query that names a checkpoint."""
 
     checkpoint_id: Annotated[
-        CheckpointId | None, Field(description="Of this checkpoint; without it, of the thread's newest.")
+        CheckpointId | None, Field(description="The checkpoint; if left out, the thread's newest.")
     ] = None
 
 
@@ -105,19 +107,19 @@ class CheckpointInfo(Answer):
 
 
 class Copy(Body):
-    """Where to copy a thread to."""
+    """The target of a copy."""
 
     to: Annotated[ThreadId, Field(description="The new thread; it must have no checkpoints.")]
 
 
 class Copied(Answer):
-    """Where the copy is."""
+    """The place of the copy."""
 
     thread_id: ThreadId
 
 
 class SearchQuery(Query):
-    """What to look for in what was said."""
+    """The query of a search by words."""
 
     q: Annotated[
         str,
@@ -130,12 +132,12 @@ class SearchQuery(Query):
 
 
 class SearchHit(Answer):
-    """A checkpoint that added a text with some of the words."""
+    """A checkpoint that added a text with at least one of the words."""
 
     thread_id: ThreadId
     checkpoint_id: CheckpointId
-    score: Annotated[float, Field(description="How well it fits; comparable within one search only.")]
-    snippet: Annotated[str, Field(description="The text around the words.")]
+    score: Annotated[float, Field(description="The relevance; comparable within one search only.")]
+    snippet: Annotated[str, Field(description="The text around the first of the words.")]
     created_at: Time
 
 
@@ -146,14 +148,15 @@ class SearchHits(Answer):
 
 
 class PairQuery(Query):
-    """Which pair a checkpoint's metadata must have."""
+    """The query of a search by metadata: a key and its value."""
 
     key: Annotated[str, Field(max_length=4_096, description="A top-level name in the metadata.")]
     value: Annotated[
         str,
         Field(
             max_length=4_096,
-            description='What it must contain, as JSON: 5, true, "5", {"a": 1}. What is no JSON counts as text.',
+            description='The value that the metadata must contain, as JSON: 5, true, "5", {"a": 1}. A value that is '
+            "not valid JSON counts as text.",
         ),
     ]
     limit: Limit = 100
@@ -166,54 +169,49 @@ class Checkpoints(Answer):
 
 
 class Vacuum(Body):
-    """How old is old."""
+    """The age of checkpoints to remove."""
 
     older_than_days: Annotated[
         float,
         Field(
             ge=0,
             le=36_525,
-            description="Threads that were not saved to for so long go whole; others lose older checkpoints.",
+            description="Threads that were not saved for this many days are deleted; others lose only their older "
+            "checkpoints.",
         ),
     ] = 30.0
 
 
 class Vacuumed(Answer):
-    """How much there was to remove."""
+    """The number of removed checkpoints."""
 
-    removed: Annotated[int, Field(ge=0, description="How many checkpoints.")]
+    removed: Annotated[int, Field(ge=0, description="The number of removed checkpoints.")]
 
 
 async def list_threads(request: Request) -> Response:
-    """A page of the caller's threads."""
+    """List the caller's threads, by pages."""
     asked: ThreadsQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
-    page: Page[ThreadRow] = Page([])
-    if await is_there(request, FAMILY):
-        page = await inspector.threads(FAMILY, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
+    page = await inspector.threads(AGENTS.name, limit=asked.limit, cursor=asked.cursor, pattern=asked.pattern)
     return answer({"threads": [_thread(row) for row in page.items], "cursor": page.cursor})
 
 
 async def get_thread(request: Request) -> Response:
-    """One of the caller's threads."""
+    """Describe a thread of the caller."""
     inspector = services_of(request).inspector(tenant_of(request))
-    there = await is_there(request, FAMILY)
-    row = await inspector.thread(FAMILY, request.path_params["thread_id"]) if there else None
+    row = await inspector.thread(AGENTS.name, request.path_params["thread_id"])
     if row is None:
         raise not_found("thread")
     return answer(_thread(row))
 
 
 async def get_history(request: Request) -> Response:
-    """A page of a thread's checkpoints."""
+    """List a thread's checkpoints, by pages."""
     asked: HistoryQuery = request.state.query
     inspector = services_of(request).inspector(tenant_of(request))
     thread_id = request.path_params["thread_id"]
-    page: Page[CheckpointRow] = Page([])
-    there = await is_there(request, FAMILY)
-    if there:
-        page = await inspector.history(FAMILY, thread_id, limit=asked.limit, cursor=asked.cursor)
-    if not page.items and not (there and await inspector.thread(FAMILY, thread_id)):
+    page = await inspector.history(AGENTS.name, thread_id, limit=asked.limit, cursor=asked.cursor)
+    if not page.items and not await inspector.thread(AGENTS.name, thread_id):
         raise not_found("thread")
     entries = [
         {
@@ -230,11 +228,10 @@ async def get_history(request: Request) -> Response:
 
 
 async def get_metadata(request: Request) -> Response:
-    """The metadata of a checkpoint."""
+    """Return the metadata of a checkpoint."""
     asked: MetadataQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    there = await is_there(request, FAMILY)
-    info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id) if there else None
+    info = await threads.get_metadata(request.path_params["thread_id"], asked.checkpoint_id)
     if info is None:
         raise not_found("checkpoint")
     return answer(_info(info))
@@ -244,17 +241,16 @@ async def copy_thread(request: Request) -> Response:
     """Copy a thread to a new one."""
     wanted: Copy = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    there = await is_there(request, FAMILY)
-    if not (there and await threads.copy_thread(request.path_params["thread_id"], wanted.to)):
+    if not await threads.copy_thread(request.path_params["thread_id"], wanted.to):
         raise not_found("thread")
     return answer({"thread_id": wanted.to})
 
 
 async def search(request: Request) -> Response:
-    """Find what was said."""
+    """Search conversations by words."""
     asked: SearchQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
-    return answer({"hits": await threads.search(asked.q, asked.limit) if await is_there(request, FAMILY) else []})
+    return answer({"hits": await threads.search(asked.q, asked.limit)})
 
 
 async def query_metadata(request: Request) -> Response:
@@ -262,8 +258,7 @@ async def query_metadata(request: Request) -> Response:
     asked: PairQuery = request.state.query
     threads = services_of(request).threads(tenant_of(request))
     value = value_of(asked.value)
-    there = await is_there(request, FAMILY)
-    found = await threads.query_by_metadata(asked.key, value, asked.limit) if there else []
+    found = await threads.query_by_metadata(asked.key, value, asked.limit)
     return answer({"checkpoints": [_info(info) for info in found]})
 
 
@@ -271,8 +266,7 @@ async def vacuum(request: Request) -> Response:
     """Remove old checkpoints."""
     wanted: Vacuum = request.state.body
     threads = services_of(request).threads(tenant_of(request))
-    there = await is_there(request, FAMILY)
-    return answer({"removed": await threads.vacuum(wanted.older_than_days) if there else 0})
+    return answer({"removed": await threads.vacuum(wanted.older_than_days)})
 
 
 def _thread(row: ThreadRow) -> dict[str, Any]:
@@ -293,15 +287,34 @@ def _info(info: Any) -> dict[str, Any]:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/threads", list_threads, summary="List threads", query=ThreadsQuery, answer=Threads),
-    Endpoint("GET", "/threads/{thread_id}", get_thread, summary="Describe a thread", answer=Thread),
+    Endpoint(
+        "GET",
+        "/threads",
+        list_threads,
+        summary="List threads",
+        query=ThreadsQuery,
+        answer=Threads,
+        family=AGENTS,
+        without_tables={"threads": [], "cursor": None},
+    ),
+    Endpoint(
+        "GET",
+        "/threads/{thread_id}",
+        get_thread,
+        summary="Describe a thread",
+        answer=Thread,
+        family=AGENTS,
+        without_tables="thread",
+    ),
     Endpoint(
         "GET",
         "/threads/{thread_id}/history",
         get_history,
-        summary="List a thread's checkpoints, with what each continues",
+        summary="List a thread's checkpoints, each with its parent",
         query=HistoryQuery,
         answer=History,
+        family=AGENTS,
+        without_tables="thread",
     ),
     Endpoint(
         "GET",
@@ -310,6 +323,8 @@ ENDPOINTS = (
         summary="Get a checkpoint's metadata",
         query=MetadataQuery,
         answer=CheckpointInfo,
+        family=AGENTS,
+        without_tables="checkpoint",
     ),
     Endpoint(
         "POST",
@@ -319,9 +334,19 @@ ENDPOINTS = (
         summary="Copy a thread with all its checkpoints",
         body=Copy,
         answer=Copied,
+        family=AGENTS,
+        without_tables="thread",
     ),
     Endpoint(
-        "GET", "/search", search, summary="Find what was said", query=SearchQuery, answer=SearchHits, runs="apart"
+        "GET",
+        "/search",
+        search,
+        summary="Search conversations by words",
+        query=SearchQuery,
+        answer=SearchHits,
+        runs="apart",
+        family=AGENTS,
+        without_tables={"hits": []},
     ),
     Endpoint(
         "GET",
@@ -331,10 +356,12 @@ ENDPOINTS = (
         query=PairQuery,
         answer=Checkpoints,
         runs="apart",
+        family=AGENTS,
+        without_tables={"checkpoints": []},
     ),
 )
 
-#: Only where the service is told to offer it: it removes what the caller cannot get back.
+#: Only offered with the option `vacuum`, as callers cannot restore what it removes.
 VACUUM = Endpoint(
     "POST",
     "/vacuum",
@@ -343,4 +370,6 @@ VACUUM = Endpoint(
     summary="Remove old threads, and old checkpoints of the others",
     body=Vacuum,
     answer=Vacuumed,
+    family=AGENTS,
+    without_tables={"removed": 0},
 )

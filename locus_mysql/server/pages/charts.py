@@ -1,4 +1,4 @@
-"""Numbers as small drawings: a line over a thread's turns, bars over days. Pure."""
+"""Small charts: a line over a thread's turns, bars over days. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from ...inspection.records import Day, Turn
+from ...families.inspection.records import Day, Turn
 from . import texts
 
-#: The size of a drawing in its own units; on the page it is as wide as there is place.
+#: Size of a chart in its own units. On the page it fills the available width.
 WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
 
 
@@ -18,25 +18,25 @@ class Point:
     """A value in a line.
 
     Attributes:
-        x: Where, from the left.
-        y: Where, from the top.
-        told: What it is, in words.
+        x: Distance from the left.
+        y: Distance from the top.
+        label: Its description in words.
     """
 
     x: float
     y: float
-    told: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """How a number went.
+    """A line chart of a number.
 
     Attributes:
-        title: What it is.
+        title: The name of the number.
         last: Its last value, as text.
         points: Its values.
-        summary: The whole in a sentence, for who cannot see it.
+        summary: The chart in a sentence, for screen readers.
     """
 
     title: str
@@ -46,31 +46,31 @@ class Line:
 
     @property
     def path(self) -> str:
-        """The points, as a polyline has them."""
+        """The points in the form of an SVG polyline."""
         return " ".join(f"{point.x:.1f},{point.y:.1f}" for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A day among others.
+    """The bar of a day.
 
     Attributes:
-        x: Its left.
-        y: Its top.
-        width: How wide it is.
-        height: How high it is.
-        told: What it is, in words.
+        x: Its left edge.
+        y: Its top edge.
+        width: Its width.
+        height: Its height.
+        label: Its description in words.
     """
 
     x: float
     y: float
     width: float
     height: float
-    told: str
+    label: str
 
 
 def lines_of(turns: Sequence[Turn]) -> list[Line]:
-    """How confidence, tokens and iterations went; those that are known of two turns at least."""
+    """Return line charts of confidence, tokens and iterations, as far as at least two turns have a value."""
     made = [
         _line("Confidence", turns, lambda turn: turn.confidence, lambda value: f"{value:.2f}", (0.0, 1.0)),
         _line("Tokens", turns, lambda turn: turn.tokens, lambda value: texts.number(int(value))),
@@ -83,7 +83,7 @@ def _line(
     title: str,
     turns: Sequence[Turn],
     value_of: Callable[[Turn], float | None],
-    told: Callable[[float], str],
+    label: Callable[[float], str],
     least_range: tuple[float, float] = (0.0, 1.0),
 ) -> Line | None:
     known = [(turn, float(value)) for turn in turns if (value := value_of(turn)) is not None]
@@ -96,19 +96,19 @@ def _line(
         Point(
             MARGIN + at * step,
             HEIGHT - MARGIN - (value - low) / (high - low) * (HEIGHT - 2 * MARGIN),
-            f"{told(value)} at {texts.time(turn.created_at)} UTC",
+            f"{label(value)} at {texts.time(turn.created_at)} UTC",
         )
         for at, (turn, value) in enumerate(known)
     ]
     summary = (
-        f"{title} over {len(known)} checkpoints: first {told(values[0])}, last {told(values[-1])}, "
-        f"least {told(min(values))}, most {told(max(values))}."
+        f"{title} over {len(known)} checkpoints: first {label(values[0])}, last {label(values[-1])}, "
+        f"least {label(min(values))}, most {label(max(values))}."
     )
-    return Line(title, told(values[-1]), points, summary)
+    return Line(title, label(values[-1]), points, summary)
 
 
-def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], told: Callable[[Day], str]) -> list[Bar]:
-    """A bar for each day, at its place between the first and the last."""
+def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], label: Callable[[Day], str]) -> list[Bar]:
+    """Return a bar for each day, placed between the first and the last."""
     if not days:
         return []
     most = max(1, *map(value_of, days)) if len(days) > 1 else max(1, value_of(days[0]))
@@ -119,5 +119,5 @@ def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], told: Callable[
     for at, day in zip(places, days, strict=True):
         height = value_of(day) / most * (HEIGHT - 2 * MARGIN)
         height = max(height, 1.0) if value_of(day) else 0.0
-        bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, told(day)))
+        bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, label(day)))
     return bars

@@ -1,32 +1,42 @@
-"""What several pages need: the tenant's inspector, and which family is looked at."""
+"""What several pages need: the inspector of the caller's tenant, and the family that is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from starlette.requests import Request
 
+from ...config import MySQLConfig
+from ...families.inspection.records import ThreadRow
+from ...families.inspection.sources import ThreadChanges
+from ...families.registry import changes_of, families, find_family
 from ...inspection.inspector import Inspector
-from ...inspection.records import ThreadFamily, ThreadRow
 from ..problems import invalid, not_found
 from ..services import services_of, tenant_of
-from . import texts
 
 
 def inspector_of(request: Request) -> Inspector:
-    """What looks at all that the caller's tenant keeps."""
+    """Return the inspector of the caller's tenant."""
     return services_of(request).inspector(tenant_of(request))
 
 
-async def families_of(request: Request) -> list[ThreadFamily]:
-    """The families of threads that are there, in the order in which they are shown."""
-    there = await inspector_of(request).families()
-    return [cast(ThreadFamily, family) for family in texts.FAMILIES if family in there]
+def config_of(request: Request) -> MySQLConfig:
+    """Return the options for the caller's tenant."""
+    return services_of(request).config.for_store(tenant=tenant_of(request))
 
 
-def chosen(given: str, there: Sequence[ThreadFamily]) -> ThreadFamily | None:
-    """The family that is asked for, or the first that is there; None if there is none.
+def changes_in(request: Request, family: str) -> ThreadChanges:
+    """Return what changes threads of the caller's tenant."""
+    return changes_of(find_family(family), config_of(request))
+
+
+async def families_of(request: Request) -> list[str]:
+    """Return the families of threads whose tables exist, in the order in which they are shown."""
+    return [name for name in await inspector_of(request).families() if find_family(name).holds_threads]
+
+
+def chosen(given: str, there: Sequence[str]) -> str | None:
+    """Return the family in the query, or the first whose tables exist; None if there is none.
 
     Raises:
         Problem: There is no such family.
@@ -37,22 +47,23 @@ def chosen(given: str, there: Sequence[ThreadFamily]) -> ThreadFamily | None:
     return family if family in there else None
 
 
-def family_of(given: str) -> ThreadFamily:
-    """A family's name.
+def family_of(given: str) -> str:
+    """Return the name of a family that holds threads.
 
     Raises:
-        Problem: It is none.
+        Problem: There is none of this name.
     """
-    if given not in texts.FAMILIES:
-        raise invalid(f"There are threads of {', '.join(texts.FAMILIES)}.")
-    return cast(ThreadFamily, given)
+    known = [family.name for family in families() if family.holds_threads]
+    if given not in known:
+        raise invalid(f"Unknown family. Families with threads: {', '.join(known)}.")
+    return given
 
 
-async def thread_of(request: Request, family: ThreadFamily, thread_id: str) -> ThreadRow:
-    """A thread.
+async def thread_of(request: Request, family: str, thread_id: str) -> ThreadRow:
+    """Return a thread.
 
     Raises:
-        Problem: There is none.
+        Problem: There is no such thread.
     """
     if family not in await families_of(request):
         raise not_found("thread")

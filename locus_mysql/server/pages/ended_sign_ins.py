@@ -1,8 +1,8 @@
-"""Sign-ins that were ended by hand, known to every worker of the service: `EndedSignIns`.
+"""`EndedSignIns`: the sign-ins that users ended, known to every worker of the service.
 
-The worker that carries out a sign-out is seldom the one that is asked next, and who kept the cookie must not get in
-there. So what was ended stands in a file without a name, which workers inherit when they are forked: each appends to
-it, and reads what others have appended. Nothing of it outlives the service, nor does what cookies are signed with.
+Requests of one user reach any worker, and a cookie that was signed out must not be valid in another worker. So ended
+sign-ins are written to an unnamed file that workers inherit when they are forked: each appends to it, and reads what
+others have appended. The file does not outlive the service, and neither does a generated cookie key.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import time
 import weakref
 from typing import BinaryIO
 
-from ...engine.at_fork import tell_at_fork
+from ...engine.at_fork import reset_at_fork
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - not on Windows, which has no workers
     fcntl = None  # type: ignore[assignment]  # to mypy a name of a module stays one
 
-#: Nonce and end of a sign-in.
+#: A record of the file: nonce and end of a sign-in.
 _RECORD = struct.Struct("<16sq")
 
 
 class EndedSignIns:
-    """The nonces of sign-ins that were ended, until they would have ended by themselves."""
+    """The nonces of ended sign-ins, kept until the sign-ins would have expired."""
 
     def __init__(self) -> None:
         self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with this object
@@ -36,20 +36,20 @@ class EndedSignIns:
             flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
             fcntl.fcntl(self._file, fcntl.F_SETFL, flags | os.O_APPEND)
         self._ends: dict[bytes, int] = {}
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """After a fork: read the file from its beginning, under a lock that no thread of the parent holds."""
         self._lock = threading.Lock()
         self._read_bytes = 0
 
     def add(self, nonce: str, ends_at: int) -> None:
-        """A sign-in is ended.
+        """Record that a sign-in was ended.
 
         Args:
-            nonce: What tells it from others, 32 hexadecimal digits.
-            ends_at: When it would have ended by itself, in seconds since 1970.
+            nonce: Its identifier, 32 hexadecimal digits.
+            ends_at: When it would have expired, in seconds since 1970.
         """
         if fcntl is None:  # one process
             self._ends[bytes.fromhex(nonce)] = ends_at
@@ -62,7 +62,7 @@ class EndedSignIns:
             return bytes.fromhex(nonce) in self._ends
 
     def _catch_up(self) -> None:
-        """Read what was appended since."""
+        """Read the records appended since the last time."""
         size = os.fstat(self._file.fileno()).st_size
         size -= size % _RECORD.size
         if size <= self._read_bytes:

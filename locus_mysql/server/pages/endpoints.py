@@ -5,9 +5,10 @@ from __future__ import annotations
 from ..callers import Caller
 from ..routing import Endpoint, Router
 from ..tokens import Tokens
+from .changes import copy_form, copy_thread, delete, delete_form
 from .live import Live
 from .memories import memories_page, memory_page
-from .queries import (
+from .query_parameters import (
     DifferenceQuery,
     EventsQuery,
     FamilyQuery,
@@ -30,16 +31,15 @@ from .static import static_file
 from .statistics import statistics_page
 from .thread import difference_page, state_file, thread_page
 from .threads import threads_page
-from .writing import copy_form, copy_thread, delete, delete_form
 
 
 def pages_router(tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None = None) -> Router:
-    """All pages, for who has signed in.
+    """Return the router of all pages, for users who have signed in.
 
     Args:
-        tokens: The tokens; None: nobody needs one.
-        anyone: Who everybody is then.
-        cookie_key: What cookies are signed with; None: one is drawn.
+        tokens: The tokens; None if users need none.
+        anyone: The caller that every user is then.
+        cookie_key: The key that signs cookies; None generates one.
     """
     sign_ins = SignIns(tokens, anyone, cookie_key)
     live = Live(sign_ins.authenticate)

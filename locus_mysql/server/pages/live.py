@@ -1,6 +1,6 @@
-"""Threads that are being written tell their viewers: one query an interval for all of a tenant's viewers together.
+"""Events for pages of threads that are being written: one query per interval for all viewers of a tenant.
 
-What is sent is only that a thread changed; the page then asks for itself again, as it would if somebody reloaded it.
+An event only says that a thread changed. The page then loads itself again.
 """
 
 from __future__ import annotations
@@ -15,59 +15,59 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from ...errors import LocusMySQLError
-from ...inspection.records import ThreadFamily
 from ...runtime.arguments import check_thread_id
 from ..problems import Problem, invalid, not_found, try_later
 from ..routing import Authenticate
 from ..services import Services, services_of, tenant_of
 from .common import families_of, family_of
-from .queries import EventsQuery
+from .query_parameters import EventsQuery
 from .rendering import HEADERS
 
 LIVE = logging.getLogger("locus_mysql.live")
 
-#: How often is looked, in seconds; and at most, while the database is away.
+#: Seconds between two queries; and the longest pause while the database is away.
 INTERVAL_S, AWAY_S = 1.0, 5.0
 
-#: After so many seconds without news a viewer is sent a comment, so that proxies keep the connection.
+#: Seconds without an event after which a viewer is sent a comment, so that proxies keep the connection.
 QUIET_S = 15.0
 
-#: How long a new viewer waits until it is known whether the thread exists, in seconds.
+#: Seconds that a new viewer waits for the check whether the thread exists.
 FIRST_LOOK_S = 5.0
 
-#: Viewers at once, of all tenants. One tenant may have half of them, so that none can lock the others out.
+#: Largest number of viewers of all tenants. One tenant may have half of them, so that it cannot lock the others out.
 VIEWERS = 200
 
-#: After how many milliseconds a browser connects anew.
+#: Milliseconds after which a browser reconnects.
 RETRY_MS = 3_000
 
-Place = tuple[ThreadFamily, str]
+#: The family and the id of a thread.
+ThreadKey = tuple[str, str]
 
-#: What a thread's state is told by: whatever else stands in a request would become a line of the stream.
+#: The form of a thread's marker. Any other text of a request would become a line of the stream.
 _MARKER = re.compile(r"[\x20-\x7e]{0,200}")
 
 
-class Watch:
-    """What a tenant's viewers look at, and how it is.
+class ChangePoller:
+    """Polls the threads that a tenant's viewers look at.
 
     Args:
         services: The stores.
-        tenant: Whose.
-        interval_s: How often is looked, in seconds.
+        tenant: The tenant.
+        interval_s: Seconds between two queries.
     """
 
     def __init__(self, services: Services, tenant: str, interval_s: float) -> None:
         self.inspector = services.inspector(tenant)
         self.interval_s = interval_s
-        self.viewers: Counter[Place] = Counter()
-        #: For each place, its marker; the empty text if the thread is gone.
-        self.markers: dict[Place, str] = {}
+        self.viewers: Counter[ThreadKey] = Counter()
+        #: The marker of each thread; an empty text if the thread was deleted.
+        self.markers: dict[ThreadKey, str] = {}
         self.away = False
         self.looked = asyncio.Condition()
         self.task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Look as long as somebody watches."""
+        """Poll as long as there are viewers."""
         pause = self.interval_s
         while self.viewers:
             watched = list(self.viewers)
@@ -75,77 +75,78 @@ class Watch:
                 found = await self.inspector.changed(watched)
             except LocusMySQLError as error:
                 if not self.away:
-                    LIVE.warning("Viewers are not told of changes, as the database fails: %s", type(error).__name__)
+                    LIVE.warning("Viewers do not receive changes, as the database fails: %s", type(error).__name__)
                 self.away, pause = True, min(pause * 2, AWAY_S)
             else:
                 self.away, pause = False, self.interval_s
-                self.markers = {place: found.get(place, "") for place in watched}
+                self.markers = {key: found.get(key, "") for key in watched}
             async with self.looked:
                 self.looked.notify_all()
             await asyncio.sleep(pause)
 
 
 class Live:
-    """Watches for viewers.
+    """The event streams of all viewers.
 
     Args:
-        authenticate: Tells whose a request is; asked again and again, as a sign-in may end while somebody looks.
-        interval_s: How often is looked, in seconds.
+        authenticate: Identifies the caller of a request; called repeatedly, as a sign-in may end during a stream.
+        interval_s: Seconds between two queries.
     """
 
     def __init__(self, authenticate: Authenticate, interval_s: float = INTERVAL_S) -> None:
         self.authenticate = authenticate
         self.interval_s = interval_s
-        self.watches: dict[str, Watch] = {}
+        self.watches: dict[str, ChangePoller] = {}
 
     async def events(self, request: Request) -> Response:
         """``GET /inspect/events``: a stream of ``changed``, ``away`` and ``back``."""
         query: EventsQuery = request.state.query
         family = family_of(query.family)
-        thread_id = check_thread_id(query.thread)  # all viewers' threads are asked for together: one must not spoil it
-        # A browser that connects anew says what it saw last.
+        # One query reads the threads of all viewers, so one bad marker must not break it.
+        thread_id = check_thread_id(query.thread)
+        # A browser that reconnects sends the last marker that it received.
         seen = request.headers.get("last-event-id") or query.seen
         if not _MARKER.fullmatch(seen):
-            raise invalid("What was seen last is not what an event told.")
+            raise invalid("Last-Event-ID is not the id of an event.")
         if family not in await families_of(request):
             raise not_found("thread")
         mine = self.watches.get(tenant_of(request))
         if sum(watch.viewers.total() for watch in self.watches.values()) >= VIEWERS or (
             mine is not None and mine.viewers.total() >= VIEWERS // 2
         ):
-            raise try_later("busy", "Too many look at threads just now.", seconds=10)
-        place = (family, thread_id)
-        await self._check_exists(services_of(request), tenant_of(request), place)
-        return StreamingResponse(self.stream(request, place, seen), headers=HEADERS, media_type="text/event-stream")
+            raise try_later("busy", "Too many live pages are open. Try again later.", seconds=10)
+        key = (family, thread_id)
+        await self._check_exists(services_of(request), tenant_of(request), key)
+        return StreamingResponse(self.stream(request, key, seen), headers=HEADERS, media_type="text/event-stream")
 
-    async def _check_exists(self, services: Services, tenant: str, place: Place) -> None:
-        """Refuse a thread that does not exist, as no event would ever end its stream; asks with all viewers together.
+    async def _check_exists(self, services: Services, tenant: str, key: ThreadKey) -> None:
+        """Refuse a thread that does not exist, as no event would ever end its stream. Shares the poller's query.
 
         Raises:
-            Problem: There is no such thread. None while the database is away: the stream says that.
+            Problem: There is no such thread. Not raised while the database is away: the stream reports that.
         """
-        watch = self._joined(services, tenant, place)
+        watch = self._joined(services, tenant, key)
         try:
             async with asyncio.timeout(FIRST_LOOK_S), watch.looked:
-                await watch.looked.wait_for(lambda: place in watch.markers or watch.away)
+                await watch.looked.wait_for(lambda: key in watch.markers or watch.away)
         except TimeoutError:
             return
         finally:
-            self._leave(watch, place)
-        if watch.markers.get(place) == "":
+            self._leave(watch, key)
+        if watch.markers.get(key) == "":
             raise not_found("thread")
 
-    async def stream(self, request: Request, place: Place, seen: str) -> AsyncIterator[str]:
-        """What one viewer is told.
+    async def stream(self, request: Request, key: ThreadKey, seen: str) -> AsyncIterator[str]:
+        """Yield the events of one viewer.
 
         Args:
-            request: The viewer's.
-            place: What is looked at.
-            seen: The marker of what the viewer has.
+            request: The viewer's request.
+            key: The thread.
+            seen: The marker of the state that the viewer has.
         """
         services = services_of(request)
         tenant = tenant_of(request)
-        watch = self._joined(services, tenant, place)
+        watch = self._joined(services, tenant, key)
         away = False
         try:
             yield f"retry: {RETRY_MS}\n\n"
@@ -154,7 +155,7 @@ class Live:
                 if watch.away != away:
                     away = watch.away
                     text = _event("away" if away else "back", seen)
-                marker = watch.markers.get(place)
+                marker = watch.markers.get(key)
                 if not away and marker is not None and marker != seen:
                     seen = marker
                     text += _event("changed", seen)
@@ -162,33 +163,33 @@ class Live:
                         yield text
                         return
                 yield text or ": nothing new\n\n"
-                await self._wait(services, watch, place, seen, away)
+                await self._wait(services, watch, key, seen, away)
                 if not self._is_still(request, tenant):
                     yield _event("ended", seen)
                     return
         finally:
-            self._leave(watch, place)
+            self._leave(watch, key)
 
-    def _leave(self, watch: Watch, place: Place) -> None:
-        watch.viewers[place] -= 1
+    def _leave(self, watch: ChangePoller, key: ThreadKey) -> None:
+        watch.viewers[key] -= 1
         watch.viewers = +watch.viewers
 
     def _is_still(self, request: Request, tenant: str) -> bool:
-        """Whether the sign-in holds, and is for this tenant: a token may be given to another one."""
+        """Return whether the sign-in is still valid for this tenant. A token can be moved to another tenant."""
         try:
             return self.authenticate(request).tenant == tenant
         except Problem:
             return False
 
-    async def _wait(self, services: Services, watch: Watch, place: Place, seen: str, away: bool) -> None:
-        """Wait for news, for the end, or until a comment is due."""
+    async def _wait(self, services: Services, watch: ChangePoller, key: ThreadKey, seen: str, away: bool) -> None:
+        """Wait for a change, for the end, or until a comment is due."""
 
         def news() -> bool:
             return (
                 services.stopping.is_set()
                 or _ended(watch)
                 or watch.away != away
-                or (not away and watch.markers.get(place, seen) != seen)
+                or (not away and watch.markers.get(key, seen) != seen)
             )
 
         try:
@@ -197,26 +198,26 @@ class Live:
         except TimeoutError:
             return
 
-    def _joined(self, services: Services, tenant: str, place: Place) -> Watch:
-        """The watch of a tenant, with one more viewer; it runs from the first on."""
+    def _joined(self, services: Services, tenant: str, key: ThreadKey) -> ChangePoller:
+        """Add a viewer to the poller of a tenant, which runs as long as it has viewers."""
         watch = self.watches.get(tenant)
         if watch is None or watch.task is None or watch.task.done():
-            watch = self.watches[tenant] = Watch(services, tenant, self.interval_s)
-        watch.viewers[place] += 1
+            watch = self.watches[tenant] = ChangePoller(services, tenant, self.interval_s)
+        watch.viewers[key] += 1
         if watch.task is None:
             watch.task = asyncio.create_task(watch.run(), name="locus-mysql: viewers")
             watch.task.add_done_callback(lambda _: self._forget(tenant, watch))
         return watch
 
-    def _forget(self, tenant: str, watch: Watch) -> None:
+    def _forget(self, tenant: str, watch: ChangePoller) -> None:
         if self.watches.get(tenant) is watch:
             del self.watches[tenant]
 
 
-def _ended(watch: Watch) -> bool:
+def _ended(watch: ChangePoller) -> bool:
     return watch.task is None or watch.task.done()
 
 
 def _event(name: str, marker: str) -> str:
-    """An event; markers hold no ends of lines."""
+    """Format an event. Markers contain no line ends."""
     return f"event: {name}\nid: {marker}\ndata: {{}}\n\n"

@@ -1,4 +1,4 @@
-"""Long-term memory: its namespaces, their items, and searches by word and by meaning."""
+"""Pages of long-term memory: namespaces, items, and searches by word and by meaning."""
 
 from __future__ import annotations
 
@@ -8,30 +8,31 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.inspection.records import ItemHit, ItemRow, NamespaceRow, Page
+from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way
-from ...inspection.records import ItemHit, ItemRow, NamespaceRow, Page
 from ..problems import not_found
 from .common import inspector_of
-from .queries import MemoriesQuery, MemoryQuery, as_labels, from_labels
+from .query_parameters import MemoriesQuery, MemoryQuery, as_labels, from_labels
 from .rendering import page
 from .tree import hits, tree
 
-#: Namespaces, items and hits on a page.
+#: Number of namespaces, items and hits on a page.
 MOST = 100
 
-#: The ways to search, and what they are called.
+#: The ways to search, with their labels.
 WAYS = {"word": "by word", "meaning": "by meaning", "hybrid": "both ways"}
 
 
 async def memories_page(request: Request) -> Response:
-    """``GET /inspect/memories``: what is below a namespace, and in it; or what a search finds there."""
+    """``GET /inspect/memories``: the namespaces and items in a namespace, or the hits of a search."""
     query: MemoriesQuery = request.state.query
     inspector = inspector_of(request)
     labels = as_labels(query.namespace)
     below: Page[NamespaceRow] = Page(())
     items: Page[ItemRow] = Page(())
     found: Sequence[ItemHit] | None = None
-    there = "memories" in await inspector.families()
+    there = MEMORIES.name in await inspector.families()
     if there and query.q.strip():
         way = cast(Way, query.way) if query.way in WAYS else None
         found = await inspector.search_memories(query.q, labels, limit=MOST, way=way)
@@ -42,7 +43,7 @@ async def memories_page(request: Request) -> Response:
     return page(
         request,
         "memories.html",
-        section="memories",
+        section=MEMORIES.page.name,
         there=there,
         query=query,
         labels=labels,
@@ -62,7 +63,7 @@ async def memory_page(request: Request) -> Response:
     inspector = inspector_of(request)
     labels = as_labels(query.namespace)
     found = None
-    if "memories" in await inspector.families():
+    if MEMORIES.name in await inspector.families():
         found = await inspector.item(labels, query.key)
     if found is None:
         raise not_found("item")
@@ -70,7 +71,7 @@ async def memory_page(request: Request) -> Response:
     return page(
         request,
         "memory.html",
-        section="memories",
+        section=MEMORIES.page.name,
         query=query,
         trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
         found=found,

@@ -1,23 +1,25 @@
-"""How a page is made: its template, its links, its headers; and the page that says what went wrong."""
+"""Rendering pages: templates, links, headers, and the page that explains an error."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from ...families.family import HasInspectorPage
+from ...families.registry import families, find_family
 from ..problems import Problem
 from ..services import services_of
 from . import texts
 from .static import version_of
 
-#: Nothing from other hosts, no script or style within a page, no frames; forms and connections lead here only.
+#: Nothing from other hosts, no inline scripts or styles, no frames; forms and connections only to this service.
 POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -31,7 +33,7 @@ POLICY = "; ".join(
     ]
 )
 
-#: Characters of a value that is written over several lines; a longer one takes too long.
+#: Characters of the longest value that is indented. Indenting a longer one takes too long.
 MOST_INDENTED = 1_000_000
 
 HEADERS = {
@@ -39,51 +41,59 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    # A form's page must be known by its origin, as its sending is checked by that.
+    # The browser must send the origin of a form's page, as the service checks it.
     "Referrer-Policy": "same-origin",
 }
 
-#: What explains itself to people, by the code of its problem: the heading.
+#: Headings of error pages, by the code of the problem.
 HEADINGS = {
-    "not_found": "Nothing is there",
-    "database_unavailable": "The database is away",
+    "not_found": "Not found",
+    "database_unavailable": "The database cannot be reached",
     "not_set_up": "The service cannot use its database",
-    "damaged": "Something stored is damaged",
-    "invalid_input": "That cannot be looked for",
-    "form_not_ours": "This form is out of date",
-    "read_only": "Only looking is allowed",
-    "thread_exists": "There is such a thread already",
-    "conflict": "Somebody was faster",
+    "damaged": "Stored data is damaged",
+    "invalid_input": "This search is not possible",
+    "form_not_ours": "This form is no longer valid",
+    "read_only": "This inspector is read-only",
+    "thread_exists": "The thread exists already",
+    "conflict": "The thread was changed meanwhile",
 }
+
+
+class NavigationEntry(NamedTuple):
+    """A link at the top of each page; ``section`` is the value of pages that belong to it."""
+
+    section: str
+    path: str
+    title: str
 
 
 class Links:
     """Makes links to pages, wherever the application is mounted.
 
     Args:
-        request: The request that is answered.
+        request: The current request.
     """
 
     def __init__(self, request: Request) -> None:
         self.root = quote(request.scope.get("root_path", "").rstrip("/"))
 
     def __call__(self, path: str, **query: object) -> str:
-        """A link; what is None or empty is left out of its query."""
+        """Return a link. Values that are None or empty are left out of its query."""
         given = {name: text for name, value in query.items() if (text := "" if value is None else str(value))}
         return self.root + path + (f"?{urlencode(given)}" if given else "")
 
     def static(self, name: str) -> str:
-        """A link to a file beside the pages, which is another one when the file is."""
+        """Return a link to a static file, with a digest of its content."""
         return self(f"/static/{name}", v=version_of(name))
 
     def thread(self, family: str, thread_id: str, **query: object) -> str:
-        """A link to a thread."""
+        """Return a link to a thread."""
         return self("/inspect/thread", family=family, thread=thread_id, **query)
 
 
 @cache
 def environment() -> Environment:
-    """The templates. Every value is escaped: what is stored is text, and never more than that."""
+    """Return the templates. Every value is escaped, as stored texts must never act as HTML."""
     made = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -92,25 +102,37 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(texts.FILTERS)
-    made.globals.update(families=texts.FAMILIES)
+    made.globals.update(title_of=lambda family: find_family(family).title, navigation=navigation)
     return made
 
 
+def navigation() -> list[NavigationEntry]:
+    """Return the entries of the navigation: the pages of threads, those of single families, and the statistics."""
+    pages = [family.page for family in families() if isinstance(family, HasInspectorPage)]
+    return [
+        NavigationEntry("threads", "/", "Threads"),
+        NavigationEntry("search", "/inspect/search", "Search"),
+        NavigationEntry("metadata", "/inspect/metadata", "Metadata"),
+        *(NavigationEntry(one.name, f"/inspect/{one.name}", one.title) for one in pages),
+        NavigationEntry("statistics", "/inspect/statistics", "Statistics"),
+    ]
+
+
 def compile_templates() -> None:
-    """Make all pages ready to be rendered: to compile one takes a tenth of a second, when it is first needed."""
+    """Compile all templates beforehand. Compiling one on its first use would take a tenth of a second."""
     made = environment()
     for name in made.list_templates(["html"]):
         made.get_template(name)
 
 
 def page(request: Request, template: str, status: int = 200, **values: object) -> Response:
-    """A page.
+    """Return a page.
 
     Args:
         request: The request.
         template: The name of its template.
         status: Its status.
-        values: What the template needs.
+        values: The values for the template.
     """
     caller = request.state.caller
     services = services_of(request)
@@ -125,12 +147,12 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
         **values,
     }
     text = environment().get_template(template).render(shown)
-    # A half of a pair, which a stored text may hold, has no bytes of its own.
+    # A lone surrogate, which a stored text may contain, cannot be encoded.
     return Response(text.encode("utf-8", "replace"), status, headers=HEADERS, media_type="text/html")
 
 
 def explained_as_page(request: Request, problem: Problem, request_id: str) -> Response:
-    """What went wrong, for people. Who has not signed in is asked to."""
+    """Return the page that explains a problem. Users who have not signed in get the form to sign in."""
     if problem.status == 401 and wants_data(request):
         return Response(json.dumps({"error": problem.code}), 401, headers=HEADERS, media_type="application/json")
     if problem.status == 401:
@@ -145,7 +167,9 @@ def explained_as_page(request: Request, problem: Problem, request_id: str) -> Re
         request,
         "problem.html",
         problem.status,
-        heading=HEADINGS.get(problem.code, "Something went wrong" if problem.status >= 500 else "That does not work"),
+        heading=HEADINGS.get(
+            problem.code, "Something went wrong" if problem.status >= 500 else "The request is not valid"
+        ),
         problem=problem,
         request_id=request_id,
     )
@@ -154,12 +178,12 @@ def explained_as_page(request: Request, problem: Problem, request_id: str) -> Re
 
 
 def wants_data(request: Request) -> bool:
-    """Whether a script asks, which can do nothing with a page."""
+    """Return whether a script sent the request, which cannot use a page."""
     return str(request.scope["path"]).endswith((".json", "/events"))
 
 
 def downloaded(value: Mapping[str, Any], name: str) -> Response:
-    """A value as a file of JSON: over several lines, if it does not get much longer by that."""
+    """Return a value as a JSON file, indented unless that makes it much longer."""
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= MOST_INDENTED:
         indented = texts.pretty(value, 4 * len(text) + 1)

@@ -1,4 +1,4 @@
-"""Where words were said, and which checkpoints have some metadata."""
+"""Pages of searches: by words of conversations, and by metadata."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...errors import InvalidInput
-from ...inspection.records import Hit, Tagged
+from ...families.inspection.records import Hit, Tagged
 from ..bodies import value_of
 from .common import chosen, families_of, inspector_of
-from .queries import MetadataQuery, SearchQuery
+from .query_parameters import MetadataQuery, SearchQuery
 from .rendering import page
 
-#: Hits on a page.
+#: Number of hits on a page.
 MOST = 50
 
 
@@ -30,7 +30,7 @@ async def search_page(request: Request) -> Response:
     for one in asked if words else ():
         try:
             found += await inspector_of(request).search(words, family=one, limit=MOST)
-        except InvalidInput as error:  # its tables have no index, which must not hide what the others have
+        except InvalidInput as error:  # a family without a full-text index must not hide the hits of the others
             refused.append(str(error))
     found.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
     return page(

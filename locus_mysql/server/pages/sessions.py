@@ -1,18 +1,19 @@
-"""Working memory: its sessions, and what one has in hand."""
+"""Pages of working memory: the list of sessions, and a session."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...inspection.records import Page, SessionRow
+from ...families.inspection.records import Page, SessionRow
+from ...families.working.family import WORKING
 from ..problems import not_found
 from .common import inspector_of
-from .queries import SessionQuery, SessionsQuery, as_glob
+from .query_parameters import SessionQuery, SessionsQuery, as_glob
 from .rendering import page
 from .tree import hits, tree
 
-#: Sessions on a page.
+#: Number of sessions on a page.
 ON_A_PAGE = 100
 
 
@@ -20,11 +21,11 @@ async def sessions_page(request: Request) -> Response:
     """``GET /inspect/sessions``."""
     query: SessionsQuery = request.state.query
     inspector = inspector_of(request)
-    there = "working" in await inspector.families()
+    there = WORKING.name in await inspector.families()
     found: Page[SessionRow] = Page(())
     if there:
         found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
-    return page(request, "sessions.html", section="sessions", there=there, query=query, found=found)
+    return page(request, "sessions.html", section=WORKING.page.name, there=there, query=query, found=found)
 
 
 async def session_page(request: Request) -> Response:
@@ -32,7 +33,7 @@ async def session_page(request: Request) -> Response:
     query: SessionQuery = request.state.query
     inspector = inspector_of(request)
     found = None
-    if "working" in await inspector.families():
+    if WORKING.name in await inspector.families():
         found = await inspector.session(query.session)
     if found is None:
         raise not_found("session")
@@ -40,7 +41,7 @@ async def session_page(request: Request) -> Response:
     return page(
         request,
         "session.html",
-        section="sessions",
+        section=WORKING.page.name,
         query=query,
         found=found,
         root=variables,

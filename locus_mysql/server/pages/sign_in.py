@@ -1,9 +1,9 @@
-"""Who looks at the pages: a token is given once, and a signed cookie stands for it from then on.
+"""Signing in to the pages: a user enters a token once, and a signed cookie identifies the user from then on.
 
-The cookie holds the token's digest, never the token, and a time at which it ends. The key it is signed with is drawn
-when the service starts and kept nowhere, so a restart signs everybody out; unless a key is given, which several
-processes may share. A token that is taken away ends its cookies at once, as its digest is looked up with every request.
-Programs are not let in by it: so nothing that a page of another site makes a browser send reaches the API.
+The cookie holds the token's digest, never the token, and its expiry. The key that signs it is generated when the
+service starts and stored nowhere, so a restart signs everybody out, unless a key is given, which several processes
+may share. Revoking a token ends its cookies at once, as every request looks its digest up. The API does not accept
+cookies, so no request that a page of another site has a browser send can reach it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .rendering import Links, page
 
 COOKIE = "locus_mysql_inspector"
 
-#: How long a cookie lasts, in seconds: a working day.
+#: Lifetime of a cookie in seconds: a working day.
 LASTS_S = 8 * 3600
 
-#: The shortest key that cookies are signed with: as long as what HMAC makes of SHA-256.
+#: Length of the shortest key for cookies, in bytes: that of a SHA-256 digest.
 KEY_BYTES = 32
 
-#: Where one may be sent after signing in: a path of this site, and nothing that a browser takes for another one.
+#: Targets allowed after signing in: paths of this site, and nothing that a browser takes for another site.
 _LOCAL = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]*")
 
 _FORM_FIELDS = 50
@@ -43,12 +43,12 @@ _FORM_FIELDS = 50
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """Somebody who may see pages.
+    """A user of the pages.
 
     Attributes:
-        caller: Who.
-        nonce: What tells this sign-in from others; empty where nobody needs to sign in.
-        ends_at: When it ends, in seconds since 1970.
+        caller: The user.
+        nonce: Identifies this sign-in; empty where users need not sign in.
+        ends_at: Its expiry, in seconds since 1970.
     """
 
     caller: Caller
@@ -57,12 +57,12 @@ class SignedIn:
 
 
 class SignIns:
-    """Makes and checks cookies, and the secrets in forms.
+    """Creates and checks cookies, and the secrets in forms.
 
     Args:
-        tokens: The tokens; None: nobody needs one.
-        anyone: Who everybody is then.
-        key: What cookies are signed with; None: one is drawn.
+        tokens: The tokens; None if users need none.
+        anyone: The caller that every user is then.
+        key: The key that signs cookies; None generates one.
 
     Raises:
         ConfigError: The key is too short.
@@ -70,21 +70,21 @@ class SignIns:
 
     def __init__(self, tokens: Tokens | None, anyone: Caller, key: bytes | None = None) -> None:
         if key is not None and len(key) < KEY_BYTES:
-            raise ConfigError(f"The key of cookies has {len(key)} bytes; it needs {KEY_BYTES} random ones at least.")
+            raise ConfigError(f"The cookie key has {len(key)} bytes; it needs at least {KEY_BYTES} random bytes.")
         self.tokens = tokens
         self.anyone = anyone
         self._key = key or secrets.token_bytes(KEY_BYTES)
         self._ended = EndedSignIns()
 
     def begin(self, secret: str) -> str | None:
-        """The cookie for a token; None if it is nobody's."""
+        """Return the cookie for a token; None if the token is invalid."""
         if self.tokens is None or self.tokens.find(secret) is None:
             return None
         content = f"{int(time.time()) + LASTS_S}.{secrets.token_hex(16)}.{digest_of(secret)}"
         return f"{content}.{self._signature('cookie', content)}"
 
     def read(self, cookie: str) -> SignedIn | None:
-        """Whose cookie this is; None if it was not made here, has ended, or its token is gone."""
+        """Return the user of a cookie; None if it is forged or expired, or its token was revoked."""
         content, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature("cookie", content).encode()):
             return None
@@ -95,16 +95,16 @@ class SignIns:
         return None if caller is None else SignedIn(caller, nonce, int(ends_at))
 
     def end(self, cookie: str) -> None:
-        """From now on it is nobody's."""
+        """End the sign-in of a cookie."""
         found = self.read(cookie)
         if found is not None:
             self._ended.add(found.nonce, found.ends_at)
 
     def authenticate(self, request: Request) -> Caller:
-        """Who sent a request, by its cookie.
+        """Identify the user of a request by its cookie.
 
         Raises:
-            Problem: Nobody who has signed in.
+            Problem: The user has not signed in.
         """
         signed_in = SignedIn(self.anyone) if self.tokens is None else self.read(request.cookies.get(COOKIE, ""))
         if signed_in is None:
@@ -114,14 +114,14 @@ class SignIns:
         return signed_in.caller
 
     def form_secret(self, signed_in: SignedIn) -> str:
-        """What a form must hold that changes something, so that a page of another site can make none."""
+        """Return the secret that forms which change something must contain, so that other sites cannot forge them."""
         return self._signature("form", signed_in.nonce)
 
     def _signature(self, purpose: Literal["cookie", "form"], content: str) -> str:
         return hmac.new(self._key, f"{purpose}\0{content}".encode(), hashlib.sha256).hexdigest()
 
     async def ask(self, request: Request) -> Response:
-        """``GET /login``: the form; or on to the pages, for who needs none."""
+        """``GET /login``: the form, or a redirect to the pages where users need not sign in."""
         links = Links(request)
         onward = onward_from(request.state.query.next, links)
         if self.tokens is None or self.read(request.cookies.get(COOKIE, "")) is not None:
@@ -144,7 +144,7 @@ class SignIns:
             path=links("/"),
             secure=request.url.scheme == "https",
             httponly=True,
-            samesite="lax",  # a link in a colleague's message leads to the thread; what changes anything asks for more
+            samesite="lax",  # links in messages work; forms need a secret
         )
         return response
 
@@ -161,15 +161,15 @@ class SignIns:
 
 
 def onward_from(given: str, links: Links) -> str:
-    """Where to go after signing in: what was asked for, if that is a path of this site."""
+    """Return the target after signing in: the requested one, if it is a path of this site."""
     return given if _LOCAL.fullmatch(given) else links("/")
 
 
 def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form.
+    """Parse the fields of a form.
 
     Raises:
-        Problem: It cannot be read.
+        Problem: The form cannot be parsed.
     """
     try:
         text = request.state.body.decode()
@@ -180,10 +180,10 @@ def form_of(request: Request) -> dict[str, str]:
 
 
 def checked_form(request: Request) -> dict[str, str]:
-    """The fields of a form that changes something.
+    """Parse the fields of a form that changes something, and check its secret.
 
     Raises:
-        Problem: It does not come from a page that this caller was given.
+        Problem: The form does not come from a page that this user was sent.
     """
     form = form_of(request)
     given = form.pop("form_secret", "")
@@ -191,7 +191,7 @@ def checked_form(request: Request) -> dict[str, str]:
         raise Problem(
             403,
             "form_not_ours",
-            "This form was not made for you, or is from before the service was restarted. "
-            "Open the page again, and send it from there.",
+            "This form belongs to another sign-in, or to the time before the service was restarted. Open the page "
+            "again, and send the form from there.",
         )
     return form

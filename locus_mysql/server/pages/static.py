@@ -1,4 +1,4 @@
-"""The files beside the pages: the style sheet, the script, the icon."""
+"""Static files: the style sheet, the script, the icon."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ TYPES = {
     "icon.svg": "image/svg+xml",
 }
 
-#: A link holds a digest of the file, so what is behind it never changes.
+#: A link contains a digest of its file, so the answer never changes.
 _KEPT = "public, max-age=31536000, immutable"
 
 
 @cache
 def content_of(name: str) -> bytes:
-    """A file's bytes."""
+    """Return a file's content."""
     return files(__package__).joinpath("static", name).read_bytes()
 
 
 @cache
 def version_of(name: str) -> str:
-    """What is another text when the file is another one."""
+    """Return a digest of a file."""
     return hashlib.sha256(content_of(name)).hexdigest()[:16]
 
 

@@ -1,28 +1,32 @@
-"""How much there is, how it grows, and what this process does."""
+"""The page of statistics: amounts, growth, and the counters of this process."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ...families.registry import find_family
 from ..services import services_of
 from . import texts
 from .charts import bars_of
-from .common import chosen, families_of, inspector_of
-from .queries import FamilyQuery
+from .common import chosen, inspector_of
+from .query_parameters import FamilyQuery
 from .rendering import page
 
 
 async def statistics_page(request: Request) -> Response:
     """``GET /inspect/statistics``."""
     query: FamilyQuery = request.state.query
-    there = await families_of(request)
+    inspector = inspector_of(request)
+    existing = [find_family(name) for name in await inspector.families()]
+    there = [one.name for one in existing if one.holds_threads]
     family = chosen(query.family, there)
-    found = None if family is None else await inspector_of(request).statistics(family)
+    found = None if family is None else await inspector.statistics(family)
+    others = [(one.title, await inspector.stored(one.name)) for one in existing if not one.holds_threads]
     days = () if found is None else found.days
     drawings = [
-        (title, bars_of(days, value, told))
-        for title, value, told in (
+        (title, bars_of(days, value, label))
+        for title, value, label in (
             (
                 "Threads begun per day",
                 lambda day: day.threads,
@@ -48,6 +52,7 @@ async def statistics_page(request: Request) -> Response:
         family=family,
         query=query,
         found=found,
+        others=others,
         drawings=drawings,
         process=services_of(request).database.stats(),
     )

@@ -1,4 +1,4 @@
-"""How values are written on pages: stored texts so that nothing in them hides, sizes, times, JSON."""
+"""Formatting values for pages: stored texts with hidden characters made visible, sizes, times, JSON."""
 
 from __future__ import annotations
 
@@ -11,30 +11,22 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-#: What the families are called.
-FAMILIES: Mapping[str, str] = {
-    "agents": "Agents",
-    "versions": "Graphs",
-    "dicts": "Plain states",
-    "current": "Current states",
-}
-
-#: Characters that show nothing and change how what follows is read, or hide a text in a text: controls but tab and the
-#: ends of lines, what sets the direction of text, fillers, invisible operators, tags, halves of pairs. What joins or
-#: parts the letters of a script, and the parts of an emoji, is none.
+#: Invisible characters that change how the following text reads, or hide a text within a text: controls except tab and
+#: line ends, directional marks, fillers, invisible operators, tags, lone surrogates. Joiners, which scripts and emoji
+#: need, are not among them.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
 
-#: So many of them in a text are told by their names; and so many words of a query are marked.
+#: Number of hidden characters in a text that are shown by name, and of query words that are marked.
 MOST_MARKS = 200
 
-#: Words of a query that are looked for in a text: each of them takes its time.
+#: Number of query words that are searched for in a text; each takes its time.
 MOST_WORDS = 32
 
-#: Characters of a JSON value that are written over several lines.
+#: Number of characters of an indented JSON value.
 MOST_PRETTY = 200_000
 
 _UNITS = ("KB", "MB", "GB", "TB")
@@ -43,7 +35,7 @@ _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 
 
 def shown(value: object) -> Markup:
-    """A stored text, with a mark in place of each character that would hide; of very many, with a smaller one."""
+    """Return a stored text with a mark for each hidden character; with a shorter mark if there are very many."""
     text, count = _HIDDEN.subn(_mark, str(escape(str(value))), MOST_MARKS)
     if count == MOST_MARKS:  # a mark takes a hundred times as much as what it stands for
         text = _HIDDEN.sub("\ufffd", text)
@@ -57,13 +49,13 @@ def _mark(found: re.Match[str]) -> str:
 
 
 def words_in(query: str) -> re.Pattern[str] | None:
-    """What finds the words of a query, the first of very many, and no parts of words; None if it has none."""
+    """Return a pattern that finds the words of a query, limited in number, as whole words; None without words."""
     wanted = re.findall(r"\w+", query)[:MOST_WORDS]
     return re.compile(rf"(?<!\w)({'|'.join(wanted)})(?!\w)", re.IGNORECASE) if wanted else None
 
 
 def marked(text: str, words: str) -> Markup:
-    """A stored text, in which the words of a query are marked, at so many places as hidden characters are told."""
+    """Return a stored text in which the words of a query are marked, at a limited number of places."""
     wanted = words_in(words)
     if wanted is None:
         return shown(text)
@@ -75,7 +67,7 @@ def marked(text: str, words: str) -> Markup:
 
 
 def size(count: float) -> str:
-    """Bytes, to three digits."""
+    """Format a number of bytes with three digits."""
     if count < 1000:
         return f"{count:.0f} B"
     for unit in _UNITS:
@@ -86,17 +78,17 @@ def size(count: float) -> str:
 
 
 def number(value: float) -> str:
-    """A number with its thousands apart."""
+    """Format a number with separated thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 def time(value: datetime) -> str:
-    """A moment, in UTC, to the second."""
+    """Format a time in UTC, to the second."""
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def moment(value: datetime | None, *, relative: bool = False) -> Markup:
-    """A moment as an element: the time, or how long ago it was, with the whole of it to be seen when pointed at."""
+    """Return an HTML element with a time, or its age, and the full time as its title."""
     if value is None:
         return Markup("\u2013")
     exact = value.astimezone(UTC)
@@ -107,7 +99,7 @@ def moment(value: datetime | None, *, relative: bool = False) -> Markup:
 
 
 def age(value: datetime, now: datetime | None = None) -> str:
-    """How long ago a moment was, or how soon it will be."""
+    """Format how long ago a time was, or how soon it will be."""
     passed = (now or datetime.now(UTC)) - value
     length = abs(passed)
     if length < timedelta(seconds=5):
@@ -125,9 +117,9 @@ def age(value: datetime, now: datetime | None = None) -> str:
 
 
 def pretty(value: Any, most: int = MOST_PRETTY) -> str:
-    """A JSON value, over several lines; of a large one, the beginning.
+    """Format a JSON value with indentation; of a large value, the beginning.
 
-    Where a value is deep, its lines are mostly blanks: all of them could take two hundred times as much as the value.
+    The lines of a deep value are mostly blanks, and could take two hundred times the size of the value.
     """
     pieces, size = [], 0
     for piece in json.JSONEncoder(ensure_ascii=False, indent=2, default=str).iterencode(value):
@@ -139,14 +131,14 @@ def pretty(value: Any, most: int = MOST_PRETTY) -> str:
 
 
 def short(value: Any, most: int = 80) -> str:
-    """A value on one line, cut where it is long."""
+    """Format a value on one line, shortened if it is long."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1] + "\u2026"
 
 
 def cut(text: str, most: int) -> tuple[str, str]:
-    """The beginning of a text, and the rest."""
+    """Split a text into its beginning and the rest."""
     if len(text) <= most:
         return text, ""
     end = max(text.rfind("\n", 0, most), text.rfind(" ", 0, most))
@@ -155,7 +147,7 @@ def cut(text: str, most: int) -> tuple[str, str]:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """A count, and what it is of."""
+    """Format a count with its noun."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
 
 

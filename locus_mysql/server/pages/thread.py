@@ -1,4 +1,4 @@
-"""A thread: its conversation, the timeline of its checkpoints, any of its states; and what changed between two."""
+"""Pages of a thread: its conversation, timeline and states, and the difference of two states."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.checkpoints.searchable import strings
-from ...inspection.conversation import told_with_calls
-from ...inspection.first_saved import first_saved
-from ...inspection.records import (
+from ...families.checkpoints.search_text import strings
+from ...families.inspection.conversation import shown_with_calls
+from ...families.inspection.first_saved import first_saved
+from ...families.inspection.records import (
     CheckpointRow,
     Message,
     MessageChange,
@@ -25,37 +25,34 @@ from ...inspection.records import (
 from ..problems import not_found
 from . import texts
 from .charts import lines_of
-from .common import family_of, inspector_of, thread_of
-from .queries import DifferenceQuery, ThreadQuery, as_time
+from .common import changes_in, family_of, inspector_of, thread_of
+from .query_parameters import DifferenceQuery, ThreadQuery, as_time
 from .rendering import downloaded, page
 from .timeline import timeline
 from .tree import hits, tree
 
-#: Checkpoints in a timeline, turns in a chart, messages on a page.
+#: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
-#: Turns that tell when messages were first saved; of graphs, as many as in a chart.
-TELLING = 250
-
-#: Characters of a message that are shown at once, and of what is unfolded.
+#: Number of characters of a message shown at once, and when unfolded.
 SHOWN, UNFOLDED = 4_000, 200_000
 
-#: Calls of tools that are shown of a message, and messages of a difference.
+#: Number of tool calls shown of a message, and of messages in a difference.
 CALLS, CHANGES = 50, 500
 
-#: Messages shown before and after one that changed.
+#: Number of messages shown before and after a changed one.
 AROUND = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A message as it is shown.
+class PlacedMessage:
+    """A message on the page.
 
     Attributes:
-        at: Its place in the conversation, from 0.
+        at: Its index in the conversation, from 0.
         message: The message.
-        answers: Whether it only holds what came of a call that is shown with that call.
-        saved_at: When it was first saved, if that is known.
+        answers: Whether it only holds the result of a tool call, which is shown with the call.
+        saved_at: When it was first saved, if known.
     """
 
     at: int
@@ -64,34 +61,37 @@ class Said:
     saved_at: datetime | None = None
 
 
-def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime], before: int = 0) -> list[Said]:
-    """Messages with their places. The result of a call of a tool stands with the call, and not a second time.
+def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime], before: int = 0) -> list[PlacedMessage]:
+    """Return messages with their indices. The result of a tool call is shown with the call only.
 
     Args:
         messages: The messages.
-        saved_at: When they were saved, by their places.
-        before: How many come before them.
+        saved_at: When they were saved, by index.
+        before: The number of messages before them.
     """
-    told = told_with_calls(messages)
-    return [Said(before + at, message, at in told, saved_at.get(before + at)) for at, message in enumerate(messages)]
+    results = shown_with_calls(messages)
+    return [
+        PlacedMessage(before + at, message, at in results, saved_at.get(before + at))
+        for at, message in enumerate(messages)
+    ]
 
 
-def place_of(said: Sequence[Said], words: str) -> int | None:
-    """Which message a search for words meant: the one with most of them, of several the last; None if none has any."""
+def place_of(placed: Sequence[PlacedMessage], words: str) -> int | None:
+    """Return the index of the message with most words of a search, of several the last; None if none has any."""
     wanted = texts.words_in(words)
     if wanted is None:
         return None
     best, most = None, 0
-    for place, one in enumerate(said):
-        told = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
-        count = len({word.casefold() for word in wanted.findall("\n".join(told)[:UNFOLDED])})
+    for place, one in enumerate(placed):
+        spoken = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
+        count = len({word.casefold() for word in wanted.findall("\n".join(spoken)[:UNFOLDED])})
         if count and count >= most:
             best, most = place, count
     return best
 
 
 def _texts_of(call: ToolCall) -> Iterator[str]:
-    """What a call of a tool says."""
+    """Return the text of a tool call."""
     yield call.name
     yield from strings(call.arguments)
     yield from (text for text in (call.result, call.error) if text is not None)
@@ -103,9 +103,9 @@ async def thread_page(request: Request) -> Response:
     inspector = inspector_of(request)
     family = family_of(query.family)
     thread = await thread_of(request, family, query.thread)
-    # First, so that what is written while the rest is read is news to the page.
+    # Read first, so that the page is notified of writes during the rest.
     markers = await inspector.changed([(family, query.thread)])
-    # A search for words looks through all messages; else of a long conversation only those are read that are shown.
+    # A search for words reads all messages; otherwise only the displayed ones of a long conversation are read.
     first = query.first - 1 if query.first else None
     state = await wanted_state(request, None if query.words else Window(MESSAGES, first))
     pinned = bool(query.checkpoint or query.at)
@@ -113,20 +113,20 @@ async def thread_page(request: Request) -> Response:
     history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
     newest = not query.cursor
     if newest and history.cursor and at is not None and at < history.items[-1].created_at:
-        # The state that is shown is not among the newest; the timeline begins with it.
+        # The displayed state is not among the newest, so the timeline begins with it.
         history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
-    turns = await inspector.states(family, query.thread, TURNS if family == "versions" else TELLING, at=at)
+    turns = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
         messages = () if state is None else state.messages
         before, after = (0, 0) if state is None else (state.before, state.after)
-        said = [one for one in conversation(messages, times, before) if not one.answers]
-        hit = place_of(said, query.words)
+        placed = [one for one in conversation(messages, times, before) if not one.answers]
+        hit = place_of(placed, query.words)
         if before or after:  # of a long conversation there is no more than is shown
             first = 0
         else:
-            first = max(0, len(said) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(said)))
+            first = max(0, len(placed) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(placed)))
         if hit is not None and not query.first:
             first = min(first, hit)
         root = tree({} if state is None else state.state, query.find)
@@ -136,20 +136,21 @@ async def thread_page(request: Request) -> Response:
             section="threads",
             query=query,
             family=family,
+            changes=changes_in(request, family),
             thread=thread,
             timeline=timeline(history.items),
             newest=newest,
             older=history.cursor,
             state=state,
             pinned=pinned,
-            said=said[first : first + MESSAGES],
+            placed=placed[first : first + MESSAGES],
             before=before or first,
-            after=after or max(0, len(said) - first - MESSAGES),
+            after=after or max(0, len(placed) - first - MESSAGES),
             most=MESSAGES,
             lines=lines_of(turns[-TURNS:]),
             root=root,
             hits=hits(root) if query.find else 0,
-            hit=None if hit is None else said[hit].at,
+            hit=None if hit is None else placed[hit].at,
             words=query.words,
             marker=markers.get((family, query.thread), ""),
             compared=compared(history.items, state),
@@ -162,7 +163,7 @@ async def thread_page(request: Request) -> Response:
 
 
 def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:
-    """The two checkpoints that are likeliest to be compared: the one that is shown, and the one before it."""
+    """Return the two checkpoints most likely to be compared: the displayed one and the one before it."""
     if state is None:
         return None, None
     after = state.checkpoint
@@ -174,11 +175,11 @@ def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[st
 
 
 async def wanted_state(request: Request, window: Window | None = None) -> StateView | None:
-    """The state that a query asks for; None if the thread had none at that time.
+    """Return the state that a query names; None if the thread had none at that time.
 
     Args:
         request: The request.
-        window: Which messages of a long conversation are wanted; None for all.
+        window: The range of messages of a long conversation to read; None for all.
 
     Raises:
         Problem: There is no such checkpoint.
@@ -198,7 +199,7 @@ async def wanted_state(request: Request, window: Window | None = None) -> StateV
 
 
 async def state_file(request: Request) -> Response:
-    """``GET /inspect/state.json``: a state, whole, as JSON."""
+    """``GET /inspect/state.json``: a whole state as JSON."""
     query: ThreadQuery = request.state.query
     await thread_of(request, family_of(query.family), query.thread)
     found = await wanted_state(request)
@@ -228,7 +229,7 @@ async def difference_page(request: Request) -> Response:
             change: sum(one.change == change for one in found.messages)
             for change in ("added", "removed", "changed", "same")
         }
-        told = list(found.messages if query.all else around_changes(found.messages))
+        shown = list(found.messages if query.all else around_changes(found.messages))
         return page(
             request,
             "difference.html",
@@ -238,8 +239,8 @@ async def difference_page(request: Request) -> Response:
             thread=thread,
             found=found,
             counts=counts,
-            messages=told[:CHANGES],
-            more=len(told) > CHANGES,
+            messages=shown[:CHANGES],
+            more=len(shown) > CHANGES,
             shown_characters=SHOWN,
             unfolded_characters=UNFOLDED,
             most_calls=CALLS,
@@ -249,7 +250,7 @@ async def difference_page(request: Request) -> Response:
 
 
 def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:
-    """The messages that changed, and those next to them; for the others between, how many they are."""
+    """Return changed messages and their neighbours, with the number of messages left out between them."""
     near = {
         other for at, one in enumerate(changes) if one.change != "same" for other in range(at - AROUND, at + AROUND + 1)
     }

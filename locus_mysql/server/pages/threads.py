@@ -1,4 +1,4 @@
-"""The list of threads, newest first, searched and filtered."""
+"""The page with the list of threads, newest first, with search and filters."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...inspection.records import Page, ThreadRow
+from ...families.inspection.records import Page, ThreadRow
 from ..bodies import value_of
 from .common import chosen, families_of, inspector_of
-from .queries import AGES, SIZES, ThreadsQuery, as_glob
+from .query_parameters import AGES, SIZES, ThreadsQuery, as_glob
 from .rendering import page
 
-#: Threads on a page.
+#: Number of threads on a page.
 ON_A_PAGE = 50
 
 

@@ -1,13 +1,13 @@
-"""A thread's checkpoints as a tree: which lane each is drawn in, and which lines pass by it. Pure."""
+"""The drawing of a thread's checkpoints as a tree: the lane of each, and the lines that pass it. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...inspection.records import CheckpointRow
+from ...families.inspection.records import CheckpointRow
 
-#: Lanes that are drawn; branches beyond them share the last one.
+#: Number of lanes. Further branches share the last one.
 LANES = 8
 
 
@@ -17,9 +17,9 @@ class Node:
 
     Attributes:
         row: The checkpoint.
-        lane: Where its dot is.
-        above: Whether what continues it is above, in its lane.
-        below: Whether a line leads on from it, to what it continues.
+        lane: The lane of its dot.
+        above: Whether its continuation is above it, in its lane.
+        below: Whether a line leads from it to its parent.
         passing: Lanes whose lines pass by it.
         joining: Lanes of further branches that begin at it.
     """
@@ -38,8 +38,8 @@ class Timeline:
 
     Attributes:
         nodes: Its rows.
-        lanes: How many lanes it has.
-        branches: How many ends it has, checkpoints that none continues; a graph's subgraphs have one each beside them.
+        lanes: Its number of lanes.
+        branches: Its number of leaves, checkpoints without a continuation. Each of a graph's subgraphs adds one.
     """
 
     nodes: Sequence[Node]
@@ -48,9 +48,9 @@ class Timeline:
 
 
 def timeline(rows: Sequence[CheckpointRow]) -> Timeline:
-    """Draw checkpoints, newest first. A lane waits for the checkpoint that the one above continues.
+    """Draw checkpoints, newest first. Each lane waits for the parent of the checkpoint above.
 
-    A checkpoint comes after those that continue it, as it is older; one that does not is drawn as an end of its own.
+    A parent is older, so it comes after its continuations; one that does not is drawn as a leaf.
     """
     waiting: list[tuple[str, str] | None] = []
     nodes = []
@@ -83,7 +83,7 @@ def timeline(rows: Sequence[CheckpointRow]) -> Timeline:
 
 
 def _free(waiting: list[tuple[str, str] | None]) -> int:
-    """The first lane in which nothing is drawn."""
+    """Return the first free lane."""
     for lane, wanted in enumerate(waiting):
         if wanted is None:
             return lane

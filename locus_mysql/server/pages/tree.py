@@ -1,4 +1,4 @@
-"""A JSON value as a tree that can be folded and searched, however large and deep the value is. Pure."""
+"""A JSON value of any size and depth as a tree that can be folded and searched. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-#: What is shown of a value: so many nodes, so deep, so many characters of each text. The JSON has the rest.
+#: Limits of the tree: number of nodes, depth, characters of each text. The JSON file has the rest.
 MOST_NODES, MOST_LEVELS, MOST_CHARACTERS = 2_000, 24, 1_000
 
-#: Levels that are unfolded at first.
+#: Number of levels unfolded at first.
 OPEN_LEVELS = 1
 
 Kind: TypeAlias = Literal["object", "array", "text", "number", "boolean", "null", "more"]
@@ -18,16 +18,16 @@ Kind: TypeAlias = Literal["object", "array", "text", "number", "boolean", "null"
 
 @dataclass(slots=True)
 class Branch:
-    """A value in the tree.
+    """A node of the tree.
 
     Attributes:
-        name: The key, or the index; empty for the whole.
-        kind: What it is; ``more`` stands for what is not shown.
-        text: What it says, if it holds nothing else.
-        count: How many values it holds.
-        below: Those of them that are shown.
+        name: The key or index; empty for the root.
+        kind: The type of its value; ``more`` stands for omitted nodes.
+        text: The value, if it is a scalar.
+        count: Its number of child values.
+        below: The children in the tree.
         open: Whether it is unfolded.
-        hit: Whether it holds what is looked for, itself.
+        hit: Whether the node itself contains the searched text.
     """
 
     name: str
@@ -45,17 +45,17 @@ class _Budget:
 
 
 def tree(value: Any, find: str = "") -> Branch:
-    """The tree of a value.
+    """Return the tree of a value.
 
     Args:
-        value: JSON.
-        find: What is looked for, in keys and in texts, whatever its case; what leads to it is unfolded.
+        value: A JSON value.
+        find: A text to search for in keys and texts, ignoring case. The path to each hit is unfolded.
     """
     return _branch("", value, find.casefold(), 0, _Budget())
 
 
 def hits(branch: Branch) -> int:
-    """How many values hold what is looked for, of those that are shown."""
+    """Return the number of nodes that contain the searched text."""
     return branch.hit + sum(map(hits, branch.below))
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints copied on the server, to fill large tables, are as the package would have written them."""
+"""Checkpoints that the benchmarks copy on the server to fill large tables equal those the package writes."""
 
 from __future__ import annotations
 

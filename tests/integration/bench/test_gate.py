@@ -1,9 +1,9 @@
-"""The benchmarks' gate fails on regressions that are planted here, and names what became worse."""
+"""The benchmarks' gate fails on planted regressions and names the figures that became worse."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,22 +27,24 @@ from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.checkpoints import inspection as statements
 from locus_mysql.dialect.working import sessions as of_sessions
-from locus_mysql.dialect.working.template import Named
+from locus_mysql.dialect.working.pieces import Named
+from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
-from locus_mysql.families.checkpoints.operations import CheckpointOperations
+from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
+from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.vectors.cache import VectorCache
-from locus_mysql.families.working import operations as of_working
+from locus_mysql.families.working.storages import mysql_calls as of_working
 from locus_mysql.integrations.locus import operations as locus
-from locus_mysql.integrations.locus.copying import copying as of_copying
+from locus_mysql.transfer import thread_attempt
 
 Figures = Mapping[str, float]
 
 
 def failures(group: str, figures: Callable[[], Figures], *, passes: int | None = None) -> set[str]:
-    """Names of the figures that are worse than accepted, of those that were measured.
+    """Return the names of the measured figures that are worse than accepted.
 
-    More passes only forgive what happens by chance: for what is counted, not timed, one shows a plant.
+    More passes only average out noise. Figures that are counted, not timed, show a planted regression in one pass.
     """
     accepted = read_accepted()[group]
     accepted = replace(accepted, passes=passes or accepted.passes)
@@ -77,18 +79,18 @@ def figures_of_time(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 def plant_a_round_trip(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each save asks the server for its health first."""
-    save = CheckpointOperations.save
+    """Plant a health query before each save."""
+    save = Saving.save
 
-    def asking_first(self: CheckpointOperations, *arguments: Any) -> Any:
-        yield from self.health_check()
+    def asking_first(self: Saving, *arguments: Any) -> Any:
+        yield Batch.of(self.context.sql.queries.health())
         return (yield from save(self, *arguments))
 
-    monkeypatch.setattr(CheckpointOperations, "save", asking_first)
+    monkeypatch.setattr(Saving, "save", asking_first)
 
 
 def plant_whole_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each save stores the whole state."""
+    """Plant saves that store the whole state instead of a delta."""
     encode_delta = saving.encode_delta
     monkeypatch.setattr(
         saving, "encode_delta", lambda state, hashed, lineage, **options: encode_delta(state, hashed, (), **options)
@@ -96,10 +98,14 @@ def plant_whole_states(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plant_a_quadratic_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each save adds the text of its whole state to the index."""
-    monkeypatch.setattr(
-        locus, "text_of_messages", lambda state, delta: (" ".join(m.content or "" for m in state.messages), False)
-    )
+    """Plant saves that add the text of the whole state to the full-text index."""
+    made = locus.agent_checkpoint
+
+    def agent_checkpoint(encode: Any, messages: Sequence[Any], *more: Any, **options: Any) -> NewCheckpoint:
+        whole = " ".join(message.content or "" for message in messages)
+        return replace(made(encode, messages, *more, **options), search_text=lambda delta: (whole, False))
+
+    monkeypatch.setattr(locus, "agent_checkpoint", agent_checkpoint)
 
 
 def test_an_extra_round_trip_of_a_save_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +173,7 @@ def test_searches_by_meaning_that_fetch_too_much_fail(server_dsn: str, monkeypat
     monkeypatch.setattr(memories, "SIZES", (600,))
     assert failures("memories", lambda: memories.figures(server_dsn)) == set()
     monkeypatch.setattr(VectorCache, "fits_embeddings", lambda *_: False)
-    monkeypatch.setattr(nearest, "NAMESPACES_ASKED", 0)
+    monkeypatch.setattr(nearest, "CHANGES_AT_ONCE", 0)
     assert failures("memories", lambda: memories.figures(server_dsn), passes=1) >= {
         "rows read, search by meaning, warm, 600 items",
         "bytes, search by meaning, warm, 600 items",
@@ -206,7 +212,7 @@ def test_an_inspector_that_reads_too_much_fails(server_dsn: str, monkeypatch: py
 @pytest.mark.slow
 def test_copying_that_asks_too_much_fails(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert failures("copying", lambda: copying.figures(server_dsn)) == set()
-    monkeypatch.setattr(of_copying, "WRITTEN_AT_ONCE", 5)
+    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 5)
     assert failures("copying", lambda: copying.figures(server_dsn), passes=1) >= {
         "round trips, copied from files",
         "round trips, copied to another tenant",

@@ -1,4 +1,4 @@
-"""The benchmarks' measurements, small: each gives what its table and the report need, and believable figures."""
+"""Each benchmark, run at a small size, returns plausible figures and all fields of its table and the report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from bench import (
     copying,
+    fill,
     graphs,
     growth,
     inspection,
@@ -21,6 +22,12 @@ from bench import (
 from bench.conversations import COMPACTED, ITERATIONS, PLAIN
 from bench.embeddings import Missing
 from ci.private_servers import ServerMissing
+
+
+@pytest.fixture(autouse=True)
+def few_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the benchmarks save fewer conversations before they copy them on the server."""
+    monkeypatch.setattr(fill, "CONVERSATIONS", 10)
 
 
 @pytest.mark.slow
@@ -43,14 +50,14 @@ def test_growth_is_measured_from_real_bytes(server_dsn: str, monkeypatch: pytest
 
 @pytest.mark.slow
 def test_scale_is_measured_at_each_size(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scale, "QUICK_SIZES", (500, 1_000))
+    monkeypatch.setattr(scale, "QUICK_SIZES", (200, 400))
     monkeypatch.setattr(scale, "ROUNDS", 3)
     monkeypatch.setattr(scale, "VACUUM_ROUNDS", 1)
     monkeypatch.setattr(scale, "VACUUMED_THREADS", 5)
     before = scale.enlarged(server_dsn)
     result = scale.measure(server_dsn, quick=True)
     assert result["operations"].keys() == {*scale.OPERATIONS, scale.VACUUM}
-    assert all(medians.keys() == {"500", "1000"} for medians in result["operations"].values())
+    assert all(medians.keys() == {"200", "400"} for medians in result["operations"].values())
     assert all(ms > 0 for medians in result["operations"].values() for ms in medians.values())
     assert scale.enlarged(server_dsn) == before
     assert "query_by_metadata" in scale.table(result)
@@ -69,7 +76,7 @@ def test_memory_is_measured_in_fresh_processes(server_dsn: str, monkeypatch: pyt
 
 
 @pytest.mark.slow
-def test_round_trips_are_counted_for_all_who_have_the_operation(
+def test_round_trips_are_counted_for_all_contestants_with_the_operation(
     server_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(round_trips, "AVERAGED_SAVES", 40)
@@ -178,12 +185,12 @@ def test_the_service_is_measured_beside_direct_calls(server_dsn: str, monkeypatc
 
 @pytest.mark.slow
 def test_the_inspector_is_measured_at_each_size(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inspection, "QUICK_SIZES", (1_000, 2_000))
+    monkeypatch.setattr(inspection, "QUICK_SIZES", (200, 400))
     before = scale.enlarged(server_dsn)
     result = inspection.measure(server_dsn, quick=True)
     assert result["operations"].keys() == inspection.OPERATIONS.keys()
     for measured in result["operations"].values():
-        assert measured.keys() == {"1000", "2000"}
+        assert measured.keys() == {"200", "400"}
         assert all(0 < one["p50"] <= one["p95"] for one in measured.values())
     assert scale.enlarged(server_dsn) == before
     assert "page of threads, deep" in inspection.table(result)

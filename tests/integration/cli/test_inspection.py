@@ -1,4 +1,4 @@
-"""Looking inside in the terminal, as a user does: threads, show, history, diff, search, stats and rm."""
+"""The inspection commands in a terminal: threads, show, history, diff, search, stats and rm."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from pydantic import SecretStr
 
 from locus_mysql import (
     SyncCheckpointStore,
+    SyncMemoryStore,
     SyncMySQLCheckpointer,
     SyncMySQLCheckpointSaver,
 )
@@ -34,14 +35,14 @@ from .test_main import dsn_of
 
 RunSql = Callable[..., tuple[Any, ...]]
 
-#: What the tests of this module may change of the families that they use.
+#: The families whose tables the tests of this module change.
 pytestmark = pytest.mark.kept_tables("agents", "dicts", "versions")
 
 SECRET = SecretStr("secret")
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: A message that would rename the window, colour the rest, link to another page, and turn text around.
+#: A message with control sequences that would set the window title, colours, a link, and the text direction.
 HOSTILE = "\x1b]0;owned\x07\x1b[31m[red]\x9b2J\x1b]8;;http://evil\x07here\x1b]8;;\x07 \u202egpj.exe"
 
 CONVERSATION = (
@@ -73,7 +74,7 @@ def checkpoints(config: MySQLConfig) -> list[str]:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """``run("show", "t")``: exit code, output and complaints."""
+    """Return ``run("show", "t")``, which returns exit code, standard output and standard error."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
@@ -81,8 +82,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
             code = cli.main(arguments)
         except SystemExit as stop:
             code = int(stop.code or 0)
-        told = capsys.readouterr()
-        return code, told.out, told.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     return run
 
@@ -101,7 +102,7 @@ def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...],
 
 
 def age(run_sql: RunSql, config: MySQLConfig, ids: list[str]) -> None:
-    """Let the checkpoints of a thread be ten minutes apart, the last one an hour old."""
+    """Set the times of a thread's checkpoints ten minutes apart; the last one is an hour old."""
     for place, checkpoint_id in enumerate(reversed(ids)):
         run_sql(
             f"UPDATE {config.database}.locus_checkpoints SET created_at = UTC_TIMESTAMP(6) - INTERVAL %s MINUTE "
@@ -132,7 +133,7 @@ def test_threads_of_every_family_are_listed_newest_first(config: MySQLConfig, ch
     assert run("threads", "--min-size", "1MB")[0] == 1
     assert run("threads", "--since", "1h", "--json")[0] == 0
     assert run("threads", "--until", "1h")[0] == 1
-    assert run("threads", "--tenant", "nobody") == (1, "", "There are no such threads.\n")
+    assert run("threads", "--tenant", "nobody") == (1, "", "No thread matches.\n")
 
 
 def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -> None:
@@ -149,10 +150,10 @@ def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -
     for arguments in (["threads", "--family", "dicts"], ["history", "t0"]):
         code, out, err = run(*arguments, "--cursor", "nonsense")
         assert (code, out) == (2, "")
-        assert err.startswith("locus-mysql: The cursor is none")
+        assert err.startswith("locus-mysql: The cursor does not come")
 
 
-def test_a_list_of_several_kinds_says_that_there_are_more(
+def test_a_list_of_several_families_reports_that_there_are_more_threads(
     config: MySQLConfig, checkpoints: list[str], run: Run
 ) -> None:
     with SyncCheckpointStore(config) as store:
@@ -203,7 +204,7 @@ def test_a_conversation_is_readable_as_one(checkpoints: list[str], run: Run) -> 
     assert '"agent_id": "support"' in run("show", "support/42", "--state")[1]
 
 
-def test_what_did_it_know_then_and_what_changed(
+def test_show_and_diff_at_a_time_show_the_state_of_that_time(
     config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
 ) -> None:
     age(run_sql, config, checkpoints)
@@ -227,20 +228,20 @@ def test_what_did_it_know_then_and_what_changed(
     assert run("diff", "support/42", "--since", "3d")[0] == 2
 
 
-def test_a_difference_is_told_message_by_message_and_field_by_field(config: MySQLConfig, run: Run) -> None:
+def test_a_difference_is_shown_message_by_message_and_field_by_field(config: MySQLConfig, run: Run) -> None:
     with SyncCheckpointStore(config) as store:
         one = store.save("t", {"messages": [{"role": "user", "content": "hi there friend"}], "a": {"b": 1}, "c": 1})
         two = store.save("t", {"messages": [{"role": "user", "content": "hi there foe"}], "a": {"b": 2}, "d": [1]})
     code, out, _ = run("diff", "t")
     assert code == 1
-    for told in (
+    for line in (
         "- user\n  hi there friend\n",
         "+ user\n  hi there foe\n",
         "a.b  - 1  + 2\n",
         "c  - 1\n",
         "d  + [1]\n",
     ):
-        assert told in out
+        assert line in out
     code, out, _ = run("diff", "t", one, two, "--json")
     assert code == 1
     assert {change["path"]: change["change"] for change in json.loads(out)["fields"]} == {
@@ -250,7 +251,7 @@ def test_a_difference_is_told_message_by_message_and_field_by_field(config: MySQ
     }
     code, out, _ = run("diff", "t", two, two)
     assert code == 0
-    assert "They hold the same." in out
+    assert "The two checkpoints have the same content." in out
 
 
 @pytest.mark.parametrize(
@@ -289,7 +290,7 @@ def test_an_argument_that_cannot_be_understood_is_2(
     assert err.startswith("locus-mysql: ")
 
 
-def test_a_history_tells_what_each_checkpoint_follows(config: MySQLConfig, run: Run) -> None:
+def test_a_history_names_the_parent_of_each_checkpoint(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         for number, parent in (("1", None), ("2", "1"), ("3", "1")):
             saver.put(
@@ -323,13 +324,13 @@ def test_a_graph_is_shown_with_what_it_waits_for_and_its_subgraphs(config: MySQL
     innermost = max(spaces, key=len)
     code, out, _ = run("show", "g", "--namespace", innermost)
     assert code == 0
-    assert "written since, and taken up by no checkpoint\n  __interrupt__" in out
+    assert "pending writes, not yet part of a checkpoint\n  __interrupt__" in out
     assert "What is your name?" in out
     assert run("diff", "g", "--namespace", innermost)[0] == 1
     assert run("show", "g", "--namespace", "none")[0] == 1
 
 
-def test_words_are_found_where_they_were_said(config: MySQLConfig, run: Run) -> None:
+def test_words_are_found_in_the_messages_that_contain_them(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"notes": f"The parcel {HOSTILE} is lost."})
     code, out, _ = run("search", "parcel", "--family", "versions")
@@ -340,11 +341,11 @@ def test_words_are_found_where_they_were_said(config: MySQLConfig, run: Run) -> 
     code, out, _ = run("search", "lost", "--family", "versions", "--json")
     (hit,) = json.loads(out)["hits"]
     assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "1")
-    assert run("search", "nowhere", "--family", "versions") == (1, "", "Nobody said that.\n")
+    assert run("search", "nowhere", "--family", "versions") == (1, "", "No message contains these words.\n")
 
 
 @pytest.mark.kept_tables
-def test_words_are_looked_for_in_every_family(config: MySQLConfig, run: Run) -> None:
+def test_words_are_searched_in_every_family(config: MySQLConfig, run: Run) -> None:
     converse(config, "a", (Message.user("My parcel is lost."),))
     with SyncCheckpointStore(config) as store:
         store.save("d", {"text": "another parcel"})
@@ -370,7 +371,7 @@ def test_a_family_without_an_index_does_not_hide_the_others(make_config: MakeCon
     assert "no full-text index" in err
 
 
-def test_statistics_tell_what_takes_most_and_how_it_grows(config: MySQLConfig, run: Run) -> None:
+def test_statistics_show_the_largest_threads_and_their_growth(config: MySQLConfig, run: Run) -> None:
     with SyncMySQLCheckpointSaver(config) as saver:
         for name, size in (("small", 10), ("large", 9_000)):
             saver.put(thread_id=name, checkpoint_id="1", checkpoint_data={"x": "y" * size})
@@ -385,8 +386,17 @@ def test_statistics_tell_what_takes_most_and_how_it_grows(config: MySQLConfig, r
     assert (found["threads"], found["whole_bytes"]) == (2, None)
 
 
+def test_stats_counts_what_families_without_threads_hold(config: MySQLConfig, run: Run) -> None:
+    with SyncMemoryStore(config) as store:
+        store.put(("notes",), "a", 1)
+        store.put(("notes",), "b", 2)
+    assert run("stats", "--family", "memories")[:2] == (0, "memories\n  2 items\n")
+    assert run("stats")[1].endswith("\n\nmemories\n  2 items\n")
+    assert json.loads(run("stats", "--json")[1])["stored"] == {"memories": {"items": 2}}
+
+
 def harmless_output(out: str) -> bool:
-    """Whether a terminal would obey nothing of it."""
+    """Return whether a text contains no control characters that a terminal would act on."""
     return not {"\x1b", "\x07", "\x9b", "\u202e"} & set(out)
 
 
@@ -431,7 +441,7 @@ def test_an_id_of_several_families_has_to_be_chosen(config: MySQLConfig, checkpo
     assert '"a": 1' in out
 
 
-def test_times_are_told_and_read_in_the_zone_asked_for(checkpoints: list[str], run: Run) -> None:
+def test_times_are_shown_and_parsed_in_the_requested_time_zone(checkpoints: list[str], run: Run) -> None:
     utc = json.loads(run("threads", "--json")[1])["threads"][0]["updated_at"]
     here = datetime.fromisoformat(utc) + timedelta(hours=5, minutes=45)
     code, out, _ = run("threads", "--tz", "Asia/Kathmandu")
@@ -443,7 +453,7 @@ def test_times_are_told_and_read_in_the_zone_asked_for(checkpoints: list[str], r
     assert run("show", "support/42", "--at", before, "--tz", "Asia/Kathmandu")[0] == 1
 
 
-def test_nothing_is_deleted_unless_somebody_agreed(
+def test_rm_deletes_nothing_without_confirmation(
     config: MySQLConfig, checkpoints: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, out, err = run("rm", "support/42")
@@ -451,7 +461,7 @@ def test_nothing_is_deleted_unless_somebody_agreed(
     assert "Give --yes." in err
     code, out, err = run("rm", "support/42", "--checkpoint", checkpoints[1][:6], "--yes")
     assert code == 1
-    assert "give its whole id" in err
+    assert "give its full id" in err
     code, _, err = run("rm", "support/42", "--checkpoint", checkpoints[1], "--yes")
     assert (code, err.startswith(f"Deleted checkpoint {checkpoints[1]}")) == (0, True)
     with SyncMySQLCheckpointer(config) as checkpointer:
@@ -495,7 +505,7 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLCo
         assert store.exists("t") is (code != 0)
 
 
-def test_whoever_reads_may_go_away_at_any_time(config: MySQLConfig) -> None:
+def test_a_command_ends_quietly_when_the_reader_of_its_output_ends(config: MySQLConfig) -> None:
     with SyncCheckpointStore(config) as store:
         store.save("t", {"messages": [{"role": "user", "content": f"{n} " + "x" * 500} for n in range(2_000)]})
     for arguments in (["show", "t"], ["show", "t", "--json"]):
@@ -514,7 +524,7 @@ def test_whoever_reads_may_go_away_at_any_time(config: MySQLConfig) -> None:
         process.stderr.close()
 
 
-def test_without_rich_it_says_what_to_install_and_json_works(
+def test_without_rich_the_command_names_the_extra_to_install_and_json_works(
     checkpoints: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("locus_mysql.cli.inspection.screen.find_spec", lambda name: None)
@@ -531,7 +541,7 @@ def test_without_rich_it_says_what_to_install_and_json_works(
     assert run("rm", "support/42", "--yes")[0] == 0
 
 
-def test_damage_is_told_and_a_damaged_state_is_a_failure(
+def test_damage_is_reported_and_a_damaged_state_is_a_failure(
     config: MySQLConfig, checkpoints: list[str], run: Run, run_sql: RunSql
 ) -> None:
     run_sql(f"UPDATE {config.database}.locus_checkpoints SET payload = 'nothing of ours'")
@@ -577,11 +587,14 @@ def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
 
 
 @pytest.mark.kept_tables
-def test_without_tables_it_says_so_and_makes_none(config: MySQLConfig, run: Run, run_sql: RunSql) -> None:
+def test_without_tables_the_command_reports_them_missing_and_makes_none(
+    config: MySQLConfig, run: Run, run_sql: RunSql
+) -> None:
     for arguments in (["threads"], ["show", "t"], ["search", "x"], ["stats"], ["rm", "t", "--yes"]):
         code, out, err = run(*arguments)
         assert (code, out) == (1, "")
-        assert "has no tables of threads with prefix 'locus_'" in err
+        kind = "" if arguments == ["stats"] else " of threads"
+        assert f"has no tables{kind} with prefix 'locus_'" in err
     assert run("threads", "--family", "agents")[0] == 1
     assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
 

@@ -1,4 +1,4 @@
-"""The commands of an operator, on a real server."""
+"""The operators' commands (health, vacuum, tables, import), run on a real server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RunSql = Callable[..., tuple[Any, ...]]
 
 
 def dsn_of(config: MySQLConfig) -> str:
-    """A DSN of a configuration with one host."""
+    """Return the DSN of a configuration with one host."""
     (endpoint,) = config.endpoints
     password = quote(config.password.get_secret_value(), safe="")
     return f"mysql://{quote(config.user, safe='')}:{password}@{endpoint.host}:{endpoint.port}/{config.database}"
@@ -45,27 +45,27 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
-def test_health_tells_of_a_server_that_serves(
+def test_health_reports_a_server_that_accepts_reads_and_writes(
     driver: str, dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SyncCheckpointStore(config) as store:
         store.save("t", {"a": 1})
     assert cli.main(["health", "--dsn", dsn, "--driver", driver]) == 0
-    told = capsys.readouterr().out
-    assert f"through {driver}" in told
-    assert "writes   accepted" in told
-    assert "threads  1 of tenant 'default'" in told
+    output = capsys.readouterr().out
+    assert f"through {driver}" in output
+    assert "writes   accepted" in output
+    assert "threads  1 of tenant 'default'" in output
 
 
 @pytest.mark.parametrize("command", [["health"], ["vacuum", "--older-than-days", "1"]])
-def test_without_tables_a_command_says_how_they_are_made_and_makes_none(
+def test_without_tables_a_command_explains_how_to_make_them_and_makes_none(
     command: list[str], dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*command, "--dsn", dsn]) == 1
-    told = capsys.readouterr().err
-    assert "has no table 'locus_threads'" in told
-    assert "The first save makes the tables" in told
-    assert "ddl_mode" not in told  # it is at 'create' already
+    output = capsys.readouterr().err
+    assert "has no table 'locus_threads'" in output
+    assert "The first save creates the tables" in output
+    assert "ddl_mode" not in output  # it is 'create' already
     assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
 
 
@@ -79,7 +79,7 @@ def test_the_dsn_may_come_from_the_environment(
     assert "threads  1 of tenant 'acme'" in capsys.readouterr().out
 
 
-def test_vacuum_removes_what_is_older_and_says_how_many(
+def test_vacuum_removes_older_rows_and_reports_their_number(
     dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SyncCheckpointStore(config) as store:
@@ -143,15 +143,15 @@ def test_import_locus_copies_by_any_driver_and_again_copies_nothing(
     assert capsys.readouterr().out.splitlines() == [
         "1 thread: 3 checkpoints to copy.",
         "1 thread: 3 checkpoints copied.",
-        "1 thread: 0 checkpoints copied, 3 there already.",
+        "1 thread: 0 checkpoints copied, 3 already present.",
     ]
     with SyncMySQLCheckpointer(config.model_copy(update={"tenant": "acme", "table_prefix": "app_"})) as checkpointer:
         assert checkpointer.list_checkpoints("t") == ["cp-2", "cp-1", "cp-0"]
 
 
-def test_import_locus_without_a_source_says_so(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_locus_without_a_source_reports_the_missing_source(dsn: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["import-locus", "--dsn", dsn, "--table", "memory"]) == 1
-    told = capsys.readouterr().err
-    assert "'memory'" in told
-    assert "does not exist" in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "'memory'" in output
+    assert "does not exist" in output
+    assert output.count("\n") == 1

@@ -19,7 +19,7 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 @pytest.fixture
 async def connect(side: Side, make_config: MakeConfig) -> AsyncIterator[Connect]:
-    """``await connect(**options)``: a connection of the driver and side under test."""
+    """Yield ``await connect(**options)``: a connection of the driver and side under test."""
     lines: list[Line] = []
 
     async def open_line(**options: object) -> Line:

@@ -1,4 +1,4 @@
-"""One face for a driver's two sides, so that each contract test runs on both."""
+"""One interface to a driver's asynchronous and synchronous side, so that each contract test runs on both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Side:
         return f"{self.driver}-{'async' if self.awaited else 'sync'}"
 
     async def open(self, config: MySQLConfig) -> Line:
-        """A connection by the driver, whatever driver the configuration names."""
+        """Connect with this driver, whichever driver the configuration names."""
         driver = find_driver(self.driver)
         (endpoint, *_) = config.endpoints
         if self.awaited:
@@ -75,7 +75,7 @@ ASYNC_SIDES = [Side(name, awaited=True) for name in ASYNC_DRIVERS]
 SYNC_SIDES = [Side(name, awaited=False) for name in SYNC_DRIVERS]
 SIDES: Sequence[Side] = [*ASYNC_SIDES, *SYNC_SIDES]
 
-#: A side for each way in which results are read once a library has logged in: blocking, awaited, and in a thread.
+#: One side for each way to read results after the login: blocking, awaited, and in a worker thread.
 WAYS_OF_READING: Sequence[Side] = [
     Side("pymysql", awaited=False),
     Side("mysql-connector", awaited=True),
@@ -85,7 +85,7 @@ each_way_of_reading = pytest.mark.parametrize("side", SIDES if FULL else WAYS_OF
 
 
 def wait_until(condition: Callable[[], object], deadline_s: float = 10) -> None:
-    """Return as soon as the condition holds; fail at the deadline."""
+    """Wait until the condition holds; fail at the deadline."""
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, "the condition did not come about"

@@ -1,4 +1,4 @@
-"""What goes wrong comes as one of two errors, and never leaves a connection in doubt."""
+"""Every failure of a driver raises one of two errors, and the state of the connection is always known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RunSQL = Callable[..., tuple[Any, ...]]
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """A port that accepts connections and never says a word."""
+    """A port that accepts connections and never sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -101,13 +101,13 @@ async def test_a_server_that_never_greets_ends_with_the_connect_timeout(
     assert time.monotonic() - start < 8  # by default it is 10
 
 
-async def test_a_port_nobody_listens_on_is_no_connection(side: Side, make_config: MakeConfig, closed_port: int) -> None:
+async def test_connecting_to_a_closed_port_fails(side: Side, make_config: MakeConfig, closed_port: int) -> None:
     with pytest.raises(ConnectionLost, match=str(closed_port)) as caught:
         await side.open(make_config(host="127.0.0.1", port=closed_port))
     assert caught.value.connecting
 
 
-async def test_a_name_nobody_has_is_no_connection(side: Side, make_config: MakeConfig) -> None:
+async def test_connecting_to_an_unknown_host_fails(side: Side, make_config: MakeConfig) -> None:
     with pytest.raises(ConnectionLost) as caught:
         await side.open(make_config(host="nobody.invalid"))
     assert caught.value.connecting
@@ -139,7 +139,7 @@ async def test_a_connection_that_was_killed_while_idle_is_lost(line: Line, run_s
         await line.value("SELECT 1")
 
 
-async def test_ping_tells_a_live_connection_from_a_dead_one(line: Line, run_sql: RunSQL) -> None:
+async def test_ping_distinguishes_a_live_connection_from_a_dead_one(line: Line, run_sql: RunSQL) -> None:
     await line.ping()
     assert await line.value("SELECT 1") == 1
     run_sql(f"KILL {await line.value('SELECT CONNECTION_ID()')}")

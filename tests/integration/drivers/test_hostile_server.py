@@ -1,4 +1,4 @@
-"""A server that drips, answers out of step or out of shape: a call ends in time, and never with another's answer."""
+"""Servers that send slowly, out of order or malformed: a call ends in time, and never with another call's answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from locus_mysql.dialect.statement import Statement
 from locus_mysql.drivers.interface import ConnectionLost
 
-from ...unit.drivers.answers import TEXT, Done, Refused, Rows, encoded, framed
+from ...unit.drivers.wire.answers import TEXT, Done, Refused, Rows, encoded, framed
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
 from .conftest import Connect
@@ -17,7 +17,7 @@ from .sides import Side, each_way_of_reading
 
 pytestmark = pytest.mark.slow
 
-#: Limits in these tests, and what no call may take, in seconds. A byte comes every 0.05 s.
+#: Timeouts in these tests, and the longest time a call may take, in seconds. A byte arrives every 0.05 s.
 LIMIT_S = 0.4
 NEVER_S = 30.0
 

@@ -1,7 +1,8 @@
-"""Every driver gives back the same results, in the same form.
+"""Every driver returns the same results in the same form.
 
-Whatever library logged in, one of three ways reads its results: blocking, awaited, or blocking in a worker thread. So a
-test runs on one side of each; on every side what depends on the library's part too, and all of it by ``ci/test --all``.
+Whichever library logged in, results are read in one of three ways: blocking, awaited, or blocking in a worker thread.
+So a test runs on one side of each; tests that also depend on the library run on every side. ``ci/test --all`` runs
+everything on every side.
 """
 
 from __future__ import annotations

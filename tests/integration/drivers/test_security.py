@@ -1,4 +1,4 @@
-"""TLS and logins: the same for every library, and no secret on an open wire."""
+"""TLS and logins work alike with every library, and no secret is sent unencrypted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PASSWORD = "pä$$'wörd😀\\ "
 
 @pytest.fixture
 def user(run_sql: RunSQL, database: str) -> Iterator[str]:
-    """A user that never logged in: its first login must be a full one, as the server has no hash of it yet."""
+    """Yield a new user. Its first login must be a full one, as the server has not cached its hash yet."""
     name = f"locus_{secrets.token_hex(6)}"
     run_sql(f"CREATE USER {name}@'%%' IDENTIFIED WITH caching_sha2_password BY %s", PASSWORD)
     run_sql(f"GRANT ALL ON {database}.* TO {name}@'%'")
@@ -78,7 +78,7 @@ async def test_preferred_takes_a_server_without_tls(connect: Connect, proxy: Wir
 
 
 @pytest.mark.parametrize("mode", ["REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
-async def test_others_refuse_a_server_without_tls_and_send_it_nothing(
+async def test_all_other_modes_refuse_a_server_without_tls_and_send_nothing(
     side: Side, make_config: MakeConfig, proxy: WireProxy, mode: str
 ) -> None:
     proxy.greeting = without_tls
@@ -154,7 +154,7 @@ async def test_a_server_that_asks_for_the_password_in_clear_text_does_not_get_it
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that signs itself, with its key."""
+    """Return the file of a self-signed certificate for 127.0.0.1, with its key."""
     return self_signed(tmp_path_factory.mktemp("certificate") / "server.pem")
 
 

@@ -1,4 +1,4 @@
-"""On uvloop, as `serve` and many services run, each asynchronous driver works, fails and lets go as elsewhere."""
+"""On uvloop, which `serve` and many services use, asynchronous drivers work, fail and close as on asyncio's loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement that nobody waits for is ended: its caller was cancelled, or its time was over."""
+"""Abandoned statements are killed on the server: their caller was cancelled, or they timed out."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ import pytest
 from locus_mysql.dialect import Statement
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.reading import limited_reads
+from locus_mysql.engine.read_limit import limited_reads
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.errors import AnswerTooLarge, LocusMySQLError
 
 from ..conftest import MakeConfig
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 
-#: How long a statement would go on, in seconds, and how soon it must be gone.
+#: The duration of a statement, and the deadline for its end after it was abandoned, in seconds.
 FOREVER_S, SOON_S = 600, 20.0
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
 
 def asks(sql: str) -> Operation[Any]:
-    """An operation of one question."""
+    """An operation of one query."""
     results = yield Batch.of(Statement(sql))
     return results[0].rows
 
 
 class Running:
-    """The statements of a schema that the server is at work on."""
+    """The statements of a schema that the server is running."""
 
     def __init__(self, run_sql: RunSQL, database: str) -> None:
         self.run_sql = run_sql
@@ -43,7 +43,7 @@ class Running:
         return int(self.run_sql(sql, self.database)[0][0])
 
     def wait_for(self, wanted: int) -> None:
-        """Wait until this many are running."""
+        """Wait until a number of statements are running."""
         end = time.monotonic() + SOON_S
         while (found := self.count()) != wanted:
             assert time.monotonic() < end, f"{found} statements are running, not {wanted}"
@@ -52,7 +52,7 @@ class Running:
 
 @pytest.fixture
 def running(run_sql: RunSQL, database: str) -> Running:
-    """The statements of the test's schema."""
+    """Return the running statements of the test's schema."""
     return Running(run_sql, database)
 
 
@@ -98,7 +98,7 @@ def test_a_blocking_call_whose_time_is_over_leaves_no_statement(
 async def test_a_session_of_another_server_with_the_same_number_is_left_alone(
     driver: str, make_config: MakeConfig, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind one address there may be several servers, and each has a session of that number."""
+    """Several servers may share one address, and each may have a session with that number."""
     engine = AsyncEngine(make_config(driver=driver))
     call = asyncio.create_task(engine.run(asks(f"SELECT SLEEP({FOREVER_S})")))
     await asyncio.to_thread(running.wait_for, 1)

@@ -1,4 +1,4 @@
-"""Looking at long-term memories and working sessions: nothing is renewed, swept or written by it."""
+"""Inspection of long-term memories and working sessions, which renews, sweeps and writes nothing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..conftest import MakeConfig
 
 RunSql = Callable[..., tuple[Any, ...]]
 
-TABLES = ("memory_items", "memory_scopes", "memory_settled")
+TABLES = ("memory_items", "memory_scopes", "memory_ledger")
 
 MEANINGS = {"tea": [1.0, 0.0], "coffee": [0.8, 0.6], "trains": [0.0, 1.0]}
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """Embeddings that tell a few words apart."""
+    """Return embeddings that distinguish a few words."""
     return [next((meaning for word, meaning in MEANINGS.items() if word in text), [0.1, 0.1]) for text in texts]
 
 
@@ -164,7 +164,7 @@ async def test_a_session_is_shown_whole(config: MySQLConfig, inspector: Inspecto
 async def test_a_look_at_a_session_neither_renews_nor_uses_nor_sweeps_it(
     config: MySQLConfig, inspector: Inspector, run_sql: RunSql
 ) -> None:
-    tables = ("working_sessions", "working_entries", "working_checkpoints", "working_history", "working_settled")
+    tables = ("working_sessions", "working_entries", "working_checkpoints", "working_history", "working_ledger")
     async with WorkingMemory("s", config, session_ttl_seconds=3_600) as memory:
         await memory.set("a", 1)
         await memory.set("b", 2, ttl_seconds=1_000)

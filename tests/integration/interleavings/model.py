@@ -1,4 +1,4 @@
-"""Whether what calls returned can be explained by some order in which they took effect, each once: `Worlds`."""
+"""`Worlds`: checks that the results of calls are consistent with some order in which each took effect once."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Worlds:
         return bool(ended)
 
     def expected(self, number: int) -> list[Any]:
-        """What a call on its way might return."""
+        """Return the possible results of a call in progress."""
         found = [dict(world.returns)[number] for world in self._unfolded() if number in dict(world.returns)]
         return sorted(set(found), key=repr)
 
     def threads(self) -> set[Threads]:
-        """What may be stored."""
+        """Return the possible contents of the store."""
         return {world.threads for world in self.possible}
 
     def _unfolded(self) -> set[World]:

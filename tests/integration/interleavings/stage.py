@@ -1,4 +1,4 @@
-"""A stage on which calls of real stores take turns, packet by packet, in the order a test says.
+"""A stage on which calls of real stores take turns, packet by packet, in the order a test chooses.
 
 Everything is real, the server too, but for one thing: between a store's driver and its library, each packet waits
 until the test lets the server carry it out, and each answer waits until the test hands it over, or loses it. One call
@@ -39,8 +39,10 @@ from locus_mysql import (
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result
 from locus_mysql.drivers.registry import find_driver, register_driver
+from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
 from ..conftest import MakeConfig
+from ..engines import LOCK_WAITS, PROCESSLIST
 
 DEADLINE_S = 180.0
 
@@ -53,6 +55,8 @@ _CLASSES = {
     ("saver", "sync"): SyncMySQLCheckpointSaver,
     ("memories", "async"): MemoryStore,
     ("memories", "sync"): SyncMemoryStore,
+    ("transcripts", "async"): TranscriptStore,
+    ("transcripts", "sync"): SyncTranscriptStore,
 }
 
 #: running: on its way. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
@@ -87,12 +91,12 @@ class Call:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Return whether it has ended."""
         return self.state == "done"
 
     @property
     def waits(self) -> bool:
-        """Whether the server lets it wait for a lock that another call has."""
+        """Return whether it waits in the server for a lock of another call."""
         return self.state == "running"
 
     def look(self) -> None:
@@ -216,7 +220,7 @@ def finish_all(*calls: Call) -> None:
 
 
 class Process:
-    """A store with a memory of its own, as another process has it. Its methods run from beginning to end.
+    """A store with its own caches, like that of another process. Its methods run from beginning to end.
 
     Args:
         stage: Where its calls take turns.
@@ -267,7 +271,7 @@ class Stage:
         """Another process's store.
 
         Args:
-            kind: ``store``, ``backend``, ``saver`` or ``memories``.
+            kind: ``store``, ``backend``, ``saver``, ``memories`` or ``transcripts``.
             options: Of the configuration. With ``pipeline=False`` each statement is a packet.
         """
         if kind not in self._kinds:
@@ -285,7 +289,7 @@ class Stage:
             self._await(outcome)
 
     def afresh(self, method: str, *args: Any, kind: str = "store", **options: Any) -> Any:
-        """What a process that has just begun gets from a call. It takes no turns, so it must not need a lock."""
+        """Return the result of a call in a new process. It takes no turns, so it must not need a lock."""
         store = self.store(kind).store
         self._stores.remove(store)
         store.database = self._looker.database  # its connections: to open some each time takes long
@@ -322,12 +326,12 @@ class Stage:
         with suppress(pymysql.err.OperationalError):  # it may have gone by itself
             self._run_sql(f"KILL {connection_id}")
         end = time.monotonic() + DEADLINE_S
-        while self._run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", connection_id):
+        while self._run_sql(f"SELECT 1 FROM {PROCESSLIST} WHERE id = %s", connection_id):
             assert time.monotonic() < end, f"a killed connection is still there after {DEADLINE_S:g} s"
             time.sleep(0.001)
 
     def carry_out_late(self, packet: Sequence[Statement]) -> None:
-        """Let the server carry out a packet whose connection is broken, so that nobody is told how it went."""
+        """Let the server carry out a packet whose connection is broken, so that no caller learns the outcome."""
         config = self._make_config(driver="pymysql", ssl_mode="DISABLED")
         connection = find_driver("pymysql").connect(config, config.endpoints[0])
         with suppress(DriverError):
@@ -374,15 +378,7 @@ class Stage:
     def _waiting_for_locks(self, connection_ids: list[int]) -> set[int]:
         if not connection_ids:
             return set()
-        # By the indexes of the tables: to read all of them takes the server 4 ms, and keeps its locks meanwhile. A
-        # waiting lock that moved with its row is listed under the thread that moved it; that on the table is not.
-        found = self._run_sql(
-            "SELECT STRAIGHT_JOIN DISTINCT t.processlist_id FROM performance_schema.threads t"
-            " JOIN performance_schema.data_locks l ON l.thread_id = t.thread_id AND l.lock_type = 'TABLE'"
-            " JOIN performance_schema.data_lock_waits w"
-            "   ON w.requesting_engine_transaction_id = l.engine_transaction_id"
-            f" WHERE t.processlist_id IN ({', '.join(map(str, connection_ids))})"
-        )
+        found = self._run_sql(f"{LOCK_WAITS} ({', '.join(map(str, connection_ids))})")
         return {number for (number,) in found}
 
 
@@ -445,7 +441,7 @@ class StagedConnection:
         return getattr(self.inner, name)
 
     def packets(self, statements: Sequence[Statement]) -> list[Sequence[Statement]]:
-        """What is sent at once."""
+        """Return the statements grouped by packet."""
         return [statements] if self._together else [(statement,) for statement in statements]
 
 

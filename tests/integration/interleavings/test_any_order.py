@@ -1,4 +1,4 @@
-"""Calls of two processes on the same threads, their packets and answers in any order, some lost; against a model.
+"""Calls of two processes on the same threads, with packets and answers in any order or lost, compared with a model.
 
 What a call returns must be explained by some order in which all calls took effect, each once, between its beginning
 and its end. Whenever a call ends, a process that has just begun must load what such an order left, and in the end the
@@ -37,7 +37,7 @@ SETTINGS = settings(
     report_multiple_bugs=False,
 )
 
-#: More calls at once have more orders than can be told apart quickly; connections that break take time.
+#: More concurrent calls have too many orders to check quickly; broken connections take time.
 CALLS_AT_ONCE = 3
 LOSSES = 3
 
@@ -79,7 +79,7 @@ class OnItsWay:
         call: The call.
         numbers: Of its effects in the model.
         thread_id: The thread to look at when it ends.
-        understand: What a model's call would return, told from what the call returned.
+        understand: Converts the result of the call to that of the model's call.
     """
 
     call: Call
@@ -136,8 +136,8 @@ class AnyOrder(RuleBasedStateMachine):
         """A state that begins anew, or goes on from another, as an agent does that may not know of others."""
         number = len(self.states)
         before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
-        said = [] if before is None or before < 0 else self.states[before]["said"]
-        state = {"number": number, "said": [*said, f"{number} " * (100 if said else 1_500)]}
+        earlier = [] if before is None or before < 0 else self.states[before]["said"]
+        state = {"number": number, "said": [*earlier, f"{number} " * (100 if earlier else 1_500)]}
         self.states.append(state)
         called = ("save", number) if name is None else name
 
@@ -346,7 +346,7 @@ class AnyOrder(RuleBasedStateMachine):
             self._look(None, one.thread_id)
 
     def _look(self, process: Process | None, thread_id: str) -> None:
-        """What this process, or one that has just begun, loads must be what some order left."""
+        """Check that this process and a new one load a state that some order of the calls leaves."""
         for name in (None, *sorted(self._names_there(thread_id), key=repr)):
             number = self.worlds.begin(model.load(thread_id, name))
             load = process.load if process else partial(self.stage.afresh, "load")

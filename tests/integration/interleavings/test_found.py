@@ -1,4 +1,4 @@
-"""Orders of events that once lost an acknowledged save, or made one unreadable; each by its name."""
+"""Orders of events that once lost an acknowledged save or made it unreadable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def assert_serves_anew(stage: Stage, process: Process, thread_id: str) -> None:
 
 @pytest.mark.parametrize("by", ["itself", "another"])
 @pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
-def test_what_a_late_answer_says_of_a_deleted_checkpoint_is_nothing_to_build_on(
+def test_a_late_answer_about_a_deleted_checkpoint_is_not_built_on(
     stage: Stage, check_tables: CheckTables, by: str, what: str
 ) -> None:
     one, other = stage.store(), stage.store()
@@ -201,7 +201,7 @@ def test_a_thread_that_is_saved_to_when_a_removal_has_found_it_stays(
 def test_rows_left_behind_without_a_thread_are_found_and_repaired(
     stage: Stage, check_tables: CheckTables, database: str, run_sql: Callable[..., Any], made_of: str
 ) -> None:
-    """As an earlier version could leave them: checkpoints whose thread's row is gone."""
+    """An earlier version could leave checkpoints whose thread's row is missing."""
 
     def leave_behind(thread_id: str) -> Process:
         process = stage.store()
@@ -410,7 +410,7 @@ def test_a_save_that_never_arrived_is_repeated(stage: Stage, check_tables: Check
 
 
 @pytest.mark.parametrize("what", ["the checkpoint", "the thread"])
-def test_a_delete_whose_answer_was_lost_says_that_it_deleted(
+def test_a_delete_whose_answer_was_lost_reports_that_it_deleted(
     stage: Stage, check_tables: CheckTables, what: str
 ) -> None:
     one = stage.store()
@@ -440,7 +440,7 @@ def test_a_delete_whose_answer_was_lost_spares_what_was_made_afterwards(
 
 
 @pytest.mark.parametrize("changed", ["nothing", "copy saved to", "copy deleted", "source saved to", "source deleted"])
-def test_a_copy_whose_answer_was_lost_says_that_it_copied(
+def test_a_copy_whose_answer_was_lost_reports_that_it_copied(
     stage: Stage, check_tables: CheckTables, changed: str
 ) -> None:
     one, other = stage.store(), stage.store()
@@ -555,12 +555,12 @@ def test_a_first_try_that_arrives_after_the_second_does_nothing(
     assert_serves_anew(stage, one, "thread")
 
 
-# What is deleted leaves memory too
+# Deleted states leave the caches too
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "answer lost"])
 @pytest.mark.parametrize("arguments", [("delete", "thread", "c1"), ("delete", "thread"), ("forget_tenant",)])
-def test_what_was_deleted_is_not_kept_in_memory(stage: Stage, arguments: tuple[str, ...], lost: bool) -> None:
+def test_deleted_states_leave_the_caches(stage: Stage, arguments: tuple[str, ...], lost: bool) -> None:
     one = stage.store()
     one.save("thread", conversation("plum"), "c1")
     deleting = one.begin(*arguments)
@@ -569,6 +569,6 @@ def test_what_was_deleted_is_not_kept_in_memory(stage: Stage, arguments: tuple[s
     if lost:
         deleting.lose_answer()
     deleting.finish()
-    snapshot = one.store._operations.checkpoints.memory.snapshot(("default", "thread"))
+    snapshot = one.store._operations.checkpoints.context.cache.snapshot(("default", "thread"))
     assert snapshot.state is None
     assert not snapshot.newest

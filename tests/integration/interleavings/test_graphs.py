@@ -1,4 +1,4 @@
-"""Removals of checkpoints of graphs that race with the making of their thread, and what such races left behind."""
+"""Removals of graphs' checkpoints that race with the creation of their thread, and leftovers of such races."""
 
 from __future__ import annotations
 
@@ -117,10 +117,10 @@ def test_a_thread_made_while_it_is_removed_is_there_or_gone_whole(
 
 @pytest.mark.parametrize("pipeline", [False, True], ids=["statements", "packets"])
 @pytest.mark.parametrize("remove", ["prune", "delete_checkpoint", "delete_thread"])
-def test_a_copy_of_a_thread_made_meanwhile_is_whole_or_not_there(
+def test_a_copy_of_a_thread_that_is_created_meanwhile_is_complete_or_absent(
     stage: Stage, check_tables: CheckTables, pipeline: bool, remove: str
 ) -> None:
-    """The source is made, or made anew, while it is copied."""
+    """The source is created, or created again, while it is copied."""
     copier, maker = stage.store("saver", pipeline=pipeline), stage.store("saver", pipeline=pipeline)
 
     def begin() -> Call:
@@ -201,7 +201,7 @@ def test_a_removal_or_a_copy_heals_what_a_race_left_behind(
     damage: Callable[[RunSQL, str], None],
     heal: str,
 ) -> None:
-    """Or leaves it as it is: out of sight, and harmless to whoever saves next."""
+    """Or leaves it as it is: invisible, and without effect on later saves."""
     maker = leave_behind(stage, damage, run_sql, database)
     healer = stage.store("saver")
     if heal == "copy onto it":
@@ -239,7 +239,7 @@ def assert_nothing_left(run_sql: RunSQL, database: str, *tables: str) -> None:
 def test_vacuum_removes_checkpoints_whose_parts_a_race_took(
     stage: Stage, check_tables: CheckTables, run_sql: RunSQL, database: str
 ) -> None:
-    """The thread's row was made anew by then: nothing else tells that they cannot be loaded."""
+    """The thread's row was created again by then: nothing else shows that they cannot be loaded."""
     process = stage.store("saver")
     put(process, "plum", checkpoint_id="c1").finish()
     put(process, "plum", "fig", checkpoint_id="c2", parent="c1").finish()

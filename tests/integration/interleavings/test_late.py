@@ -1,4 +1,4 @@
-"""Every write of every family: its packet arrives late, when the call has been repeated and others have gone on.
+"""Late packets of every write of every family, which arrive after the call was repeated and others have written.
 
 A connection breaks while a packet is on its way; the call is repeated and ends; others write or delete. Then the
 server gets the packet after all. It must change nothing, in any table.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import pymysql
@@ -21,11 +22,12 @@ from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
 from locus_mysql.families.graphs import keys
-from locus_mysql.families.graphs.operations import VersionOperations
+from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
 from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
 from locus_mysql.families.working import calls
-from locus_mysql.families.working.operations import WorkingOperations
+from locus_mysql.families.working.storages.mysql_calls import WorkingOperations
 from locus_mysql.integrations.memu.categories import CategoryOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
@@ -34,7 +36,7 @@ from locus_mysql.integrations.memu.relations import RelationOperations
 from locus_mysql.integrations.memu.resources import ResourceOperations
 from locus_mysql.memory import Put
 
-from .stage import Call, Stage
+from .stage import Call, Process, Stage
 
 pytestmark = pytest.mark.slow
 
@@ -59,23 +61,36 @@ class Side:
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
         self.store = stage.store()
-        self.saver = stage.store("saver")
-        self.memories = stage.store("memories")
-        config: MySQLConfig = self.saver.store.config
+        config: MySQLConfig = self.store.store.config
         self._config = config
         self.working = WorkingOperations(config)
         self.leases = LeaseOperations(CheckpointDialect(config.table_prefix, "dicts"))
         self.memu = MemuStore(config.model_copy(update={"table_prefix": "memu_"}), DefaultUserModel, 1_000_000)
         self.begin_anew()
 
+    @cached_property
+    def saver(self) -> Process:
+        """Saves graphs."""
+        return self.stage.store("saver")
+
+    @cached_property
+    def memories(self) -> Process:
+        """Keeps memories."""
+        return self.stage.store("memories")
+
+    @cached_property
+    def transcripts(self) -> Process:
+        """Keeps conversations."""
+        return self.stage.store("transcripts")
+
     def begin_anew(self) -> None:
         """Forget what was made."""
         self.made: Any = None
-        self.versions = VersionOperations(self._config)
+        self.versions = GraphOperations(self._config)
 
     def begin(self, operation: Operation[Any]) -> Call:
         """Begin an operation of any family."""
-        host = self.saver.store
+        host = self.store.store
         return self.stage.begin(getattr(operation, "__name__", "operation"), host._run, (operation,), {})
 
     def run(self, operation: Operation[Any]) -> Any:
@@ -165,7 +180,7 @@ def _acquire(side: Side) -> Call:
 
 
 def turn_goes_round(side: Side) -> None:
-    """Whoever has the turn gives it back, and somebody else takes it."""
+    """End the current turn, and take one for another process."""
     if side.made is not None:
         side.run(side.leases.release(side.made))
     side.run(side.leases.acquire(lease(side)))
@@ -190,7 +205,7 @@ def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> C
     """A save as LangGraph's saver does it."""
     values = [NewValue("said", 1, Encoded("json", f'"{words} {LONG}"'.encode()))]
     new = NewVersion(
-        surface="json",
+        codec="json",
         ns="default",
         checkpoint_id="c1",
         parent_id=None,
@@ -392,6 +407,64 @@ WORKING: dict[str, Case] = {
 WORKING["forget_tenant"] = (filled, lambda side: side.begin(side.working.forget_tenant(TENANT)))
 
 
+# Transcripts
+
+SESSION = TranscriptKey("test", "project", "session")
+
+
+def added(side: Side, number: int = 1, **options: Any) -> Call:
+    return side.transcripts.begin("append", SESSION, [NewItem(number, str(number))], **options)
+
+
+def listed(before: Any, items: Sequence[NewItem]) -> Any:
+    return [*(before or []), *(item.content for item in items)]
+
+
+def some_added(side: Side) -> None:
+    added(side, 1).finish()
+    added(side, 2, fold=listed).finish()
+    side.transcripts.append(SESSION._replace(part="sub"), [NewItem(1, "1")])
+
+
+def two_written(side: Side) -> Call:
+    writes = [Write(SESSION, [NewItem(5, "5")]), Write(SESSION._replace(name="user"), (), Header(5))]
+    return side.transcripts.begin("write", writes)
+
+
+TRANSCRIPTS: dict[str, Case] = {
+    "append to a new one": (None, added),
+    "append": (some_added, lambda side: added(side, 3)),
+    "append of a stored item": (some_added, added),
+    "append with a fold": (some_added, lambda side: added(side, 3, fold=listed)),
+    "append that is refused": (some_added, lambda side: added(side, 3, expected=0)),
+    "append with a header": (some_added, lambda side: added(side, 3, header=Header({"a": 1}, "tag"))),
+    "write of two": (some_added, two_written),
+    "replace": (some_added, lambda side: side.transcripts.begin("replace", SESSION, "1", "other")),
+    "replace of what is missing": (some_added, lambda side: side.transcripts.begin("replace", SESSION, "9", "other")),
+    "pop": (some_added, lambda side: side.transcripts.begin("pop", SESSION)),
+    "clear": (some_added, lambda side: side.transcripts.begin("clear", SESSION)),
+    "clear of what is missing": (None, lambda side: side.transcripts.begin("clear", SESSION)),
+    "delete": (some_added, lambda side: side.transcripts.begin("delete", SESSION)),
+    "delete with parts": (some_added, lambda side: side.transcripts.begin("delete", SESSION, parts=True)),
+    "delete of what is missing": (None, lambda side: side.transcripts.begin("delete", SESSION)),
+    "delete_if that is refused": (some_added, lambda side: side.transcripts.begin("delete_if", SESSION, expected=1)),
+    "forget_tenant": (some_added, lambda side: side.transcripts.begin("forget_tenant")),
+}
+
+
+def transcript_goes_on(side: Side) -> None:
+    added(side, 7, fold=listed).finish()
+
+
+def transcript_made_anew(side: Side) -> None:
+    side.transcripts.delete(SESSION, parts=True)
+    some_added(side)
+
+
+def transcript_deleted(side: Side) -> None:
+    side.transcripts.delete(SESSION, parts=True)
+
+
 # memU
 
 ADA = {"user_id": "ada"}
@@ -486,6 +559,11 @@ FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
     "graphs": (GRAPHS, GRAPHS_MEANWHILE, "locus_version"),
     "memories": (MEMORIES, (item_put_again, item_put_anew, item_deleted), "locus_memory_"),
     "working": (WORKING, (session_goes_on, session_made_anew, session_ended), "locus_working_"),
+    "transcripts": (
+        TRANSCRIPTS,
+        (transcript_goes_on, transcript_made_anew, transcript_deleted),
+        "locus_transcript",
+    ),
     "memu": (MEMU, (memu_goes_on, memu_unlinked, memu_cleared), "memu_"),
 }
 

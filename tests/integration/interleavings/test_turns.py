@@ -1,4 +1,4 @@
-"""Turns of three processes, their packets and answers in any order, some lost, and leases that run out at any moment.
+"""Turns of three processes, with packets and answers in any order or lost, and leases that expire at any moment.
 
 Each turn loads the thread, adds its number, and saves. If no two turns ever ran at once, the newest state has the
 numbers of all turns that ended well, and of no other.
@@ -21,6 +21,8 @@ from locus_mysql.errors import ThreadBusy, TurnLost
 from ...thoroughness import FULL
 from .stage import Call, Process, Stage
 from .test_found import finish_all, pauses
+
+pytestmark = pytest.mark.both_sides
 
 PROCESSES = 3
 

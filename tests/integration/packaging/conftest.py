@@ -1,4 +1,4 @@
-"""Wheels of the checkout, and environments that hold a wheel, what it depends on, and nothing else."""
+"""Wheels of the checkout, and environments that contain only a wheel and its dependencies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wheel(checkout: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def editable_wheel(checkout: Path) -> Path:
-    """What ``pip install -e`` installs."""
+    """Build the editable wheel that ``pip install -e`` installs."""
     return build(checkout, "build_editable")
 
 

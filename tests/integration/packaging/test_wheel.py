@@ -1,4 +1,4 @@
-"""What a release holds, and that it works where little else is installed."""
+"""The contents of a release, which works where only its dependencies are installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from locus_mysql.extras import install_command
 
 from ..conftest import MakeConfig
 from .conftest import ROOT, Environment
@@ -69,11 +71,11 @@ for name in sys.argv[1:]:
 
 def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environment: Callable[..., Environment]) -> None:
     environment = make_environment(wheel, "pymysql")
-    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS)
-    assert told.stdout.splitlines() == [
-        f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run pip install 'locus-mysql[locus]'."
+    outcome = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS)
+    assert outcome.stdout.splitlines() == [
+        f"locus_mysql.{name} needs the Locus SDK, which is not installed. Run {install_command('locus')}."
         for name in OF_LOCUS
-    ], told.stderr
+    ], outcome.stderr
     done = environment.run("-m", "locus_mysql", "import-locus", "--dsn", "mysql://root@127.0.0.1:1/app")
     assert done.returncode == 1
     assert "pip install 'locus-mysql[locus]'" in done.stderr
@@ -81,16 +83,16 @@ def test_without_locus_what_needs_it_names_the_extra(wheel: Path, make_environme
 
 
 @pytest.mark.parametrize("stranger", ["locus.py", "locus/__init__.py"])
-def test_a_stranger_of_the_name_of_locus_is_told_from_it(
+def test_an_unrelated_package_named_locus_is_not_mistaken_for_it(
     wheel: Path, make_environment: Callable[..., Environment], stranger: str
 ) -> None:
     environment = make_environment(wheel)
     file = environment.packages / stranger
     file.parent.mkdir(exist_ok=True)
     file.write_text("raise SyntaxError('print is a statement')")
-    told = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS).stdout.splitlines()
-    assert len(told) == len(OF_LOCUS)
-    for line in told:
+    outcome = environment.run("-c", NAME_THE_EXTRA, *OF_LOCUS).stdout.splitlines()
+    assert len(outcome) == len(OF_LOCUS)
+    for line in outcome:
         assert f"`locus` is something else here: {file}." in line
         assert "pip uninstall locus, then pip install 'locus-mysql[locus]'" in line
 

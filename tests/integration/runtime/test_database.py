@@ -1,4 +1,4 @@
-"""One database under any number of stores."""
+"""One `Database` shared by any number of stores."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def connections(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Conne
 
 
 def none_is_left(connections: Connections) -> bool:
-    """Whether all are gone, soon: the server forgets one a moment after it was closed."""
+    """Return whether all connections end soon: the server lists one for a moment after it was closed."""
     deadline = time.monotonic() + 10
     while connections():
         if time.monotonic() > deadline:
@@ -94,7 +94,7 @@ def test_a_store_closes_the_database_that_it_opened(make_config: MakeConfig, con
     store.close()
 
 
-def test_tables_are_looked_at_once_for_each_family(
+def test_tables_are_checked_once_for_each_family(
     make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], database: str
 ) -> None:
     with Database(make_config(driver="pymysql")) as db:
@@ -147,7 +147,7 @@ def test_a_dsn_a_configuration_or_keywords_are_the_same(kind: Any) -> None:
         (lambda: CheckpointStore(DSN).__enter__(), "async with"),
     ],
 )
-def test_what_cannot_be_is_refused_at_once_with_the_remedy(make: Callable[[], Any], remedy: str) -> None:
+def test_impossible_options_are_refused_at_once_with_the_remedy(make: Callable[[], Any], remedy: str) -> None:
     with pytest.raises(ConfigError, match=remedy) as caught:
         make()
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What `Database.stats` tells."""
+"""`Database.stats`: pool usage and counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..conftest import EACH_WAY, MakeConfig, OpenStore
 from ..proxy import WireProxy
 
 
-def test_nothing_was_done_yet(make_config: MakeConfig) -> None:
+def test_statistics_of_an_unused_database_are_zero(make_config: MakeConfig) -> None:
     stats = Database(make_config()).stats()
     assert stats == Stats(**dict.fromkeys(Stats.__slots__[:-2], 0))
     with pytest.raises(FrozenInstanceError):
@@ -88,7 +88,9 @@ async def test_each_event_loop_has_a_pool(make_config: MakeConfig) -> None:
         assert seen[0].open == 2
 
 
-async def test_who_waits_for_a_connection_is_counted(make_config: MakeConfig, run_sql: Callable[..., Any]) -> None:
+async def test_calls_that_wait_for_a_connection_are_counted(
+    make_config: MakeConfig, run_sql: Callable[..., Any]
+) -> None:
     async with Database(make_config(driver="asyncmy", pool_size=1)) as db:
         store = CheckpointStore(db)
         await store.save("t", {"n": 0})

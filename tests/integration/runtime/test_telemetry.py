@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 
 class Observed:
-    """What was exported."""
+    """The exported spans and metrics."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -64,7 +64,7 @@ class Observed:
 
 @pytest.fixture
 def observed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Observed]:
-    """As if the application had said that spans and measurements go here; it can say so once in a process only."""
+    """Yield the recorded spans and metrics; applications can set their providers only once in a process."""
     observed = Observed()
     monkeypatch.setattr(spans_module, "_made", Instruments(observed.tracers, observed.meters))
     yield observed
@@ -192,7 +192,7 @@ async def test_a_database_that_is_gone_is_not_measured(observed: Observed, make_
 
 
 @pytest.mark.parametrize("side", ONE_OF_EACH)
-async def test_nothing_of_the_users_is_told(
+async def test_telemetry_contains_no_user_data(
     observed: Observed, open_store: OpenStore, run_sql: Callable[..., Any], database: str, side: str
 ) -> None:
     tenant, thread, checkpoint, metadata, state = "tenant-1\"'", "thread-2'\n", "check-3", "meta-4');--", "state-5\\'"
@@ -252,7 +252,7 @@ print(json.dumps([wanted, loaded]))
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "expected"),
     [
         ("never", [[False] * 4, False]),
         ("imported", [[False] * 4, False]),
@@ -260,10 +260,10 @@ print(json.dumps([wanted, loaded]))
         ("hidden", [[False] * 4, True]),
     ],
 )
-def test_nothing_is_told_unless_the_application_asks(
-    make_config: MakeConfig, server_dsn: str, database: str, mode: str, told: Any
+def test_telemetry_is_off_unless_the_application_enables_it(
+    make_config: MakeConfig, server_dsn: str, database: str, mode: str, expected: Any
 ) -> None:
     dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
     done = subprocess.run([sys.executable, "-c", PROGRAM, mode, dsn], capture_output=True, text=True, timeout=180)
     assert done.stderr == ""
-    assert json.loads(done.stdout) == told
+    assert json.loads(done.stdout) == expected

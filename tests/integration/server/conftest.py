@@ -1,14 +1,16 @@
-"""Fixtures of tests of the HTTP service: the application, called without a socket."""
+"""Fixtures of the HTTP service's tests, which call the application without a socket."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeAlias
 
 import httpx
+import pymysql
 import pytest
 
-from locus_mysql import Database
+from locus_mysql import Database, MySQLConfig
 from locus_mysql.server.application import create_app
 
 from ..conftest import MakeConfig
@@ -18,7 +20,7 @@ OpenClient: TypeAlias = Callable[..., httpx.AsyncClient]
 
 @pytest.fixture
 async def open_client(make_config: MakeConfig) -> AsyncIterator[OpenClient]:
-    """``open_client(headers=…, store={…}, **options)``: a client of a new service in the test's schema.
+    """Yield ``open_client(headers=…, store={…}, **options)``: a client of a new service in the test's schema.
 
     ``store`` are options of `MySQLConfig`, all others of `create_app`.
     """
@@ -41,5 +43,19 @@ async def open_client(make_config: MakeConfig) -> AsyncIterator[OpenClient]:
 
 @pytest.fixture
 def client(open_client: OpenClient) -> httpx.AsyncClient:
-    """A client that may do everything, without a token."""
+    """Return a client that may do everything without a token."""
     return open_client()
+
+
+@pytest.fixture(scope="module")
+def shared_config(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[MySQLConfig]:
+    """Yield a configuration of a schema that the tests of a module share, with a service that starts once.
+
+    Each of these tests uses thread ids of its own. Tests that share a service belong to one ``xdist_group``.
+    """
+    name = f"locus_test_{secrets.token_hex(8)}"
+    with server.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+    yield MySQLConfig(dsn=server_dsn).model_copy(update={"database": name})
+    with server.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {name}")

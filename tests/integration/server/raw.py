@@ -1,4 +1,4 @@
-"""Requests as bytes, as no client would send them: `RawClient`."""
+"""`RawClient`: sends raw bytes as requests, also malformed ones."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-#: How long an answer may take, in seconds, on a busy machine.
+#: The timeout of a response in seconds, sufficient on a busy machine.
 PATIENCE_S = 120.0
 
 
 @dataclass
 class RawAnswer:
-    """An answer as it came."""
+    """A raw response."""
 
     status: int
     headers: dict[str, str] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class RawAnswer:
 
     @property
     def code(self) -> str:
-        """The code of the error; also that it is one of JSON, with an id."""
+        """Return the code of the error, after checking that it is JSON and has a request id."""
         error = json.loads(self.body)["error"]
         assert set(error) == {"code", "message", "request_id"}
         assert self.headers["content-type"] == "application/json"
@@ -45,7 +45,7 @@ class RawClient:
         self._left = b""
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are, but for HOST."""
+        """Send bytes unchanged except for HOST, which is replaced."""
         self.socket.sendall(data.replace(b"HOST", self.host.encode()))
 
     def post(self, path: str, body: bytes, *headers: str) -> RawAnswer:
@@ -62,7 +62,7 @@ class RawClient:
         return self.answer(head_only=method == "HEAD")
 
     def answer(self, *, head_only: bool = False) -> RawAnswer:
-        """The next answer, without those that say to go on."""
+        """Return the next response, skipping those with status 100."""
         while True:
             while b"\r\n\r\n" not in self._left:
                 self._more()
@@ -92,7 +92,7 @@ class RawClient:
         self._left += piece
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self.socket.close()
 
     def __enter__(self) -> Self:

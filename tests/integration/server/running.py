@@ -1,4 +1,4 @@
-"""The service on a port of its own, served by uvicorn in a thread: `running`."""
+"""`running`: the service on its own port, served by Uvicorn in a thread."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import uvicorn
 
 from locus_mysql.server.running import server_of
 
-#: How long the service may take to start, and to stop.
+#: The timeout for starting and for stopping the service, in seconds.
 WAIT_S = 60.0
 
 
 @contextmanager
 def running(app: Any, **options: Any) -> Iterator[str]:
-    """Serve an application on 127.0.0.1 as `serve` does; gives the base of its URLs. The options are Uvicorn's."""
+    """Serve an application on 127.0.0.1 as `serve` does, and yield its base URL. The options are Uvicorn's."""
     # The command runs on uvloop, and its tests with it; so here the service is tested on asyncio's own loop.
     loop: Literal["asyncio"] = "asyncio"
     if hasattr(app.state, "services"):

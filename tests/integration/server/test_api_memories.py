@@ -1,4 +1,4 @@
-"""The JSON API on long-term memory."""
+"""The JSON API of long-term memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_write_may_rely_on_a_version(client: httpx.AsyncClient) -> None:
     assert (await client.get("/memories/item", params={"namespace": "n", "key": "k"})).json()["value"] == 2
 
 
-async def test_the_time_to_live_is_the_services_unless_the_write_says_otherwise(open_client: OpenClient) -> None:
+async def test_the_time_to_live_is_the_services_unless_the_write_overrides_it(open_client: OpenClient) -> None:
     client = open_client(store={"ttl_s": 3600})
     await put(client, "n", key="by default", value=1)
     await put(client, "n", key="never", value=1, ttl_s=None)
@@ -158,7 +158,7 @@ async def test_reading_makes_no_tables(client: httpx.AsyncClient, run_sql: Any, 
 
 @pytest.mark.kept_tables
 @pytest.mark.parametrize("ddl_mode", ["validate", "off"])
-async def test_where_tables_may_not_be_made_the_answer_says_that_there_are_none(
+async def test_where_tables_may_not_be_made_the_response_reports_that_they_are_missing(
     open_client: OpenClient, run_sql: Any, database: str, ddl_mode: str
 ) -> None:
     client = open_client(store={"ddl_mode": ddl_mode})

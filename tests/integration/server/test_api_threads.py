@@ -1,4 +1,4 @@
-"""The JSON API on threads: lists, histories, metadata, search, copies, what grows old."""
+"""The JSON API of threads: lists, histories, metadata, search, copies and vacuum."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .conftest import OpenClient
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: Ids that a path can only hold percent-encoded.
+#: Ids that must be percent-encoded in a path.
 ODD_IDS = ("a/b", "50%", "ü ✓ 漢", "?q#f", "a.b", "..a", "-", "%2F", "x" * 512)
 
 
-def state(*said: str) -> dict[str, Any]:
-    """The state of an agent after these words."""
-    return {"agent_id": "agent", "messages": [{"role": "user", "content": text} for text in said], "metadata": {}}
+def state(*texts: str) -> dict[str, Any]:
+    """Return the state of an agent after these messages of a user."""
+    return {"agent_id": "agent", "messages": [{"role": "user", "content": text} for text in texts], "metadata": {}}
 
 
 async def save(
-    client: httpx.AsyncClient, thread_id: str, checkpoint_id: str, *said: str, metadata: dict[str, Any] | None = None
+    client: httpx.AsyncClient, thread_id: str, checkpoint_id: str, *texts: str, metadata: dict[str, Any] | None = None
 ) -> None:
-    body = {"checkpoint_id": checkpoint_id, "state": state(*said), "metadata": metadata or {}}
+    body = {"checkpoint_id": checkpoint_id, "state": state(*texts), "metadata": metadata or {}}
     answer = await client.post(f"/threads/{quote(thread_id, safe='')}/checkpoints", json=body)
     assert answer.status_code == 200, answer.text
 
@@ -68,7 +68,7 @@ async def test_a_list_of_threads_keeps_to_a_glob_in_which_only_two_characters_ar
         assert {thread["thread_id"] for thread in page["threads"]} == wanted
 
 
-async def test_a_thread_says_what_it_is(client: httpx.AsyncClient) -> None:
+async def test_a_thread_is_described_with_its_size_metadata_and_times(client: httpx.AsyncClient) -> None:
     await save(client, "t", "one", "hello")
     await save(client, "t", "two", "hello", "again", metadata={"user": "ada"})
     thread = (await client.get("/threads/t")).json()
@@ -81,9 +81,9 @@ async def test_a_thread_says_what_it_is(client: httpx.AsyncClient) -> None:
     assert thread["created_at"] <= thread["updated_at"]
 
 
-async def test_a_history_tells_what_each_checkpoint_continues(client: httpx.AsyncClient) -> None:
-    for number, said in enumerate((["a"], ["a", "b"], ["a", "b", "c"])):
-        await save(client, "t", f"c{number}", *said)
+async def test_a_history_names_the_parent_of_each_checkpoint(client: httpx.AsyncClient) -> None:
+    for number, texts in enumerate((["a"], ["a", "b"], ["a", "b", "c"])):
+        await save(client, "t", f"c{number}", *texts)
     history = (await client.get("/threads/t/history", params={"limit": 2})).json()
     assert [(one["checkpoint_id"], one["parent_id"]) for one in history["checkpoints"]] == [("c2", "c1"), ("c1", "c0")]
     rest = (await client.get("/threads/t/history", params={"limit": 2, "cursor": history["cursor"]})).json()
@@ -113,7 +113,7 @@ async def test_a_copy_has_all_checkpoints_and_never_takes_the_place_of_a_thread(
 
 
 @pytest.mark.kept_tables
-async def test_words_are_found_where_they_were_said(client: httpx.AsyncClient) -> None:
+async def test_words_are_found_in_the_messages_that_contain_them(client: httpx.AsyncClient) -> None:
     await save(client, "t", "one", "the weather in Bonn")
     await save(client, "u", "one", "a train to Berlin")
     (hit,) = (await client.get("/search", params={"q": "Bonn"})).json()["hits"]
@@ -151,14 +151,16 @@ async def test_any_thread_id_survives_in_a_path(client: httpx.AsyncClient) -> No
     assert {thread["thread_id"] for thread in listed} == set(ODD_IDS)
 
 
-async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_missing_threads_are_not_found(client: httpx.AsyncClient) -> None:
     for path in ("/threads/none", "/threads/none/metadata", "/threads/none/history"):
         answer = await client.get(path)
         assert (answer.status_code, code(answer)) == (404, "not_found")
     assert (await client.get("/threads/none/checkpoints")).json() == {"checkpoints": []}  # as Locus' client expects
 
 
-async def test_a_thread_without_checkpoints_has_a_history_if_it_is_there(client: httpx.AsyncClient) -> None:
+async def test_a_thread_without_checkpoints_is_described_if_and_only_if_it_has_a_history(
+    client: httpx.AsyncClient,
+) -> None:
     await save(client, "t", "c", "hello")
     assert (await client.delete("/threads/t/checkpoints/c")).status_code == 200
     described, history = await client.get("/threads/t"), await client.get("/threads/t/history")
@@ -176,12 +178,12 @@ async def test_vacuum_is_there_only_where_the_service_offers_it(open_client: Ope
     assert "/vacuum" in (await offering.get("/openapi.json")).json()["paths"]
 
 
-async def test_vacuum_removes_idle_threads_whole_and_says_so(open_client: OpenClient) -> None:
+async def test_vacuum_removes_idle_threads_whole_and_reports_them(open_client: OpenClient) -> None:
     client = open_client(vacuum=True)
     await save(client, "t", "one", "a")
     await save(client, "t", "two", "a", "b")
     schemas = (await client.get("/openapi.json")).json()["components"]["schemas"]
-    assert "go whole" in schemas["Vacuum"]["properties"]["older_than_days"]["description"]
+    assert "are deleted" in schemas["Vacuum"]["properties"]["older_than_days"]["description"]
     assert (await client.post("/vacuum", json={"older_than_days": 0})).json() == {"removed": 2}
     assert (await client.get("/threads")).json()["threads"] == []
 

@@ -1,4 +1,4 @@
-"""The JSON API on working memory."""
+"""The JSON API of working memory."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx
         assert "()" not in answer.json()["error"]["message"]  # nothing of Python
 
 
-async def test_a_session_tells_what_it_holds_and_ends(client: httpx.AsyncClient) -> None:
+async def test_a_session_lists_its_contents_and_can_be_ended(client: httpx.AsyncClient) -> None:
     empty = {"keys": 0, "size_bytes": 0, "scratchpad_entries": 0, "checkpoints": 0, "expires_in_s": None}
     assert await done(await client.get("/sessions/s")) == empty
     await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params={"session_ttl_seconds": "3600"}))

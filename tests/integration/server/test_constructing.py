@@ -1,4 +1,4 @@
-"""What is stored may name code for a reader that constructs objects; none of ours does, wherever it is shown."""
+"""Stored data that names code for a reader to construct: no page and no endpoint imports or runs it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ import ormsgpack
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.graphs.places import write_place
-from locus_mysql.families.graphs.sealed import seal, thread_checksum
+from locus_mysql.families.graphs.checksummed_frames import seal, thread_checksum, write_identity
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from tests.integration.integrations.langgraph import graphs
 
@@ -28,12 +27,12 @@ from .conftest import OpenClient
 
 RunSql = Callable[..., tuple[Any, ...]]
 
-#: A module that nothing imports; importing it, too, is noticed.
+#: A module that nothing else imports, so that importing it is noticed too.
 UNUSED = "antigravity"
 
 
 class Touching:
-    """An object whose pickle makes a file when it is read."""
+    """An object whose pickle creates a file when it is loaded."""
 
     def __init__(self, sentinel: Path) -> None:
         self.sentinel = sentinel
@@ -93,7 +92,7 @@ def sentinel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(open_client: OpenClient, sentinel: Path) -> Iterator[httpx.AsyncClient]:
-    """A client of a service that may have constructed nothing in the end."""
+    """Yield a client of a service, and check at the end that nothing was constructed."""
     yield open_client()
     assert not sentinel.exists()
     assert UNUSED not in sys.modules
@@ -177,7 +176,7 @@ async def test_graphs_whose_rows_name_code_construct_nothing(
     for evil in packed_payloads(sentinel).values():
         for kind in (b"msgpack", b"pickle", b"json", b"bytes"):
             for tenant, version_key, task_id, idx, *texts in rows:
-                place = write_place(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+                place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
                 payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
                 which = "WHERE version_key = %s AND task_id = %s AND idx = %s"
                 run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)

@@ -1,6 +1,6 @@
-"""What holds for every endpoint, by the registries of endpoints: a new one cannot be forgotten.
+"""Rules for every endpoint in the registries, so that no new endpoint is left untested.
 
-Wrong credentials, another tenant's ids, tokens that may only read, cookies that were forged, pages of other sites.
+They cover wrong credentials, ids of another tenant, read-only tokens, forged cookies, and pages of other sites.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from locus_mysql.server.tokens import NewToken, Tokens, new_token
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
-from .test_pages import PAGES, told
+from .test_pages import PAGES, checked_page
 from .test_pages_signing_in import cookie_of, signed_in
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: In everything that tenant acme keeps, and in nothing that others send.
+#: A text in all data of tenant acme, and in no request of others.
 MARKER = "xyzzy-of-acme"
 
 STATE = {"messages": [{"role": "user", "content": MARKER}], "run_id": MARKER}
@@ -109,7 +109,7 @@ FOREIGN: tuple[dict[str, str], ...] = (
 
 
 def registries(**options: Any) -> tuple[list[Endpoint], list[Endpoint]]:
-    """The endpoints of the API, and those of the pages."""
+    """Return the endpoints of the API and those of the pages."""
     with Database("mysql://nobody@localhost/nowhere", driver="pymysql") as database:
         api, pages = create_app(database, vacuum=True, **options).dispatcher.routers  # type: ignore[attr-defined]
     return api.endpoints, pages.endpoints
@@ -211,7 +211,7 @@ async def test_no_operation_takes_wrong_credentials(
     assert table_contents() == before
 
 
-async def test_no_operation_shows_or_changes_what_is_another_tenants(
+async def test_no_operation_shows_or_changes_data_of_another_tenant(
     client: httpx.AsyncClient, made: dict[str, NewToken], table_contents: Callable[[], Any]
 ) -> None:
     session_checkpoint = await keep(client, made["acme"])
@@ -301,7 +301,7 @@ async def test_no_form_is_taken_without_its_secret(
         if one.method != "GET" and one.access != "open":
             for secret in ({}, {"form_secret": ""}, {"form_secret": "0" * 64}):
                 form = {"family": "agents", "thread": "t", "target": "new", **secret}
-                told(await client.post(one.template, data=form), 403)
+                checked_page(await client.post(one.template, data=form), 403)
     assert table_contents() == before
 
 

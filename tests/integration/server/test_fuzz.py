@@ -1,6 +1,6 @@
-"""The whole service asked by chance: requests made of its own description, and requests that no description has.
+"""Random requests to the whole service, generated from its API description or outside of it.
 
-Whatever is asked, no answer is a 5xx, each is as the description says, and what must be refused is.
+No response is a 5xx, each conforms to the description, and invalid requests are refused.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .running import running
 
 
 def by_chance(examples: int) -> settings:
-    """So many examples; in full, ten times as many.
+    """Return Hypothesis settings with a number of examples; full runs have ten times as many.
 
-    A short run has the same ones every time, so that what lands does not depend on luck.
+    Short runs use the same examples every time, so that their result does not depend on chance.
     """
     return settings(
         max_examples=examples * 10 if FULL else examples,
@@ -42,7 +42,7 @@ def by_chance(examples: int) -> settings:
     )
 
 
-#: Ids drawn often, so that what one request writes another one finds. The client that sends them takes ``..`` out.
+#: Ids drawn often, so that requests find each other's data. The client removes ``..`` from paths.
 IDS = ("a", "b/c", "ü%2F", "50%", "?#")
 
 CHECKS = [
@@ -56,7 +56,7 @@ CHECKS = [
 
 @pytest.fixture
 def service(make_config: MakeConfig) -> Iterator[str]:
-    """The base of the URLs of a service in the test's schema."""
+    """Yield the base URL of a service in the test's schema."""
     with running(create_app(make_config(driver="pymysql"), vacuum=True)) as url:
         yield url
 
@@ -112,19 +112,20 @@ def asked(service: str, operations: list[Any], mode: GenerationMode, examples: i
 
 @pytest.fixture
 def operations(service: str) -> list[Any]:
-    """What the description has, deleting last, so that all else finds something."""
+    """Return the operations of the description, deletions last, so that the others find data."""
     described = requests.get(f"{service}/openapi.json", timeout=60).json()
     found = [one.ok() for one in schemathesis.openapi.from_dict(described).get_all_operations()]
     return sorted(found, key=lambda one: one.method == "delete")
 
 
 @pytest.mark.slow
-def test_every_answer_is_as_the_description_says(filled: str, operations: list[Any]) -> None:
+def test_every_response_conforms_to_the_api_description(filled: str, operations: list[Any]) -> None:
     succeeded = [label for one in operations for label in asked(filled, [one], GenerationMode.POSITIVE, 4, CHECKS)]
     assert len(succeeded) > len(operations) * 3 / 4, sorted({one.label for one in operations} - {*succeeded})
 
 
-def test_what_does_not_fit_the_description_is_refused(filled: str, operations: list[Any]) -> None:
+@pytest.mark.slow
+def test_requests_outside_the_description_are_refused(filled: str, operations: list[Any]) -> None:
     """Fewer, as these take longer to be thought of."""
     asked(filled, operations, GenerationMode.NEGATIVE, 30, [*CHECKS, openapi_checks.negative_data_rejection])
 
@@ -162,7 +163,7 @@ BODIES = st.one_of(
 
 
 def answered(service: str, request: bytes) -> tuple[int, http.client.HTTPResponse, bytes]:
-    """Status, headers and body of the answer to a request, sent as it is."""
+    """Send a raw request, and return status, headers and body of the response."""
     address = urlsplit(service)
     with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         connection.sendall(request)
@@ -171,7 +172,7 @@ def answered(service: str, request: bytes) -> tuple[int, http.client.HTTPRespons
         return response.status, response, response.read()
 
 
-def test_whatever_is_sent_no_answer_tells_of_a_failure(service: str) -> None:
+def test_no_request_causes_a_server_error(service: str) -> None:
     @by_chance(200)
     @given(METHODS, st.lists(SEGMENTS, max_size=6), st.none() | st.binary(max_size=12), HEADERS, BODIES)
     def ask(
@@ -181,14 +182,14 @@ def test_whatever_is_sent_no_answer_tells_of_a_failure(service: str) -> None:
         lines = [b"%b %b HTTP/1.1" % (method, target), b"Host: localhost", b"Connection: close"]
         lines += [b"%b: %b" % header for header in headers.items()]
         lines += [b"Content-Length: %d" % len(body)] if body else []
-        status, response, said = answered(service, b"\r\n".join([*lines, b"", body]))
+        status, response, content = answered(service, b"\r\n".join([*lines, b"", body]))
         assert status < 500
         if response.headers["Content-Type"] == "text/html; charset=utf-8":  # a page, or what was asked for one
             assert b"text/html" in headers.get(b"Accept", b"") or target.partition(b"?")[0] == b"/"
             return
         assert response.headers["Content-Type"] == "application/json"
-        if said:
-            error = json.loads(said).get("error")
+        if content:
+            error = json.loads(content).get("error")
             assert (error is not None) == (status >= 400)
             if error is not None:
                 assert error["code"] in CODES

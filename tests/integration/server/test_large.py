@@ -1,4 +1,4 @@
-"""Bodies that take long to be read, and answers that nobody reads: others must not wait for either, nor for room."""
+"""Large request bodies and responses that clients do not read delay no other requests."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_cl
         assert len(readers[-1].read_all()) < LARGE_BYTES
 
 
-def test_who_goes_on_reading_is_waited_for_piece_by_piece(
+def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long the whole answer takes: the time that a client may not read begins anew with each piece."""
@@ -142,7 +142,7 @@ def test_who_goes_on_reading_is_waited_for_piece_by_piece(
     assert waits.count("resume_writing") >= 5
 
 
-def test_what_is_not_read_counts_as_much_as_what_is_not_sent(make_config: MakeConfig) -> None:
+def test_unread_bytes_count_like_unsent_bytes(make_config: MakeConfig) -> None:
     """Else clients that ask and do not read would fill the memory."""
     limits = Limits(body_bytes=LARGE_BYTES + 10_000, bodies_bytes=2 * LARGE_BYTES + 20_000)
     with running(create_app(make_config(driver="pymysql"), limits=limits)) as url:

@@ -1,4 +1,4 @@
-"""Real Locus agents with Locus' own HTTP client, on the service at a real socket."""
+"""Real Locus agents with Locus' own HTTP client, served over a real socket."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .running import running
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: Ids that servers, proxies and frameworks are known to take for something else.
+#: Ids that servers, proxies and frameworks are known to misinterpret.
 IDS = [
     "t", "a/b", "a//b", "/", "/a", "a/", "..", ".", "...", "../..", "..a", "a.", "%", "%2F", "a%2Fb", "%252F", "100%",
     "a?b=c", "a#b", "a;b", "a&b", "a+b", "a b", " ", "  ", "\t", "a\nb", "a\r\nb: c", "\x01", "ü/☃", "😀", "e\u0301",
@@ -53,7 +53,7 @@ async def client(url: str) -> AsyncIterator[HTTPCheckpointer]:
 
 @pytest.fixture
 async def direct(make_config: MakeConfig) -> AsyncIterator[MySQLCheckpointer]:
-    """A checkpointer of agents that reach the database."""
+    """Yield a checkpointer of agents with direct access to the database."""
     config = make_config()
     async with MySQLCheckpointer(config) as one:
         yield one
@@ -71,7 +71,7 @@ def contents(state: AgentState | None) -> list[str | None]:
 
 
 def heard(model: ScriptedModel) -> list[str | None]:
-    """What the model was sent in its first call, without the system's messages."""
+    """Return the texts sent to the model in its first call, without system messages."""
     return [message.content for message in model.received_messages[0] if message.role.value != "system"]
 
 
@@ -88,20 +88,20 @@ async def test_a_second_turn_remembers_the_first(client: HTTPCheckpointer, url: 
 async def test_agents_that_reach_the_database_and_agents_that_do_not_go_on_with_each_others_threads(
     client: HTTPCheckpointer, direct: MySQLCheckpointer
 ) -> None:
-    said = []
+    earlier = []
     for turn, checkpointer in enumerate([client, direct, client, client, direct]):
         model = ScriptedModel([tool_call("add", a=turn, b=1), text(f"answer {turn}")])
         agent = Agent(model=model, tools=[add], checkpointer=checkpointer)
         await agent.arun(f"question {turn}", thread_id="t")
-        assert heard(model) == [*said, f"question {turn}"]
+        assert heard(model) == [*earlier, f"question {turn}"]
         state = await direct.load("t")
-        said = contents(state)
+        earlier = contents(state)
         assert await client.load("t") == state
     assert [hit["snippet"] for hit in await direct.search("question")] != []
     assert await client.list_checkpoints("t", 100) == await direct.list_checkpoints("t", 100)
 
 
-async def test_what_agents_say_over_http_is_found_by_its_words(
+async def test_messages_of_agents_over_http_are_found_by_their_words(
     client: HTTPCheckpointer, direct: MySQLCheckpointer
 ) -> None:
     state = a_state("The zebra crossed.").with_message(Message.system("A giraffe is secret."))
@@ -233,7 +233,7 @@ async def test_a_save_that_was_deleted_may_be_repeated(client: HTTPCheckpointer)
     assert await client.load("t") == state
 
 
-async def test_any_json_comes_back_as_it_went(url: str) -> None:
+async def test_any_json_value_is_read_back_unchanged(url: str) -> None:
     state = {
         "messages": [], "z": 1, "a": [1, 1.0, -0.0, 1e-300, 10**40, True, None, "", "\x00 \x7f \u2028 😀 \ud7ff"],
         "": {"": {"": []}}, "deep": [[[[{"a": [[]]}]]]], "1": {"b": 1, "a": 2},

@@ -1,4 +1,4 @@
-"""The pages over HTTP: what they show, whatever is stored; that they never break; their headers."""
+"""The pages over HTTP: their contents for any stored data, their errors and their headers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from starlette.routing import Mount
 
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLBackend
-from locus_mysql.families.graphs.saver import MySQLCheckpointSaver
+from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.inspection import Inspector, inspector
-from locus_mysql.inspection.differing import difference
+from locus_mysql.inspection.differences import difference
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.server.application import create_app
@@ -30,10 +30,10 @@ from locus_mysql.server.pages import texts
 from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
-from ..inspection.test_graphs import save_long
+from ..families.graphs.inspection.test_threads import save_long
 from .conftest import OpenClient
 
-#: What must be shown as text, and never be more.
+#: Texts that must be shown as text and never become markup.
 HOSTILE = (
     "<script>document.title='taken'</script>",
     "<img src=x onerror=\"document.title='taken'\">",
@@ -48,7 +48,7 @@ HOSTILE = (
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
 POLICY += "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-#: An address for each kind of page.
+#: A URL of each kind of page.
 THREAD_PAGE = f"/inspect/thread?family=agents&thread={THREAD}"
 PAGES = {
     "threads": "/",
@@ -77,7 +77,7 @@ PAGES = {
 
 
 class Page(HTMLParser):
-    """What a page holds.
+    """The contents of a page.
 
     Args:
         text: Its HTML.
@@ -96,11 +96,11 @@ class Page(HTMLParser):
         self.text += data
 
     def links(self) -> list[str]:
-        """The addresses of its links, in order."""
+        """Return the URLs of its links, in order."""
         return [attributes["href"] or "" for tag, attributes in self.elements if tag == "a" and "href" in attributes]
 
     def inputs(self) -> dict[str, str]:
-        """Names and values of the fields in its forms."""
+        """Return names and values of the fields in its forms."""
         return {
             str(attributes["name"]): attributes.get("value") or ""
             for tag, attributes in self.elements
@@ -117,8 +117,8 @@ async def filled(make_config: MakeConfig) -> None:
         await fill_the_rest(database)
 
 
-def told(response: httpx.Response, status: int = 200) -> Page:
-    """A page, which is as every page must be."""
+def checked_page(response: httpx.Response, status: int = 200) -> Page:
+    """Check the rules for every page, and return the page."""
     assert response.status_code == status, response.text
     assert response.headers["content-security-policy"] == POLICY
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -141,13 +141,13 @@ def told(response: httpx.Response, status: int = 200) -> Page:
 async def test_every_page_has_its_place_and_only_what_is_ours(open_client: OpenClient) -> None:
     client = open_client(allow_writes=True)
     for name, address in PAGES.items():
-        page = told(await client.get(address), 404 if name == "missing" else 200)
+        page = checked_page(await client.get(address), 404 if name == "missing" else 200)
         assert [tag for tag, _ in page.elements].count("h1") == 1, name
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("filled")
-async def test_all_that_pages_lead_to_is_there(open_client: OpenClient) -> None:
+async def test_every_link_of_the_pages_leads_to_a_page(open_client: OpenClient) -> None:
     client = open_client(allow_writes=True)
     seen: set[str] = set()
     waiting = list(PAGES.values())[:-1]
@@ -166,7 +166,7 @@ async def test_all_that_pages_lead_to_is_there(open_client: OpenClient) -> None:
 
 @pytest.mark.usefixtures("filled")
 async def test_a_conversation_is_shown_with_its_calls_and_what_came_of_them(client: httpx.AsyncClient) -> None:
-    page = told(await client.get(THREAD_PAGE))
+    page = checked_page(await client.get(THREAD_PAGE))
 
     assert "Please refund me instead." in page.text
     assert "Refused: refunds over 200.00 EUR need approval." in page.text
@@ -177,7 +177,7 @@ async def test_a_conversation_is_shown_with_its_calls_and_what_came_of_them(clie
 
 @pytest.mark.usefixtures("filled")
 async def test_a_state_is_shown_as_it_was(client: httpx.AsyncClient) -> None:
-    page = told(await client.get(f"{THREAD_PAGE}&checkpoint=01HZX9A03K3"))
+    page = checked_page(await client.get(f"{THREAD_PAGE}&checkpoint=01HZX9A03K3"))
 
     assert "As it was at" in page.text
     assert "Please refund me instead." not in page.text
@@ -186,7 +186,7 @@ async def test_a_state_is_shown_as_it_was(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.usefixtures("filled")
 async def test_messages_are_shown_with_the_time_at_which_they_were_first_saved(client: httpx.AsyncClient) -> None:
-    page = told(await client.get(THREAD_PAGE))
+    page = checked_page(await client.get(THREAD_PAGE))
     messages = sum("message" in (attributes.get("class") or "").split() for _, attributes in page.elements)
     assert messages > 5
     assert len(re.findall(r"saved \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", page.text)) == messages
@@ -197,12 +197,12 @@ async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
     client: httpx.AsyncClient, make_config: MakeConfig
 ) -> None:
     async with CheckpointStore(make_config()) as store:
-        said = [{"role": "user", "content": f"Turn {number}"} for number in range(300)]
-        said[20]["content"] = "Two TENT poles are cracked."
-        await store.save("plain", {"messages": said})
+        conversation = [{"role": "user", "content": f"Turn {number}"} for number in range(300)]
+        conversation[20]["content"] = "Two TENT poles are cracked."
+        await store.save("plain", {"messages": conversation})
 
     async def threads(**query: str) -> dict[str, str]:
-        page = told(await client.get("/inspect/search", params={"q": "tent", **query}))
+        page = checked_page(await client.get("/inspect/search", params={"q": "tent", **query}))
         links = [
             unescape(attributes["href"] or "")
             for tag, attributes in page.elements
@@ -216,7 +216,7 @@ async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
     assert await threads(family="versions") == {}
     assert found["dicts"].endswith("#hit")
     page = await client.get(found["dicts"])
-    told(page)
+    checked_page(page)
     assert re.search(r'id="m21">\s*<span id="hit">', page.text)
     assert "Two <mark>TENT</mark> poles" in page.text
     page = await client.get((await threads(q="warehouse"))["agents"])
@@ -224,8 +224,8 @@ async def test_a_search_finds_in_every_kind_and_leads_to_the_message(
 
 
 @pytest.mark.usefixtures("filled")
-async def test_what_changed_is_shown(client: httpx.AsyncClient) -> None:
-    page = told(
+async def test_the_page_of_differences_shows_changed_messages_and_fields(client: httpx.AsyncClient) -> None:
+    page = checked_page(
         await client.get(f"/inspect/difference?thread={THREAD}&family=agents&before=01HZX9A09K3&after=01HZX9B12K3")
     )
 
@@ -247,7 +247,7 @@ async def test_a_state_can_be_had_whole(client: httpx.AsyncClient) -> None:
 @pytest.mark.usefixtures("filled")
 async def test_threads_are_found_by_id_metadata_size_and_age(client: httpx.AsyncClient) -> None:
     async def ids(**query: str) -> list[str]:
-        page = told(await client.get("/", params={"family": "agents", **query}))
+        page = checked_page(await client.get("/", params={"family": "agents", **query}))
         return [
             unescape(attributes["href"] or "").rpartition("thread=")[2]
             for tag, attributes in page.elements
@@ -270,9 +270,9 @@ async def test_pages_of_threads_follow_each_other(open_client: OpenClient, make_
             await store.save(f"thread-{at:02}", {"at": at})
     client = open_client()
 
-    first = told(await client.get("/"))
+    first = checked_page(await client.get("/"))
     (onward,) = [link for link in first.links() if "cursor=" in link]
-    second = told(await client.get(onward))
+    second = checked_page(await client.get(onward))
 
     shown = [re.findall(r"thread-\d\d", page.text) for page in (first, second)]
     assert sorted(shown[0] + shown[1]) == [f"thread-{at:02}" for at in range(53)]
@@ -283,7 +283,7 @@ async def test_without_any_tables_pages_are_friendly(client: httpx.AsyncClient) 
     for address in PAGES.values():
         response = await client.get(address)
         assert response.status_code in {200, 403, 404}, address
-        told(response, response.status_code)
+        checked_page(response, response.status_code)
 
 
 async def test_looking_makes_no_tables(client: httpx.AsyncClient, table_contents: Callable[[], Any]) -> None:
@@ -293,7 +293,7 @@ async def test_looking_makes_no_tables(client: httpx.AsyncClient, table_contents
 
 
 @pytest.mark.slow
-async def test_whatever_is_stored_is_shown_as_text(open_client: OpenClient, make_config: MakeConfig) -> None:
+async def test_all_stored_data_are_shown_as_text(open_client: OpenClient, make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     async with CheckpointStore(config) as store, MySQLBackend(config) as backend:
         for text in HOSTILE:
@@ -309,7 +309,7 @@ async def test_whatever_is_stored_is_shown_as_text(open_client: OpenClient, make
             await store.save(text, {**state, "more": text}, f"{text} again"[:128], {"tag": text})
             await backend.save(text, state, metadata={"tag": text})
     client = open_client(allow_writes=True)
-    told(await client.get("/"))
+    checked_page(await client.get("/"))
     for text in HOSTILE:
         of_thread = {"family": "dicts", "thread": text}
         for path, query in (
@@ -323,7 +323,7 @@ async def test_whatever_is_stored_is_shown_as_text(open_client: OpenClient, make
             ("/inspect/copy", of_thread),
             ("/inspect/delete", {**of_thread, "checkpoint": text}),
         ):
-            page = told(await client.get(path, params=query))
+            page = checked_page(await client.get(path, params=query))
             assert str(7919 * 6841) not in page.text
             assert not any(tag == "img" for tag, _ in page.elements)
         state = (await client.get("/inspect/state.json", params={**of_thread, "checkpoint": text})).json()
@@ -337,27 +337,27 @@ async def test_a_message_of_a_megabyte_is_folded(open_client: OpenClient, make_c
 
     response = await open_client().get("/inspect/thread?family=dicts&thread=large")
 
-    assert "996 001 characters more" in told(response).text.replace("\u202f", " ")
+    assert "996 001 characters more" in checked_page(response).text.replace("\u202f", " ")
     assert len(response.content) < 400_000
 
 
-async def test_what_is_stored_cannot_make_a_page_huge(open_client: OpenClient, make_config: MakeConfig) -> None:
+async def test_stored_data_cannot_make_a_page_huge(open_client: OpenClient, make_config: MakeConfig) -> None:
     deep: Any = [1] * 2_000
     for _ in range(150):
         deep = [deep]
     calls = [{"id": str(at), "name": "look", "arguments": {"at": at}} for at in range(3_000)]
     async with CheckpointStore(make_config(driver="pymysql")) as store:
-        said = [{"role": "assistant", "content": "\u202e" * 4_000, "tool_calls": calls}]
-        await store.save("huge", {"messages": said, "deep": deep}, checkpoint_id="before")
+        conversation = [{"role": "assistant", "content": "\u202e" * 4_000, "tool_calls": calls}]
+        await store.save("huge", {"messages": conversation, "deep": deep}, checkpoint_id="before")
         many = [{"role": "user", "content": f"{at}"} for at in range(3_000)]
         await store.save("huge", {"messages": many, "deep": [*deep, deep]}, checkpoint_id="after")
 
     client = open_client()
     of_thread = {"family": "dicts", "thread": "huge"}
     shown = await client.get("/inspect/thread", params={**of_thread, "checkpoint": "before"})
-    assert "2\u202f950 further calls" in told(shown).text
+    assert "2\u202f950 further calls" in checked_page(shown).text
     changed = await client.get("/inspect/difference", params={**of_thread, "before": "before", "after": "after"})
-    assert "More messages changed than are shown here." in told(changed).text
+    assert "More messages changed than are shown here." in checked_page(changed).text
     state = await client.get("/inspect/state.json", params={**of_thread, "checkpoint": "after"})
     assert state.json()["state"]["messages"] == many
     for response in (shown, changed, state):
@@ -372,21 +372,21 @@ async def test_a_long_conversation_has_pages(open_client: OpenClient, make_confi
     def shown(page: Page) -> list[str]:
         return [str(attributes["id"]) for tag, attributes in page.elements if tag == "li" and "id" in attributes]
 
-    newest = told(await client.get("/inspect/thread?family=dicts&thread=long"))
+    newest = checked_page(await client.get("/inspect/thread?family=dicts&thread=long"))
     assert shown(newest) == [f"m{at}" for at in range(251, 451)]
     (earlier,) = [link for link in newest.links() if link.endswith("#conversation")]
-    assert shown(told(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
+    assert shown(checked_page(await client.get(earlier))) == [f"m{at}" for at in range(51, 251)]
 
 
 @pytest.mark.parametrize("family", ["dicts", "versions"])
 async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
     family: str, client: httpx.AsyncClient, make_config: MakeConfig
 ) -> None:
-    said = [{"role": "user", "content": f"Turn {number}"} for number in range(110)]
+    conversation = [{"role": "user", "content": f"Turn {number}"} for number in range(110)]
     async with Database(make_config()) as database:
         store, saver = CheckpointStore(database), MySQLCheckpointSaver(database)
         for number in range(110):
-            state = {"messages": said[: number + 1], "step": number}
+            state = {"messages": conversation[: number + 1], "step": number}
             if family == "dicts":
                 await store.save("long", state, f"c{number}")
             else:
@@ -398,7 +398,7 @@ async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
 
     async def shown(checkpoint: str) -> tuple[list[str], list[str], str]:
         response = await client.get(f"/inspect/thread?family={family}&thread=long{checkpoint}")
-        page = told(response)
+        page = checked_page(response)
         places = [attributes for tag, attributes in page.elements if tag == "input" and attributes["type"] == "radio"]
         listed = [str(one["value"]) for one in places if one["name"] == "before"]
         return listed, [str(one["value"]) for one in places if "checked" in one], response.text
@@ -415,7 +415,7 @@ async def test_the_timeline_of_a_state_of_long_ago_begins_with_it(
         assert "Iterations over 6 checkpoints: first 0, last 5" in text
 
 
-async def test_what_is_written_while_a_page_is_made_is_news_to_it(
+async def test_a_write_during_the_rendering_of_a_page_is_announced_to_it(
     client: httpx.AsyncClient, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = Inspector.state
@@ -435,22 +435,22 @@ async def test_what_is_written_while_a_page_is_made_is_news_to_it(
 
 
 @pytest.mark.usefixtures("filled")
-async def test_damage_is_told_and_breaks_no_page(
+async def test_damage_is_reported_and_breaks_no_page(
     open_client: OpenClient, run_sql: Callable[..., object], database: str
 ) -> None:
     run_sql(f"UPDATE {database}.locus_checkpoints SET payload = 'x', metadata = '[1]'")
     client = open_client()
 
-    assert "support-48213" in told(await client.get("/?family=agents")).text
-    page = told(await client.get(THREAD_PAGE))
+    assert "support-48213" in checked_page(await client.get("/?family=agents")).text
+    page = checked_page(await client.get(THREAD_PAGE))
     assert "Damaged." in page.text
     response = await client.get(
         f"/inspect/difference?family=agents&thread={THREAD}&before=01HZX9A01K3&after=01HZX9A02K3"
     )
-    assert "Something stored is damaged" in told(response, 500).text
+    assert "Stored data is damaged" in checked_page(response, 500).text
 
 
-#: What cannot be asked for, and how it is refused.
+#: Invalid requests, with the status of their refusal.
 REFUSED = (
     ("/?family=nothing", 400),
     ("/?cursor=%ff", 400),
@@ -470,16 +470,16 @@ REFUSED = (
 
 
 @pytest.mark.usefixtures("filled")
-async def test_what_cannot_be_asked_for_is_refused_on_a_page(client: httpx.AsyncClient) -> None:
+async def test_a_page_refuses_an_invalid_query(client: httpx.AsyncClient) -> None:
     for address, status in REFUSED:
-        told(await client.get(address), status)
+        checked_page(await client.get(address), status)
 
 
 async def test_a_database_that_is_away_has_a_page(open_client: OpenClient) -> None:
     client = open_client(store={"host": "127.0.0.1", "port": 1, "connect_timeout_s": 0.2, "retry_deadline_s": 0.2})
     for address in ("/", THREAD_PAGE, "/inspect/statistics"):
         response = await client.get(address)
-        assert "The database is away" in told(response, 503).text
+        assert "The database cannot be reached" in checked_page(response, 503).text
         assert response.headers["retry-after"]
 
 
@@ -491,8 +491,8 @@ async def test_memories_are_searched_by_meaning_where_there_is_an_embedder(
         await memories.put(("customers",), "tent", {"text": "Owns a tent."})
         await memories.put(("customers",), "boat", {"text": "Rows a boat."})
 
-    by_word = told(await open_client().get("/inspect/memories?q=tent"))
-    by_meaning = told(await open_client(embed=embed, dims=64).get("/inspect/memories?q=a tent&way=meaning"))
+    by_word = checked_page(await open_client().get("/inspect/memories?q=tent"))
+    by_meaning = checked_page(await open_client(embed=embed, dims=64).get("/inspect/memories?q=a tent&way=meaning"))
 
     assert not [tag for tag, attributes in by_word.elements if attributes.get("name") == "way"]
     assert [tag for tag, attributes in by_meaning.elements if attributes.get("name") == "way"] == ["select"]
@@ -501,7 +501,7 @@ async def test_memories_are_searched_by_meaning_where_there_is_an_embedder(
 
 
 async def test_files_beside_the_pages_are_kept_by_browsers(client: httpx.AsyncClient) -> None:
-    page = told(await client.get("/"))
+    page = checked_page(await client.get("/"))
     addresses = {
         attributes.get("href") or attributes.get("src")
         for tag, attributes in page.elements
@@ -526,9 +526,9 @@ async def test_one_tenant_sees_nothing_of_another(open_client: OpenClient, make_
 
     for name, address in PAGES.items():
         if not name.startswith(("threads", "search", "metadata", "statistics", "memories", "sessions", "namespace")):
-            told(await client.get(address), 403 if name in {"copy", "branch", "delete"} else 404)
+            checked_page(await client.get(address), 403 if name in {"copy", "branch", "delete"} else 404)
         else:
-            page = told(await client.get(address))
+            page = checked_page(await client.get(address))
             assert not [tag for tag, attributes in page.elements if "data-entry" in attributes], name
 
 
@@ -543,17 +543,17 @@ async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: M
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             asked = await client.get("/memory%20of%20agents/?q=a")
             assert asked.headers["location"].startswith("/memory%20of%20agents/login?next=")
-            form = told(await client.get(asked.headers["location"])).inputs()
+            form = checked_page(await client.get(asked.headers["location"])).inputs()
             signed_in = await client.post("/memory%20of%20agents/login", data={**form, "token": token.secret})
             assert signed_in.headers["location"] == "/memory%20of%20agents/?q=a"
-            page = told(await client.get(signed_in.headers["location"]))
+            page = checked_page(await client.get(signed_in.headers["location"]))
             assert "a thread" in page.text
             for tag, attributes in page.elements:
                 for name in ("href", "src", "action"):
                     address = attributes.get(name) or "#"
                     assert address.startswith(("/memory%20of%20agents/", "#")), (tag, address)
             (thread,) = [link for link in page.links() if "thread=" in link]
-            assert "hello" in told(await client.get(thread)).text
+            assert "hello" in checked_page(await client.get(thread)).text
 
 
 async def test_few_differences_are_worked_out_at_once_and_others_are_served_meanwhile(
@@ -606,6 +606,6 @@ async def test_the_page_of_a_graphs_long_conversation_shows_a_part_and_leads_to_
         assert f'id="m{last}"' in text
         assert f'id="m{first - 1}"' not in text
         assert f'id="m{last + 1}"' not in text
-        assert all(said in text for said in (before, after) if said is not None)
+        assert all(value in text for value in (before, after) if value is not None)
         assert ("earlier message" in text, "later message" in text) == (before is not None, after is not None)
     assert len((await client.get("/inspect/state.json?family=versions&thread=t")).json()["state"]["messages"]) == 1_503

@@ -1,4 +1,4 @@
-"""Threads that are being written tell their viewers, at the cost of one query for all of them."""
+"""Viewers of a thread receive an event for each write, at the cost of one query for all viewers."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ class Looks:
 
     @property
     def watches(self) -> int:
-        """How many there are now."""
+        """Return the current number of watches."""
         return sum(len(one.watches) for one in self.made)
 
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
-    """What is looked at, twenty times a second."""
+    """Record the watches, which poll twenty times a second."""
     return Looks(monkeypatch)
 
 
 @pytest.fixture
 def base(make_config: MakeConfig, proxy: WireProxy, looks: Looks) -> Iterator[str]:
-    """A service behind a proxy before its database."""
+    """Yield a service whose database is behind a proxy."""
     place: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "driver": "pymysql"}
     app = create_app(Database(make_config(**place, connect_timeout_s=0.5, retry_deadline_s=0.5)))
     with running(app) as address:
@@ -92,7 +92,7 @@ class Viewer:
         self.lines = lines
 
     async def next(self) -> str:
-        """The name of the next event."""
+        """Return the name of the next event."""
         async with asyncio.timeout(WAIT_S):
             async for line in self.lines:
                 if line.startswith("event: "):
@@ -120,7 +120,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_viewers_are_told_of_every_write_to_their_thread(base: str, store: CheckpointStore) -> None:
+async def test_viewers_receive_an_event_for_every_write_to_their_thread(base: str, store: CheckpointStore) -> None:
     async with viewing(base, "one") as one, viewing(base, "two") as two:
         for at in range(3):
             await store.save("one", {"at": at + 1})
@@ -149,7 +149,7 @@ async def test_the_stream_of_a_thread_ends_when_the_thread_is_deleted(base: str,
         assert await viewer.next() == "the end"
 
 
-async def test_one_query_is_for_all_viewers_and_none_is_asked_for_nobody(
+async def test_one_query_serves_all_viewers_and_none_is_sent_without_viewers(
     base: str, store: CheckpointStore, looks: Looks
 ) -> None:
     async with contextlib.AsyncExitStack() as stack:
@@ -166,7 +166,7 @@ async def test_one_query_is_for_all_viewers_and_none_is_asked_for_nobody(
     await until(lambda: looks.watches == 0)
 
 
-async def test_a_viewer_who_comes_back_is_told_only_what_is_new(base: str, store: CheckpointStore) -> None:
+async def test_a_viewer_who_reconnects_receives_only_new_events(base: str, store: CheckpointStore) -> None:
     async with (
         httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
         client.stream("GET", EVENTS, params={"family": "dicts", "thread": "one"}) as response,
@@ -191,7 +191,7 @@ async def test_a_viewer_who_comes_back_is_told_only_what_is_new(base: str, store
         assert await Viewer(lines).next() == "changed"
 
 
-async def test_a_database_that_goes_away_and_comes_back_is_told(
+async def test_viewers_receive_events_when_the_database_goes_away_and_comes_back(
     base: str, store: CheckpointStore, proxy: WireProxy
 ) -> None:
     async with viewing(base, "one") as viewer:
@@ -241,7 +241,7 @@ async def test_the_service_stops_while_somebody_looks(
     [{"thread": ""}, {"thread": "a" * 513}, {"thread": "a\0"}, {"thread": "one", "seen": "1\n\nevent: ended"}],
     ids=["empty", "long", "NUL", "lines"],
 )
-async def test_what_is_no_thread_and_no_marker_is_refused_and_spoils_nothing_for_others(
+async def test_invalid_threads_and_markers_are_refused_without_disturbing_other_viewers(
     base: str, store: CheckpointStore, asked: dict[str, str]
 ) -> None:
     async with viewing(base, "one") as viewer, httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client:
@@ -264,12 +264,12 @@ async def test_a_token_that_is_given_to_another_tenant_ends_the_stream_of_the_fi
         cookie = signed_in.headers["set-cookie"].partition(";")[0]
         async with viewing(base, "one", Cookie=cookie) as viewer:
             file.write_text(ann.entry.replace('"default"', '"another"'))
-            told, at = "changed", 0
-            while told == "changed":
+            event_name, at = "changed", 0
+            while event_name == "changed":
                 at += 1
                 await store.save("one", {"at": at})
-                told = await viewer.next()
-            assert told == "ended"
+                event_name = await viewer.next()
+            assert event_name == "ended"
 
 
 async def test_one_tenant_cannot_take_the_places_of_all_viewers(

@@ -1,4 +1,4 @@
-"""Signing in to the pages: cookies, who they stand for, when they end; what other sites can do, which is nothing."""
+"""Signing in to the pages: cookies, their users and expiry; other sites cannot act for a user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from locus_mysql.server.tokens import LOOK_S, NewToken, Tokens, new_token
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
-from .test_pages import Page, told
+from .test_pages import Page, checked_page
 
 THREAD = "/inspect/thread?family=dicts&thread=t"
 
@@ -42,14 +42,14 @@ def ann() -> NewToken:
 
 @pytest.fixture
 def guarded(open_client: OpenClient, ann: NewToken) -> httpx.AsyncClient:
-    """A client of a service with Ann's token, who has not signed in."""
+    """Return a client of a service with Ann's token that has not signed in."""
     return open_client(tokens=Tokens(ann.entry), allow_writes=True)
 
 
-async def test_who_has_not_signed_in_is_asked_to_and_comes_back(guarded: httpx.AsyncClient, ann: NewToken) -> None:
+async def test_a_page_without_sign_in_redirects_to_the_form_and_back(guarded: httpx.AsyncClient, ann: NewToken) -> None:
     response = await guarded.get(THREAD)
     assert response.status_code == 303
-    form = told(await guarded.get(response.headers["location"])).inputs()
+    form = checked_page(await guarded.get(response.headers["location"])).inputs()
     assert form["next"] == THREAD
 
     response = await signed_in(guarded, ann.secret, form["next"])
@@ -58,11 +58,11 @@ async def test_who_has_not_signed_in_is_asked_to_and_comes_back(guarded: httpx.A
     assert (await guarded.get("/")).status_code == 200
 
 
-async def test_a_stranger_is_told_nothing(guarded: httpx.AsyncClient) -> None:
+async def test_a_stranger_learns_nothing(guarded: httpx.AsyncClient) -> None:
     response = await signed_in(guarded, token().secret)
 
-    page = told(response, 403)
-    assert "This token is not known" in page.text
+    page = checked_page(response, 403)
+    assert "This token is not valid" in page.text
     assert "set-cookie" not in response.headers
     for tag, attributes in page.elements:
         assert tag != "input" or attributes.get("name") != "token" or "value" not in attributes
@@ -124,11 +124,11 @@ async def test_services_with_the_same_key_take_each_others_cookies_and_forms(
     page = await same.get("/", headers=cookie)
     assert page.status_code == 200
     assert (await other.get("/", headers=cookie)).status_code == 303
-    form = {"form_secret": told(page).inputs()["form_secret"]}
+    form = {"form_secret": checked_page(page).inputs()["form_secret"]}
     assert (await one.post("/logout", data=form, headers=cookie)).headers["location"] == "/login"
 
 
-async def test_before_signing_in_nothing_is_said_of_what_may_be_changed(
+async def test_before_signing_in_pages_reveal_nothing_about_permitted_changes(
     guarded: httpx.AsyncClient, ann: NewToken
 ) -> None:
     for address in ("/login", "/nothing"):
@@ -149,7 +149,7 @@ async def test_a_cookie_ends_by_itself(
 
 async def test_signing_out_ends_a_cookie_also_for_who_kept_it(guarded: httpx.AsyncClient, ann: NewToken) -> None:
     cookie = cookie_of(await signed_in(guarded, ann.secret))
-    form = told(await guarded.get("/")).inputs()
+    form = checked_page(await guarded.get("/")).inputs()
 
     response = await guarded.post("/logout", data={"form_secret": form["form_secret"]})
 
@@ -176,7 +176,9 @@ async def test_a_token_that_is_taken_away_ends_its_cookies(
 @pytest.mark.parametrize(
     "onward", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "/a\r\nb: c", ""]
 )
-async def test_nobody_is_sent_to_another_site(guarded: httpx.AsyncClient, ann: NewToken, onward: str) -> None:
+async def test_signing_in_never_redirects_to_another_site(
+    guarded: httpx.AsyncClient, ann: NewToken, onward: str
+) -> None:
     response = await signed_in(guarded, ann.secret, onward)
     assert response.headers["location"] == "/"
 
@@ -198,7 +200,7 @@ async def test_without_tokens_nobody_signs_in(client: httpx.AsyncClient) -> None
     assert (response.status_code, response.headers["location"]) == (303, "/")
 
 
-async def test_who_signs_in_sees_the_tenant_of_the_token(
+async def test_a_signed_in_user_sees_the_tenant_of_the_token(
     open_client: OpenClient, make_config: MakeConfig, ann: NewToken
 ) -> None:
     for tenant in ("acme", "other"):
@@ -207,7 +209,7 @@ async def test_who_signs_in_sees_the_tenant_of_the_token(
     client = open_client(tokens=Tokens(ann.entry))
     await signed_in(client, ann.secret)
 
-    text = told(await client.get("/")).text
+    text = checked_page(await client.get("/")).text
 
     assert "of acme" in text
     assert "of other" not in text

@@ -1,4 +1,4 @@
-"""What pages may change: copy, branch, delete; only where it is allowed, and only by a form of ours."""
+"""Pages copy, branch and delete threads only where that is allowed, and only by a form of the service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locus_mysql.server.tokens import Tokens, new_token
 
 from ..conftest import MakeConfig
 from .conftest import OpenClient
-from .test_pages import told
+from .test_pages import checked_page
 
 COPY = {"family": "agents", "thread": THREAD, "target": "new"}
 DELETE = {"family": "agents", "thread": THREAD}
@@ -23,7 +23,7 @@ DELETE = {"family": "agents", "thread": THREAD}
 
 @pytest.fixture
 async def agents(make_config: MakeConfig) -> AsyncIterator[AgentDicts]:
-    """The agents' threads, with the support desk's conversations."""
+    """Save the support desk's conversations as agents' threads."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database):
             pass
@@ -33,14 +33,14 @@ async def agents(make_config: MakeConfig) -> AsyncIterator[AgentDicts]:
 
 @pytest.fixture
 def writer(open_client: OpenClient) -> httpx.AsyncClient:
-    """A client of a service whose pages may change what is kept."""
+    """Return a client of a service whose pages may change stored data."""
     return open_client(allow_writes=True)
 
 
 async def sent(client: httpx.AsyncClient, path: str, **fields: str) -> httpx.Response:
-    """Fill in a form that a page shows, and send it."""
+    """Fill in the form of a page and submit it."""
     asked = {name: fields[name] for name in ("family", "thread", "checkpoint", "namespace") if name in fields}
-    form = told(await client.get(path, params=asked)).inputs()
+    form = checked_page(await client.get(path, params=asked)).inputs()
     return await client.post(path, data={**form, **fields})
 
 
@@ -48,7 +48,7 @@ async def test_a_thread_is_copied(writer: httpx.AsyncClient, agents: AgentDicts)
     response = await sent(writer, "/inspect/copy", **COPY)
 
     assert response.status_code == 303
-    assert "Please refund me instead." in told(await writer.get(response.headers["location"])).text
+    assert "Please refund me instead." in checked_page(await writer.get(response.headers["location"])).text
     copied: Any = agents.list_checkpoints("new", 100)
     original: Any = agents.list_checkpoints(THREAD, 100)
     assert await copied == await original
@@ -67,20 +67,20 @@ async def test_a_thread_branches_from_a_state(writer: httpx.AsyncClient, agents:
     assert (await metadata)["metadata"]["order"] == 48213
 
 
-async def test_nothing_is_written_over(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
+async def test_a_copy_never_overwrites_a_thread(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
     taken = "support-48220-jonas.weber"
     before: Any = agents.load_text(taken)
     kept = await before
     for checkpoint in ({}, {"checkpoint": "01HZX9A05K3"}):
         response = await sent(writer, "/inspect/copy", **{**COPY, "target": taken, **checkpoint})
-        assert "There is such a thread already" in told(response, 409).text
+        assert "The thread exists already" in checked_page(response, 409).text
     after: Any = agents.load_text(taken)
     assert await after == kept
 
 
 async def test_a_thread_is_deleted_once_it_was_asked(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
-    page = told(await writer.get("/inspect/delete", params=DELETE))
-    assert "It cannot be brought back." in page.text
+    page = checked_page(await writer.get("/inspect/delete", params=DELETE))
+    assert "This cannot be undone." in page.text
     there: Any = agents.exists(THREAD)
     assert await there
 
@@ -89,7 +89,7 @@ async def test_a_thread_is_deleted_once_it_was_asked(writer: httpx.AsyncClient, 
     assert (response.status_code, response.headers["location"]) == (303, "/?family=agents")
     gone: Any = agents.exists(THREAD)
     assert not await gone
-    told(await writer.get("/inspect/delete", params=DELETE), 404)
+    checked_page(await writer.get("/inspect/delete", params=DELETE), 404)
 
 
 async def test_a_checkpoint_is_deleted(writer: httpx.AsyncClient, agents: AgentDicts) -> None:
@@ -111,29 +111,32 @@ async def test_every_family_is_copied_and_deleted(
     for family, thread in (("dicts", "one"), ("current", "one"), ("versions", "graph-triage-7")):
         there = {"family": family, "thread": thread}
         assert (await sent(writer, "/inspect/copy", **there, target="two")).status_code == 303
-        told(await writer.get("/inspect/thread", params={"family": family, "thread": "two"}))
+        checked_page(await writer.get("/inspect/thread", params={"family": family, "thread": "two"}))
         assert (await sent(writer, "/inspect/delete", **there)).status_code == 303
-        told(await writer.get("/inspect/thread", params=there), 404)
+        checked_page(await writer.get("/inspect/thread", params=there), 404)
     graph = {"family": "versions", "thread": "two"}
     assert (await sent(writer, "/inspect/delete", **graph, checkpoint="step-2")).status_code == 303
-    told(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-2"}), 404)
-    told(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-1"}))
+    checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-2"}), 404)
+    checked_page(await writer.get("/inspect/thread", params={**graph, "checkpoint": "step-1"}))
 
 
-async def test_nothing_is_changed_that_is_not_allowed(
+async def test_pages_refuse_changes_that_are_not_allowed(
     open_client: OpenClient, agents: AgentDicts, table_contents: Callable[[], Any]
 ) -> None:
     before = table_contents()
     reader, writer = new_token("reader", "default", "read"), new_token("writer", "default", "write")
-    for secret, allow_writes, message in ((reader.secret, True, "may read"), (writer.secret, False, "--allow-writes")):
+    for secret, allow_writes, message in (
+        (reader.secret, True, "does not allow writes"),
+        (writer.secret, False, "--allow-writes"),
+    ):
         client = open_client(tokens=Tokens(reader.entry + writer.entry), allow_writes=allow_writes)
         await client.post("/login", data={"token": secret})
-        page = told(await client.get("/inspect/thread", params=DELETE))
+        page = checked_page(await client.get("/inspect/thread", params=DELETE))
         assert not [link for link in page.links() if "/delete" in link or "/copy" in link]
         form = page.inputs()
         for path, fields in (("/inspect/copy", COPY), ("/inspect/delete", DELETE)):
-            assert message in told(await client.get(path, params=DELETE), 403).text
-            told(await client.post(path, data={**fields, "form_secret": form["form_secret"]}), 403)
+            assert message in checked_page(await client.get(path, params=DELETE), 403).text
+            checked_page(await client.post(path, data={**fields, "form_secret": form["form_secret"]}), 403)
     assert table_contents() == before
 
 
@@ -145,14 +148,14 @@ async def test_a_form_of_another_origin_or_without_its_secret_changes_nothing(
     app: dict[str, Any] = {"tokens": Tokens(ann.entry + ben.entry), "allow_writes": True}
     client = open_client(**app)
     await client.post("/login", data={"token": ben.secret})
-    of_ben = told(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+    of_ben = checked_page(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
     client.cookies.clear()
     await client.post("/login", data={"token": ann.secret})
-    of_ann = told(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+    of_ann = checked_page(await client.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
 
     for path, fields in (("/inspect/copy", COPY), ("/inspect/delete", DELETE), ("/logout", {"any": "thing"})):
         for secret in ({}, {"form_secret": ""}, {"form_secret": of_ben}, {"form_secret": of_ann[::-1]}):
-            told(await client.post(path, data={**fields, **secret}), 403)
+            checked_page(await client.post(path, data={**fields, **secret}), 403)
         for headers in (
             {"Origin": "https://evil.example"},
             {"Origin": "null"},
@@ -172,7 +175,7 @@ async def test_odd_forms_are_refused(
     writer: httpx.AsyncClient, agents: AgentDicts, table_contents: Callable[[], Any]
 ) -> None:
     before = table_contents()
-    secret = told(await writer.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
+    secret = checked_page(await writer.get("/inspect/delete", params=DELETE)).inputs()["form_secret"]
     odd: tuple[tuple[str, dict[str, str]], ...] = (
         ("/inspect/copy", {**COPY, "target": ""}),
         ("/inspect/copy", {**COPY, "target": "x" * 513}),
@@ -183,11 +186,11 @@ async def test_odd_forms_are_refused(
         ("/inspect/delete", {"family": "", "thread": THREAD}),
     )
     for path, fields in odd:
-        told(await writer.post(path, data={**fields, "form_secret": secret}), 400)
-    told(await writer.post("/inspect/copy", data={**COPY, "thread": "none", "form_secret": secret}), 404)
-    told(await writer.post("/inspect/delete", data={**DELETE, "thread": "none", "form_secret": secret}), 404)
+        checked_page(await writer.post(path, data={**fields, "form_secret": secret}), 400)
+    checked_page(await writer.post("/inspect/copy", data={**COPY, "thread": "none", "form_secret": secret}), 404)
+    checked_page(await writer.post("/inspect/delete", data={**DELETE, "thread": "none", "form_secret": secret}), 404)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    told(await writer.post("/inspect/delete", content=b"thread=%ff&form_secret=\xff", headers=form), 400)
-    told(await writer.post("/inspect/delete", content=b"a=1&" * 60, headers=form), 400)
-    told(await writer.post("/inspect/delete", content=b"a" * 70_000, headers=form), 413)
+    checked_page(await writer.post("/inspect/delete", content=b"thread=%ff&form_secret=\xff", headers=form), 400)
+    checked_page(await writer.post("/inspect/delete", content=b"a=1&" * 60, headers=form), 400)
+    checked_page(await writer.post("/inspect/delete", content=b"a" * 70_000, headers=form), 413)
     assert table_contents() == before

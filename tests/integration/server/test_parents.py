@@ -1,6 +1,7 @@
-"""Which checkpoint a save of the service follows: the one the client names, or else the newest, whichever worker asks.
+"""The parent of a checkpoint saved over HTTP: the one the client names, or the newest, on any worker.
 
-Each request goes over a connection of its own, so that the worker that saves is seldom the one that loaded.
+Each request uses a new connection, so that the worker that saves is seldom the one that loaded. All tests share a
+service with two workers.
 """
 
 from __future__ import annotations
@@ -13,32 +14,31 @@ from typing import Any
 import httpx
 import pytest
 
-from locus_mysql import SyncMySQLCheckpointer
+from locus_mysql import MySQLConfig, SyncMySQLCheckpointer
 
 from ..cli.test_main import dsn_of
-from ..conftest import MakeConfig
 from ..connecting import connect
 from ..soundness import assert_sound
 from .conftest import OpenClient
 from .test_serve import PATIENCE_S, Service, serving_at
 
-pytestmark = pytest.mark.kept_tables("agents")
+pytestmark = [pytest.mark.kept_tables("agents"), pytest.mark.xdist_group("parents")]
 
 #: Enough that a state is stored as a delta.
 LONG = "x" * 3_000
 
 
-@pytest.fixture
-def dsn(make_config: MakeConfig) -> Iterator[str]:
-    config = make_config(driver="pymysql")
-    yield dsn_of(config)
-    with connect(config, config.database) as connection:
+@pytest.fixture(scope="module")
+def service(shared_config: MySQLConfig) -> Iterator[Service]:
+    with serving_at(dsn_of(shared_config), "--workers", "2") as one:
+        yield one
+    with connect(shared_config, shared_config.database) as connection:
         assert_sound(connection)
 
 
 def state_of(*texts: str) -> dict[str, Any]:
-    said = [{"role": "user", "content": text} for text in (LONG, *texts)]
-    return {"run_id": "run", "messages": said, "metadata": {}}
+    conversation = [{"role": "user", "content": text} for text in (LONG, *texts)]
+    return {"run_id": "run", "messages": conversation, "metadata": {}}
 
 
 #: Closes its connection after each answer, so that each request has a new one.
@@ -58,7 +58,7 @@ def saved(url: str, thread_id: str, checkpoint_id: str, *texts: str, **fields: A
 
 
 def loaded(url: str, thread_id: str) -> list[str]:
-    """What the newest checkpoint says, as Locus' client loads it: the list first, over two new connections."""
+    """Return the texts of the newest checkpoint, loaded like Locus' client: the list first, over two connections."""
     path = f"{url}/threads/{thread_id}/checkpoints"
     (newest,) = CLIENT.get(path, params={"limit": 1}).json()["checkpoints"]
     state = CLIENT.get(f"{path}/{newest}").json()["state"]
@@ -66,7 +66,7 @@ def loaded(url: str, thread_id: str) -> list[str]:
 
 
 def parents(url: str, thread_id: str) -> dict[str, str | None]:
-    """What each checkpoint of a thread follows, oldest first."""
+    """Return the parent of each checkpoint of a thread, oldest first."""
     answer = CLIENT.get(f"{url}/threads/{thread_id}/history", params={"limit": 1000})
     found = answer.json() if answer.status_code == 200 else {"checkpoints": []}
     return {one["checkpoint_id"]: one["parent_id"] for one in reversed(found["checkpoints"])}
@@ -76,76 +76,71 @@ def line_of(count: int) -> dict[str, str | None]:
     return {f"c{at}": f"c{at - 1}" if at else None for at in range(count)}
 
 
-@pytest.fixture
-def service(dsn: str) -> Iterator[Service]:
-    with serving_at(dsn, "--workers", "2") as one:
-        yield one
-
-
 def test_a_conversation_is_one_line_whichever_worker_serves_it(service: Service) -> None:
-    url, said = service.url, [f"text {at}" for at in range(200)]
-    for at in range(200):
+    url, conversation = service.url, [f"text {at}" for at in range(80)]
+    for at in range(80):
         if at:
-            assert loaded(url, "t") == said[:at]
-        saved(url, "t", f"c{at}", *said[: at + 1])
-    assert parents(url, "t") == line_of(200)
+            assert loaded(url, "whichever") == conversation[:at]
+        saved(url, "whichever", f"c{at}", *conversation[: at + 1])
+    assert parents(url, "whichever") == line_of(80)
 
 
 def test_saves_without_a_load_are_one_line(service: Service) -> None:
     for at in range(60):
-        saved(service.url, "t", f"c{at}", *(f"text {one}" for one in range(at + 1)))
-    assert parents(service.url, "t") == line_of(60)
+        saved(service.url, "not-loaded", f"c{at}", *(f"text {one}" for one in range(at + 1)))
+    assert parents(service.url, "not-loaded") == line_of(60)
 
 
-def test_saves_after_a_restart_go_on_with_the_line(dsn: str) -> None:
+async def test_saves_by_a_service_that_started_later_continue_the_line(open_client: OpenClient) -> None:
     for start in range(3):
-        with serving_at(dsn, "--workers", "2") as service:
-            for at in range(4 * start, 4 * start + 4):
-                saved(service.url, "t", f"c{at}", *(f"text {one}" for one in range(at + 1)))
-            assert parents(service.url, "t") == line_of(4 * start + 4)
-            assert service.stop() == 0
+        client = open_client()  # with a database of its own, whose caches are empty
+        for at in range(4 * start, 4 * start + 4):
+            body = {"checkpoint_id": f"c{at}", "state": state_of(*(f"text {one}" for one in range(at + 1)))}
+            assert (await client.post("/threads/t/checkpoints", json=body)).status_code == 200
+        history = (await client.get("/threads/t/history")).json()["checkpoints"]
+        assert {one["checkpoint_id"]: one["parent_id"] for one in history} == line_of(4 * start + 4)
 
 
 def test_two_clients_at_once_follow_what_they_name(service: Service) -> None:
-    """Of a common beginning, each client goes on with what it saved last."""
-    saved(service.url, "t", "root", "text")
+    """After a common beginning, each client continues its own last save."""
+    saved(service.url, "named", "root", "text")
 
     def client(name: str) -> None:
         for at in range(25):
             before = f"{name}{at - 1}" if at else "root"
-            saved(service.url, "t", f"{name}{at}", "text", *(f"{name}{n}" for n in range(at + 1)), parent_id=before)
+            saved(service.url, "named", f"{name}{at}", "text", *(f"{name}{n}" for n in range(at + 1)), parent_id=before)
 
     with ThreadPoolExecutor(2) as clients:
         list(clients.map(client, "ab"))
     wanted = {f"{name}{at}": f"{name}{at - 1}" if at else "root" for name in "ab" for at in range(25)}
-    assert parents(service.url, "t") == {"root": None, **wanted}
+    assert parents(service.url, "named") == {"root": None, **wanted}
 
 
 def test_clients_that_name_nothing_are_one_line_also_at_once(service: Service) -> None:
     def client(name: str) -> None:
         for at in range(25):
-            saved(service.url, "t", f"{name}{at}", name, str(at))
+            saved(service.url, "unnamed", f"{name}{at}", name, str(at))
 
     with ThreadPoolExecutor(4) as clients:
         list(clients.map(client, "abcd"))
-    found = parents(service.url, "t")
+    found = parents(service.url, "unnamed")
     assert list(found.values()) == [None, *list(found)[:-1]]
 
 
 def test_a_thread_deleted_and_begun_anew_begins_without_a_parent(service: Service) -> None:
     for round_ in range(5):
         for at in range(4):
-            saved(service.url, "t", f"c{at}", f"round {round_}", *(str(one) for one in range(at + 1)))
-        assert parents(service.url, "t") == line_of(4)
-        assert CLIENT.delete(f"{service.url}/threads/t/checkpoints").status_code == 200
+            saved(service.url, "deleted", f"c{at}", f"round {round_}", *(str(one) for one in range(at + 1)))
+        assert parents(service.url, "deleted") == line_of(4)
+        assert CLIENT.delete(f"{service.url}/threads/deleted/checkpoints").status_code == 200
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_parents_are_those_of_a_model_beside_agents_that_use_the_database(
-    dsn: str, service: Service, seed: int
+    shared_config: MySQLConfig, service: Service, seed: int
 ) -> None:
     """Saves with and without a name, moves, deletes and saves by another process, one after another."""
-    source, url = random.Random(seed), service.url
+    source, url, thread_id = random.Random(seed), service.url, f"model-{seed}"
     order: list[str] = []  # oldest first
     wanted: dict[str, str | None] = {}
 
@@ -154,34 +149,34 @@ def test_parents_are_those_of_a_model_beside_agents_that_use_the_database(
         wanted[name] = parent
 
     def forget(name: str) -> None:
-        """Those that followed it follow what it followed."""
+        """Remove a checkpoint from the expectation; its children become those of its parent."""
         order.remove(name)
         gone = wanted.pop(name)
         for one, parent in wanted.items():
             wanted[one] = gone if parent == name else parent
 
-    with SyncMySQLCheckpointer(dsn, driver="pymysql") as direct:
+    with SyncMySQLCheckpointer(dsn_of(shared_config), driver="pymysql") as direct:
         for at in range(60):
             deed = source.random()
             if order and deed < 0.1:
                 name = source.choice(order)
-                assert direct.delete("t", name)
+                assert direct.delete(thread_id, name)
                 forget(name)
             elif order and deed < 0.3:
                 name = source.choice(order)
-                saved(url, "t", f"c{at}", str(at), parent_id=name)
+                saved(url, thread_id, f"c{at}", str(at), parent_id=name)
                 follow(f"c{at}", name)
             elif order and deed < 0.5:
-                state = direct.load("t")
+                state = direct.load(thread_id)
                 assert state is not None
                 newest = order[-1]
-                direct.save(state, "t", f"c{at}")
+                direct.save(state, thread_id, f"c{at}")
                 follow(f"c{at}", newest)
             else:
                 newest = order[-1] if order else None
-                saved(url, "t", f"c{at}", *(str(one) for one in range(source.randrange(at + 1))))
+                saved(url, thread_id, f"c{at}", *(str(one) for one in range(source.randrange(at + 1))))
                 follow(f"c{at}", newest)
-            assert parents(url, "t") == wanted
+            assert parents(url, thread_id) == wanted
 
 
 async def test_a_parent_that_is_not_there_is_refused(open_client: OpenClient) -> None:

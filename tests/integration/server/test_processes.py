@@ -1,4 +1,4 @@
-"""Requests that may take long are carried out in processes of their own, which may die or be given up."""
+"""Long requests run in separate processes, which may die or be abandoned."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
+from locus_mysql import MySQLConfig
 from locus_mysql.server.limits import Limits
 
+from ...thoroughness import FULL
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect
@@ -23,7 +25,7 @@ from .raw import RawClient
 from .test_serve import PATH, PATIENCE_S, Service, dsn, serving_at, until
 from .test_workers import alive
 
-pytestmark = pytest.mark.kept_tables("agents", "memories", "working")
+pytestmark = [pytest.mark.kept_tables("agents", "memories", "working"), pytest.mark.xdist_group("processes")]
 
 __all__ = ["dsn"]
 
@@ -32,7 +34,7 @@ LARGE = "x" * 1_000_000
 
 
 def children_of(pid: int) -> set[int]:
-    """The processes that another one has forked."""
+    """Return the processes that another one has forked."""
     try:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except (FileNotFoundError, ProcessLookupError):
@@ -41,21 +43,43 @@ def children_of(pid: int) -> set[int]:
 
 
 def request_processes(service: Service) -> set[int]:
-    """Those of a service without workers: what its fork server has forked."""
+    """Return the request processes of a service without workers, which its fork server has forked."""
     return {one for fork_server in children_of(service.process.pid) for one in children_of(fork_server)}
 
 
-def test_small_requests_need_no_process_and_large_ones_share_one(dsn: str) -> None:
-    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
-        assert client.post(PATH, json={"checkpoint_id": "a", "state": {"note": "x"}}).status_code == 200
-        assert client.get(f"{PATH}/a").json() == {"state": {"note": "x"}}
-        assert request_processes(service) == set()
-        for number in range(3):
-            new = {"checkpoint_id": f"large{number}", "state": {"note": LARGE, "number": number}}
-            assert client.post(PATH, json=new).status_code == 200
-            assert client.get(f"{PATH}/large{number}").json() == {"state": new["state"]}
-        assert len(request_processes(service)) == 1
-        assert service.stop() == 0
+@pytest.fixture(scope="module")
+def shared(shared_config: MySQLConfig) -> Iterator[Service]:
+    """Yield a service without workers that several tests use."""
+    with serving_at(dsn_of(shared_config)) as one:
+        yield one
+
+
+@pytest.fixture
+def service(shared: Service) -> Service:
+    """Return the shared service without request processes."""
+    ending = request_processes(shared)
+    for pid in ending:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in ending), "the end of the request processes")
+    return shared
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, timeout=PATIENCE_S) as one:
+        yield one
+
+
+def test_small_requests_need_no_process_and_large_ones_share_one(service: Service, client: httpx.Client) -> None:
+    path = "/threads/sizes/checkpoints"
+    assert client.post(path, json={"checkpoint_id": "a", "state": {"note": "x"}}).status_code == 200
+    assert client.get(f"{path}/a").json() == {"state": {"note": "x"}}
+    assert request_processes(service) == set()
+    for number in range(3):
+        new = {"checkpoint_id": f"large{number}", "state": {"note": LARGE, "number": number}}
+        assert client.post(path, json=new).status_code == 200
+        assert client.get(f"{path}/large{number}").json() == {"state": new["state"]}
+    assert len(request_processes(service)) == 1
 
 
 def test_without_processes_all_is_carried_out_in_the_service(dsn: str) -> None:
@@ -66,60 +90,57 @@ def test_without_processes_all_is_carried_out_in_the_service(dsn: str) -> None:
         assert children_of(service.process.pid) == set()
 
 
-def test_answers_of_a_process_are_those_of_the_service(dsn: str) -> None:
+def test_answers_of_a_process_are_those_of_the_service(client: httpx.Client) -> None:
     """Errors, headers and ids too."""
-    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
-        for answer in (
-            client.get("/search", params={"q": "tea", "limit": 1_000_000}, headers={"x-request-id": "mine"}),
-            client.get("/inspect/thread", params={"thread": "none"}, headers={"accept": "text/html"}),
-            client.put("/memories/item", content=b'{"no": "' + LARGE.encode() + b'"}', headers=JSON),
-        ):
-            assert answer.status_code in {400, 404}
-            assert answer.headers["x-request-id"]
-            assert "default-src 'none'" in answer.headers["content-security-policy"]
-        assert (
-            client.get("/search", params={"q": "tea"}, headers={"x-request-id": "mine"}).headers["x-request-id"]
-            == "mine"
-        )
+    for answer in (
+        client.get("/search", params={"q": "tea", "limit": 1_000_000}, headers={"x-request-id": "mine"}),
+        client.get("/inspect/thread", params={"thread": "none"}, headers={"accept": "text/html"}),
+        client.put("/memories/item", content=b'{"no": "' + LARGE.encode() + b'"}', headers=JSON),
+    ):
+        assert answer.status_code in {400, 404}
+        assert answer.headers["x-request-id"]
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+    answer = client.get("/search", params={"q": "tea"}, headers={"x-request-id": "mine"})
+    assert answer.headers["x-request-id"] == "mine"
 
 
 JSON = {"content-type": "application/json"}
 
 
-def test_a_process_that_is_killed_fails_its_request_only(dsn: str, make_config: MakeConfig) -> None:
-    config = make_config()
-    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
-        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
-        new = {"checkpoint_id": "second", "state": {"note": LARGE}}
-        with connect(config, config.database, autocommit=False) as locking, ThreadPoolExecutor(1) as pool:
-            with locking.cursor() as cursor:
-                cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
-            saving = pool.submit(client.post, PATH, json=new)
-            until(lambda: request_processes(service), "a process")
-            until(lambda: statements(make_config, "locus"), "its statement")
-            for pid in request_processes(service):
-                os.kill(pid, signal.SIGKILL)
-            answer = saving.result(PATIENCE_S)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "process_died")
-            assert answer.headers["retry-after"]
-            assert client.get(f"{PATH}/first").status_code == 200
-            locking.rollback()
-        until(lambda: client.post(PATH, json=new).status_code == 200, "the save, repeated")
-        assert client.get(f"{PATH}/second").json() == {"state": new["state"]}
-        # One that dies while it has nothing to do is not missed.
-        for pid in (killed := request_processes(service)):
+def test_a_process_that_is_killed_fails_its_request_only(
+    service: Service, client: httpx.Client, shared_config: MySQLConfig
+) -> None:
+    path = "/threads/killed/checkpoints"
+    assert client.post(path, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
+    new = {"checkpoint_id": "second", "state": {"note": LARGE}}
+    with connect(shared_config, shared_config.database, autocommit=False) as locking, ThreadPoolExecutor(1) as pool:
+        with locking.cursor() as cursor:
+            cursor.execute("SELECT * FROM locus_threads FOR UPDATE")
+        saving = pool.submit(client.post, path, json=new)
+        until(lambda: request_processes(service), "a process")
+        until(lambda: statements(shared_config, "locus"), "its statement")
+        for pid in request_processes(service):
             os.kill(pid, signal.SIGKILL)
-        # A zombie may have threads that still hold its socket; what was reaped has none.
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "the end of the process")
-        last = client.get(f"{PATH}/second")
-        assert last.status_code == 200, last.text
-        assert "died" in service.told
+        answer = saving.result(PATIENCE_S)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "process_died")
+        assert answer.headers["retry-after"]
+        assert client.get(f"{path}/first").status_code == 200
+        locking.rollback()
+    until(lambda: client.post(path, json=new).status_code == 200, "the save, repeated")
+    assert client.get(f"{path}/second").json() == {"state": new["state"]}
+    # One that dies while it has nothing to do is not missed.
+    for pid in (killed := request_processes(service)):
+        os.kill(pid, signal.SIGKILL)
+    # A zombie may have threads that still hold its socket; what was reaped has none.
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "the end of the process")
+    last = client.get(f"{path}/second")
+    assert last.status_code == 200, last.text
+    assert "died" in service.log
 
 
-def statements(make_config: MakeConfig, words: str) -> list[Any]:
-    """Statements that the server is at work on for the test's schema."""
-    config = make_config()
-    with connect(config, config.database) as inspection, inspection.cursor() as cursor:
+def statements(config: MySQLConfig, words: str) -> list[Any]:
+    """Return the running statements in the configured schema."""
+    with connect(config, config.database) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT info FROM performance_schema.processlist WHERE db = %s AND id <> CONNECTION_ID() AND info LIKE %s",
             (config.database, f"%{words}%"),
@@ -127,44 +148,45 @@ def statements(make_config: MakeConfig, words: str) -> list[Any]:
         return list(cursor.fetchall())
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "asyncmy"])
+@pytest.mark.parametrize("driver", ["mysql-connector", "asyncmy"] if FULL else ["asyncmy"])
 def test_the_server_ends_a_statement_that_a_killed_process_left(make_config: MakeConfig, driver: str) -> None:
-    dsn = f"{dsn_of(make_config())}?driver={driver}&select_timeout_s=2"
+    config = make_config()
+    dsn = f"{dsn_of(config)}?driver={driver}&select_timeout_s=2"
     path = "/metadata?key=a&value=1"
     with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
         assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
         assert client.get(path).status_code == 200
-        with locked_tables(make_config), ThreadPoolExecutor(1) as pool:
+        with locked_tables(config), ThreadPoolExecutor(1) as pool:
             asking = pool.submit(client.get, path)
-            until(lambda: statements(make_config, "SELECT"), "the statement")
+            until(lambda: statements(config, "SELECT"), "the statement")
             for pid in request_processes(service):
                 os.kill(pid, signal.SIGKILL)
             assert asking.result(PATIENCE_S).json()["error"]["code"] == "process_died"
             died_at = time.monotonic()
-            until(lambda: not statements(make_config, "SELECT"), "the end of what nobody waits for")
+            until(lambda: not statements(config, "SELECT"), "the end of what nobody waits for")
             assert time.monotonic() - died_at < Limits().request_s / 2
         assert client.get(path).status_code == 200
 
 
-def test_the_service_bounds_its_selects_a_little_above_its_requests(dsn: str, make_config: MakeConfig) -> None:
-    config = make_config()
-    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
-        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": LARGE}}).status_code == 200
-        with connect(config, config.database) as inspection, inspection.cursor() as cursor:
-            cursor.execute(
-                "SELECT DISTINCT v.variable_value FROM performance_schema.variables_by_thread v"
-                " JOIN performance_schema.threads t USING (thread_id) WHERE v.variable_name = 'max_execution_time'"
-                " AND t.processlist_db = %s AND t.processlist_id <> CONNECTION_ID()",
-                (config.database,),
-            )
-            ((limit_ms,),) = cursor.fetchall()
+def test_the_service_bounds_its_selects_a_little_above_its_requests(
+    client: httpx.Client, shared_config: MySQLConfig
+) -> None:
+    body = {"checkpoint_id": "first", "state": {"note": LARGE}}
+    assert client.post("/threads/bounds/checkpoints", json=body).status_code == 200
+    with connect(shared_config, shared_config.database) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT v.variable_value FROM performance_schema.variables_by_thread v"
+            " JOIN performance_schema.threads t USING (thread_id) WHERE v.variable_name = 'max_execution_time'"
+            " AND t.processlist_db = %s AND t.processlist_id <> CONNECTION_ID()",
+            (shared_config.database,),
+        )
+        ((limit_ms,),) = cursor.fetchall()
     assert Limits().request_s < int(limit_ms) / 1000 <= Limits().request_s + 10
 
 
 @contextmanager
-def locked_tables(make_config: MakeConfig) -> Iterator[None]:
-    """Every read of the test's tables waits."""
-    config = make_config()
+def locked_tables(config: MySQLConfig) -> Iterator[None]:
+    """Lock all tables of a schema, so that every read of them waits."""
     with connect(config, config.database, autocommit=False) as locking, locking.cursor() as cursor:
         cursor.execute("SHOW TABLES")
         cursor.execute("LOCK TABLES " + ", ".join(f"{name} WRITE" for (name,) in cursor.fetchall()))
@@ -173,27 +195,25 @@ def locked_tables(make_config: MakeConfig) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("where", ["apart", "here"])
-def test_a_statement_whose_client_has_left_is_ended(dsn: str, make_config: MakeConfig, where: str) -> None:
+def test_a_statement_whose_client_has_left_is_ended(
+    service: Service, client: httpx.Client, shared_config: MySQLConfig, where: str
+) -> None:
     """A read that waits here for a lock on the whole table, as a long search would go on."""
-    config = make_config()
-    path = b"/metadata?key=a&value=1" if where == "apart" else b"/threads/t/history"
-    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
-        assert client.post(PATH, json={"checkpoint_id": "first", "state": {"note": "x"}}).status_code == 200
-        assert client.get(path.decode()).status_code == 200
-        with connect(config, config.database, autocommit=False) as locking, locking.cursor() as cursor:
-            cursor.execute("SHOW TABLES")
-            cursor.execute("LOCK TABLES " + ", ".join(f"{name} WRITE" for (name,) in cursor.fetchall()))
-            leaving = [RawClient(service.url) for _ in range(2)]
-            for one in leaving:
-                one.send(b"GET %b HTTP/1.1\r\nHost: HOST\r\n\r\n" % path)
-            until(lambda: statements(make_config, "SELECT"), "the statement")
-            for one in leaving:
-                one.close()
-            left_at = time.monotonic()
-            until(lambda: not statements(make_config, "SELECT"), "the end of what nobody waits for")
-            assert time.monotonic() - left_at < Limits().request_s / 2, "else it may have ended by its time"
-            cursor.execute("UNLOCK TABLES")
-        assert client.get(path.decode()).status_code == 200
+    path = b"/metadata?key=a&value=1" if where == "apart" else b"/threads/left/history"
+    body = {"checkpoint_id": "first", "state": {"note": "x"}}
+    assert client.post("/threads/left/checkpoints", json=body).status_code == 200
+    assert client.get(path.decode()).status_code == 200
+    with locked_tables(shared_config):
+        leaving = [RawClient(service.url) for _ in range(2)]
+        for one in leaving:
+            one.send(b"GET %b HTTP/1.1\r\nHost: HOST\r\n\r\n" % path)
+        until(lambda: statements(shared_config, "SELECT"), "the statement")
+        for one in leaving:
+            one.close()
+        left_at = time.monotonic()
+        until(lambda: not statements(shared_config, "SELECT"), "the end of what nobody waits for")
+        assert time.monotonic() - left_at < Limits().request_s / 2, "else it may have ended by its time"
+    assert client.get(path.decode()).status_code == 200
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -209,4 +229,4 @@ def test_asked_to_stop_it_ends_with_its_processes_whatever_they_do(
         assert len(pids) >= (3 if workers == "1" else 6)
         assert service.stop() == 0
         until(lambda: not any(map(alive, pids)), "the end of all processes")
-        assert not statements(make_config, "SELECT")
+        assert not statements(make_config(), "SELECT")

@@ -1,4 +1,4 @@
-"""Requests that are malformed, half, slow, huge or hostile: each gets a 4xx or nothing, and none changes anything."""
+"""Malformed, incomplete, slow, huge or hostile requests get a 4xx or no response, and change nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def client(url: str) -> Iterator[RawClient]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_changed(run_sql: Callable[..., Any], database: str) -> Iterator[None]:
-    """After every test of this module there is no checkpoint."""
+    """Check after every test of this module that no checkpoint was stored."""
     yield
     assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((0,),)
 
@@ -160,7 +160,7 @@ WRONG_REQUESTS: dict[str, tuple[bytes, int, str]] = {
     "a folded header": (
         b"GET /health HTTP/1.1\r\nHost: HOST\r\nX: a\r\n\x00b\r\n\r\n", 400, "malformed_request"
     ),
-    "a body where none belongs": (
+    "a body where the endpoint takes none": (
         b"DELETE /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Length: 2\r\n\r\n{}", 400, "unexpected_body"
     ),
     "another page's form": (
@@ -236,7 +236,7 @@ def test_a_compressed_body_is_refused_before_it_is_read(client: RawClient) -> No
     assert (answer.status, answer.code) == (415, "unsupported_encoding")
 
 
-def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(client: RawClient) -> None:
+def test_a_body_whose_declared_length_is_too_large_is_refused_before_it_arrives(client: RawClient) -> None:
     client.send(
         b"POST /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n"
         b"Content-Length: 100001\r\nExpect: 100-continue\r\n\r\n"
@@ -284,9 +284,9 @@ def test_a_body_in_chunks_is_as_good_as_a_whole_one(
     ids=["length", "chunks"],
 )
 class TestHalfABody:
-    """What was sent is a whole state, but the request says that it goes on."""
+    """The bytes sent are a complete state, but the request announces more."""
 
-    def test_that_does_not_go_on_is_given_up(self, beginning: bytes, hasty_url: str) -> None:
+    def test_the_request_is_refused_when_the_rest_never_arrives(self, beginning: bytes, hasty_url: str) -> None:
         with RawClient(hasty_url) as client:
             client.send(beginning + state())
             answer = client.answer()
@@ -294,7 +294,7 @@ class TestHalfABody:
             assert client.is_closed()
 
     @pytest.mark.parametrize("how", ["closed", "reset"])
-    def test_whose_client_leaves_is_forgotten(self, how: str, beginning: bytes, url: str) -> None:
+    def test_the_service_answers_others_when_the_client_leaves(self, how: str, beginning: bytes, url: str) -> None:
         with RawClient(url) as client:
             client.send(beginning + state())
             if how == "reset":
@@ -302,7 +302,7 @@ class TestHalfABody:
         with RawClient(url) as other:
             assert other.request("GET", "/health").status == 200
 
-    def test_whose_client_says_that_this_is_all_is_refused(self, beginning: bytes, client: RawClient) -> None:
+    def test_the_request_is_refused_when_the_client_ends_its_side(self, beginning: bytes, client: RawClient) -> None:
         client.send(beginning + state())
         client.socket.shutdown(socket.SHUT_WR)
         answer = client.answer()
@@ -326,17 +326,17 @@ def test_a_client_that_says_that_it_sends_nothing_more_is_still_answered(count: 
     assert client.is_closed()
 
 
-def test_what_is_no_request_has_an_id_by_which_the_log_has_it(
+def test_bytes_that_are_no_request_are_logged_under_the_id_of_the_response(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "locus_mysql.requests")
     client.send(b"no HTTP\r\n\r\n")
     answer = client.answer()
     assert (answer.status, answer.code) == (400, "malformed_request")
-    assert f"No request: 400, request {answer.headers['x-request-id']}" in caplog.text
+    assert f"Refused bytes that are no request: status 400, request {answer.headers['x-request-id']}" in caplog.text
 
 
-def test_the_log_does_not_say_of_a_wrong_verb_that_there_is_no_such_path(
+def test_the_log_does_not_report_a_wrong_verb_as_an_unknown_path(
     client: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "locus_mysql.requests")
@@ -352,12 +352,12 @@ class TestAClientThatIsSlowToAsk:
         with running(create_app(config, limits=limits)) as base, RawClient(base) as one:
             yield one
 
-    def test_and_does_not_at_all_is_let_go(self, client: RawClient) -> None:
+    def test_a_client_that_never_sends_a_request_is_disconnected(self, client: RawClient) -> None:
         answer = client.answer()
         assert (answer.status, answer.code) == (408, "request_too_slow")
         assert client.is_closed()
 
-    def test_byte_by_byte_is_let_go(self, client: RawClient) -> None:
+    def test_a_client_that_sends_byte_by_byte_is_disconnected(self, client: RawClient) -> None:
         """Each byte comes in time, the whole head does not."""
         client.socket.settimeout(0.05)
         with contextlib.suppress(ConnectionError):
@@ -373,7 +373,7 @@ class TestAClientThatIsSlowToAsk:
         assert client.is_closed()
 
 
-def test_slow_clients_lock_nobody_out(hasty_url: str) -> None:
+def test_slow_clients_do_not_lock_others_out(hasty_url: str) -> None:
     """Ten times as many as there may be requests at once send half of theirs; others are served meanwhile."""
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(RawClient(hasty_url)) for _ in range(LIMITS.requests * 10)]
@@ -389,7 +389,7 @@ def test_slow_clients_lock_nobody_out(hasty_url: str) -> None:
 
 
 def test_a_request_behind_a_refused_one_is_not_carried_out(client: RawClient) -> None:
-    """What an attacker hides in a body is never taken for a request."""
+    """A request hidden in a body is never carried out."""
     hidden = b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n"
     client.send(
         b"POST /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
@@ -400,7 +400,7 @@ def test_a_request_behind_a_refused_one_is_not_carried_out(client: RawClient) ->
     assert client.is_closed()
 
 
-def test_a_clients_own_request_id_is_kept_if_it_is_harmless(client: RawClient) -> None:
+def test_a_clients_own_request_id_is_kept_if_it_is_safe(client: RawClient) -> None:
     assert client.request("GET", "/health", "X-Request-Id: my-id.1").headers["x-request-id"] == "my-id.1"
     for harmful in ("a b", "x" * 65, "a;b", "<script>", "ä", ""):
         given = client.request("GET", "/health", f"X-Request-Id: {harmful}").headers["x-request-id"]
@@ -441,7 +441,7 @@ def test_without_tokens_only_names_of_this_machine_are_answered(url: str) -> Non
             assert client.answer().status == 200, name
 
 
-def test_a_client_that_connects_one_time_too_often_is_told(config: MySQLConfig) -> None:
+def test_a_client_over_the_connection_limit_gets_an_error_response(config: MySQLConfig) -> None:
     """Both places are taken by clients that are being served: each has sent half of a body."""
     limits = replace(LIMITS, connections=2, body_s=PATIENCE_S)
     service = running(create_app(config, limits=limits))
@@ -462,7 +462,7 @@ def test_a_client_that_connects_one_time_too_often_is_told(config: MySQLConfig) 
     "sent",
     [b"", b"GET /thre", b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n", b"GET /threads HTTP/1.1\r\nHost: no\r\n\r\n"],
 )
-def test_clients_that_nobody_knows_lock_nobody_out(config: MySQLConfig, sent: bytes) -> None:
+def test_unauthenticated_clients_do_not_lock_others_out(config: MySQLConfig, sent: bytes) -> None:
     """Ten times as many as there may be connections, who say nothing, or nothing that lets them in."""
     limits = replace(LIMITS, connections=4, head_s=PATIENCE_S)
     with running(create_app(config, limits=limits)) as url, contextlib.ExitStack() as stack:

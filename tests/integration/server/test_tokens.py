@@ -1,4 +1,4 @@
-"""Who may do what: tokens, tenants, and rolling them while the service runs."""
+"""Authorization by tokens and tenants, and replacing tokens while the service runs."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_token_for_reading_writes_nothing(url: str, http: httpx.AsyncCli
         "Negotiate SECRET",
     ],
 )  # fmt: skip
-async def test_without_a_token_that_is_known_nothing_is_told(
+async def test_without_a_known_token_a_request_reveals_nothing(
     header: str | None, http: httpx.AsyncClient, made: dict[str, NewToken]
 ) -> None:
     secret = made["ann"].secret
@@ -118,6 +118,12 @@ async def test_without_a_token_that_is_known_nothing_is_told(
         assert answer.headers["www-authenticate"].startswith("Bearer")
         assert secret not in answer.text
     assert (await http.get("/health")).status_code == 200
+
+
+async def test_health_refuses_a_token_that_is_not_valid(url: str, made: dict[str, NewToken]) -> None:
+    for headers, healthy in ((bearer(made["ann"]), True), (bearer("lmt_revoked"), False), ({}, True)):
+        async with HTTPCheckpointer(url, timeout=120, headers=headers) as checkpointer:
+            assert await checkpointer.health_check() is healthy
 
 
 async def test_two_authorization_headers_are_none(http: httpx.AsyncClient, made: dict[str, NewToken]) -> None:
@@ -153,7 +159,7 @@ async def test_a_token_is_rolled_while_the_service_runs(
     replacing.replace(file)
     await becomes(made["ann"], 401)
     assert await status(new) == 200
-    assert [record.levelname for record in caplog.records if "stay in force" in record.message] != []
+    assert [record.levelname for record in caplog.records if "stay valid" in record.message] != []
     assert new.secret not in caplog.text
 
 

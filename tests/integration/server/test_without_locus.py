@@ -1,4 +1,4 @@
-"""The service where Locus is not installed, and saves that race each other."""
+"""The service without Locus installed, and concurrent saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of moving threads in and out share."""
+"""Fixtures and functions shared by the tests of transfer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["redis_server"]
 
 @pytest.fixture
 def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
-    """The test's schema, which commands find in the environment."""
+    """Return the configuration of the test's schema, which commands find in the environment."""
     config = make_config()
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
     return config
 
 
 def conversation(turns: int, word: str = "Answer") -> list[AgentState]:
-    """The state after each turn."""
+    """Return the state after each turn."""
     state = AgentState(confidence=0.5, confidence_history=(0.25, 0.5)).with_message(Message.system("Be brief."))
     states = []
     for turn in range(turns):
@@ -37,19 +37,19 @@ def conversation(turns: int, word: str = "Answer") -> list[AgentState]:
 
 
 async def save_all(checkpointer: Any, thread_id: str, states: list[AgentState], prefix: str = "cp") -> None:
-    """Each under an id of its own, with metadata."""
+    """Save each state under a separate id, with metadata."""
     for place, state in enumerate(states):
         await checkpointer.save(state, thread_id, f"{prefix}-{place}", {"place": place, "tag": {"a": [1, None]}})
 
 
 async def contents(checkpointer: Any, thread_id: str) -> list[tuple[str, AgentState]]:
-    """A thread's checkpoints, oldest first."""
+    """Return a thread's checkpoints, oldest first."""
     ids = (await checkpointer.list_checkpoints(thread_id, limit=10_000))[::-1]
     return [(one, await checkpointer.load(thread_id, one)) for one in ids]
 
 
 async def kept(config: MySQLConfig, thread_id: str) -> list[tuple[Any, ...]]:
-    """Of a thread in our tables: ids, parents, times and metadata, oldest first."""
+    """Return ids, parents, times and metadata of a thread in our tables, oldest first."""
     async with MySQLCheckpointer(config) as checkpointer:
         history = await checkpointer.history(thread_id, 10_000)
     return [(one["checkpoint_id"], one["parent_id"], one["created_at"], one["metadata"]) for one in reversed(history)]

@@ -1,6 +1,6 @@
-"""Small stand-ins for the clients of services that cannot be run here: S3, OCI Object Storage and OpenSearch.
+"""Small stand-ins for the clients of services that cannot run here: S3, OCI Object Storage and OpenSearch.
 
-Locus' own classes run on them. What they do is what the services' references say, as far as those classes ask for it.
+Locus' own classes run on them. They implement the services' references as far as those classes need it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whatever is saved, deleted, branched and half copied: a copy that ends has all that the source has, in its order."""
+"""After any saves, deletions, branches and interrupted copies, a completed copy equals the source, in its order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from locus.core.state import AgentState
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying import copying
-from locus_mysql.integrations.locus.copying.own import OwnThread
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.runtime.database import Database
+from locus_mysql.transfer import thread_attempt
 
 from ..conftest import MakeConfig
 from .conftest import contents
@@ -58,9 +58,9 @@ async def act(
     elif what == "copy":
         await copy_threads(source, target)
     else:
-        put, left = OwnThread.put, number
+        put, left = TablesThread.save, number
 
-        async def putting(self: OwnThread, given: Any, replaced: Any) -> Any:
+        async def putting(self: TablesThread, given: Any, replaced: Any) -> Any:
             nonlocal left
             left -= 1
             if left < 0:
@@ -68,7 +68,7 @@ async def act(
             return await put(self, given, replaced)
 
         with patch.context() as patched:
-            patched.setattr(OwnThread, "put", putting)
+            patched.setattr(TablesThread, "save", putting)
             with contextlib.suppress(BrokenOff):
                 await copy_threads(source, target)
     return state
@@ -106,5 +106,5 @@ def test_a_copy_that_ends_has_all_that_the_source_has(
 @pytest.fixture
 def any_copies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Copies that write two checkpoints at a time."""
-    monkeypatch.setattr(copying, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
     return monkeypatch

@@ -1,4 +1,4 @@
-"""The command `copy`: what it says and keeps silent about, and copies that are killed, stopped, or run side by side."""
+"""The command `copy`: its output without secrets, and copies that are killed, stopped, or run concurrently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from locus_mysql import SyncMySQLCheckpointer, copy_threads
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying import copying, own
+from locus_mysql.integrations.locus.transfer import tables
+from locus_mysql.transfer import thread_attempt
 
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
@@ -68,7 +69,7 @@ def test_a_folder_is_copied_and_again_nothing(
     assert capsys.readouterr().out.splitlines() == [
         "12 threads: 72 checkpoints to copy.",
         "12 threads: 72 checkpoints copied.",
-        "12 threads: 0 checkpoints copied, 72 there already, 72 the same on both sides.",
+        "12 threads: 0 checkpoints copied, 72 already present, 72 identical on both sides.",
     ]
     same_as(folder, config)
 
@@ -92,7 +93,7 @@ def test_tenants_options_and_names_from_the_environment(
     assert "no variable 'NOWHERE'" in capsys.readouterr().err
 
 
-def test_what_is_wrong_is_said_in_a_sentence_without_passwords(
+def test_errors_are_reported_in_a_sentence_without_passwords(
     config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_URL", "redis://:sesame@127.0.0.1:1/0")
@@ -120,7 +121,7 @@ def test_what_is_wrong_is_said_in_a_sentence_without_passwords(
 KILLED = """
 import os, signal, sys
 from locus_mysql.families.checkpoints import thread_writer
-from locus_mysql.integrations.locus.copying import copying
+from locus_mysql.transfer import thread_attempt
 from locus_mysql.cli.main import main
 how, at, *arguments = sys.argv[1:]
 write = thread_writer.ThreadWriter._write_at_once
@@ -140,7 +141,7 @@ def counted(self, rows, replaced):
     return done
 
 thread_writer.ThreadWriter._write_at_once = counted
-copying.WRITTEN_AT_ONCE = 2
+thread_attempt.MAX_WRITTEN = 2
 sys.exit(main(arguments))
 """
 
@@ -159,7 +160,7 @@ def test_a_copy_that_is_killed_again_and_again_loses_and_doubles_nothing(folder:
         assert run_killed(how, at, *command).returncode == -9
     stopped = run_killed("stopped", 3, *command)
     assert stopped.returncode == 130
-    assert "Start it again, and it goes on where it stopped." in stopped.stderr
+    assert "Run the copy again: it continues where it stopped." in stopped.stderr
     assert "Traceback" not in stopped.stderr
     assert main(list(command)) == 0
     same_as(folder, config)
@@ -172,8 +173,8 @@ def test_copies_that_run_side_by_side_double_nothing(folder: Path, config: MySQL
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
     try:
         for process in processes:
-            _, told = process.communicate(timeout=DEADLINE_S)
-            assert process.returncode == 0, told
+            _, reported = process.communicate(timeout=DEADLINE_S)
+            assert process.returncode == 0, reported
     finally:
         for process in processes:
             process.kill()
@@ -234,30 +235,30 @@ async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_co
 
 
 @pytest.mark.kept_tables("agents")
-async def test_a_target_that_is_written_to_during_the_copy_is_looked_at_anew(
+async def test_a_target_that_is_written_to_during_the_copy_is_read_again(
     config: MySQLConfig, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
     files = FileCheckpointer(tmp_path / "threads")
     await save_all(files, "t", conversation(8))
-    look = own.OwnThread.look
+    checkpoints = tables.TablesThread.checkpoints
     intrusions = 0
 
     async with MySQLCheckpointer(config) as target, MySQLCheckpointer(make_config()) as other:
 
-        async def inspection(self: own.OwnThread) -> Any:
+        async def interrupted(self: tables.TablesThread) -> Any:
             nonlocal intrusions
-            present = await look(self)
-            if present.times and intrusions < 1:
+            stored = await checkpoints(self)
+            if stored and intrusions < 1:
                 intrusions += 1
                 await other.save(conversation(1)[0], "t", "intruder")
-            return present
+            return stored
 
         await copy_threads(files, target, pattern="t")
         await target.delete("t", "cp-7")
-        monkeypatch.setattr(own.OwnThread, "look", inspection)
-        told: list[str] = []
-        report = await copy_threads(files, target, tell=told.append)
+        monkeypatch.setattr(tables.TablesThread, "checkpoints", interrupted)
+        reported: list[str] = []
+        report = await copy_threads(files, target, notify=reported.append)
         assert intrusions == 1
         assert (report.left_alone, report.copied) == (1, 0)
         assert [one for one, *_ in await kept(config, "t")] == [*(f"cp-{n}" for n in range(7)), "intruder"]
@@ -294,15 +295,15 @@ class Lying(BaseCheckpointer):
 @pytest.mark.kept_tables("agents")
 async def test_a_source_that_lies_is_copied_as_far_as_it_holds(config: MySQLConfig) -> None:
     states = conversation(4)
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(Lying(states), target, tell=told.append)
+        report = await copy_threads(Lying(states), target, notify=reported.append)
         assert (report.failed, report.complete) == (1, False)
         for thread in ("good", "better"):
             assert [one for one, *_ in await kept(config, thread)] == ["cp-0", "cp-1", "cp-3"]
         assert not await target.exists("fails")
-    text = "".join(told)
-    assert "Thread 'fails' was not copied whole: OSError: disk on fire" in text
+    text = "".join(reported)
+    assert "Thread 'fails' was not copied completely: OSError: disk on fire" in text
     assert "'cp-9'" in text
     assert "a state's content" not in text
 

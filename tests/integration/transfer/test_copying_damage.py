@@ -1,4 +1,4 @@
-"""Copies into tables that are damaged or expired, over a line that loses answers, and of states that are huge."""
+"""Copies into damaged or expired tables, with lost answers, and of huge states."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from locus.memory.backends.file import FileCheckpointer
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying import copying
-from locus_mysql.integrations.locus.copying.own import OwnThread
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
+from locus_mysql.transfer import thread_attempt
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> FileCheckpointer:
     return FileCheckpointer(tmp_path / "threads")
 
 
-async def test_a_thread_that_has_expired_in_the_target_begins_anew(
+async def test_an_import_into_an_expired_thread_starts_a_new_thread(
     files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
 ) -> None:
     await save_all(files, "t", conversation(3))
@@ -69,33 +69,33 @@ async def test_a_damaged_row_in_the_target_is_found_by_verify_and_stops_no_other
             f"UPDATE {config.database}.locus_checkpoints SET payload = 'damage' "
             "WHERE thread_id = 'a' AND checkpoint_id = 'cp-1'"
         )
-        told: list[str] = []
-        report = await copy_threads(files, target, verify=True, tell=told.append)
+        reported: list[str] = []
+        report = await copy_threads(files, target, verify=True, notify=reported.append)
         assert (report.verified, report.differing) == (5, 1)
-        assert "'cp-1' of thread 'a' differs" in told[0]
+        assert "'cp-1' of thread 'a' differs" in reported[0]
         # As a source, it gives all but that one.
         back = FileCheckpointer(files.base_dir.parent / "back")
-        report = await copy_threads(target, back, tell=told.append)
+        report = await copy_threads(target, back, notify=reported.append)
         assert (report.copied, report.left_out, report.failed) == (5, 1, 0)
 
 
 async def test_lost_answers_double_nothing(
     files: FileCheckpointer, make_config: MakeConfig, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr(thread_attempt, "MAX_WRITTEN", 2)
     for number in range(6):
         await save_all(files, f"t{number}", conversation(5))
     config = make_config(driver="asyncmy", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    put, lost = OwnThread.put, 0
+    put, lost = TablesThread.save, 0
 
-    async def losing(self: OwnThread, given: Any, replaced: Any) -> Any:
+    async def losing(self: TablesThread, given: Any, replaced: Any) -> Any:
         nonlocal lost
         lost += 1
         if lost % 2:
             proxy.drop_after_send()
         return await put(self, given, replaced)
 
-    monkeypatch.setattr(OwnThread, "put", losing)
+    monkeypatch.setattr(TablesThread, "save", losing)
     async with MySQLCheckpointer(config) as target:
         await target.load("nothing")
         report = await copy_threads(files, target, at_once=1, verify=True)
@@ -116,12 +116,12 @@ async def test_large_states_are_copied_and_one_beyond_a_packet_is_named(
         await files.save(state, "t", f"cp-{place}")
     await files.save(state.with_message(Message.user("x" * (int(limit) + 1_000))), "t", "beyond")
     await files.save(state.with_message(Message.user("after")), "t", "after")
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(make_config(search=False, table_prefix="large_", compression="none")) as target:
-        report = await copy_threads(files, target, tell=told.append)
+        report = await copy_threads(files, target, notify=reported.append)
         assert (report.copied, report.left_out, report.failed) == (5, 1, 0)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-3", "after"]
-        assert "max_allowed_packet" in told[0]
+        assert "max_allowed_packet" in reported[0]
         assert (await copy_threads(files, target)).present == 5
 
 

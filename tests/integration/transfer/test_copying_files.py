@@ -1,4 +1,4 @@
-"""Copying between `FileCheckpointer` and the tables: what comes along, what is told, and what is left alone."""
+"""Copying between `FileCheckpointer` and the tables: copied, reported and untouched checkpoints."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from locus.memory.backends.memory import MemoryCheckpointer
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import UsageError
-from locus_mysql.families.checkpoints.rows import as_sql_time
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying.checkpointers import time_of
-from locus_mysql.integrations.locus.copying.files import give_all, threads_in
-from locus_mysql.integrations.locus.copying.sides import Given
+from locus_mysql.integrations.locus.transfer.agent_checkpoints import AgentCheckpoint
+from locus_mysql.integrations.locus.transfer.checkpointers import time_of
+from locus_mysql.integrations.locus.transfer.files import load_all, threads_in
+from locus_mysql.runtime.server_times import as_sql_time
 
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
@@ -48,7 +48,7 @@ async def test_states_ids_order_metadata_and_times_come_along(files: FileCheckpo
     ]
 
 
-async def test_a_copy_is_stored_as_deltas_and_can_be_gone_on_with(files: FileCheckpointer, config: MySQLConfig) -> None:
+async def test_a_copy_is_stored_as_deltas_and_can_be_continued(files: FileCheckpointer, config: MySQLConfig) -> None:
     words = [Message.user(f"{number} " + "spoken word " * 40) for number in range(40)]
     states = [AgentState(run_id="r", messages=tuple(words[: number + 1])) for number in range(40)]
     await save_all(files, "t", states)
@@ -63,7 +63,7 @@ async def test_a_copy_is_stored_as_deltas_and_can_be_gone_on_with(files: FileChe
         assert [(one["checkpoint_id"], one["parent_id"]) for one in history] == [("new", "cp-39"), ("cp-39", "cp-38")]
 
 
-async def test_what_was_copied_is_passed_over_and_what_was_saved_since_is_added(
+async def test_a_second_copy_skips_copied_checkpoints_and_adds_new_ones(
     files: FileCheckpointer, config: MySQLConfig
 ) -> None:
     states = conversation(6)
@@ -104,20 +104,22 @@ async def test_a_thread_that_went_on_in_the_target_is_left_alone_and_others_are_
     states = conversation(4)
     await save_all(files, "moved", states[:2])
     await save_all(files, "other", states[:1])
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
         await copy_threads(files, target)
         await target.save(states[3], "moved", "here")
         assert (await copy_threads(files, target)).complete  # nothing is lacking
         await files.save(states[2], "moved", "there")
         await files.save(states[1], "other", "cp-1")
-        report = await copy_threads(files, target, tell=told.append)
+        report = await copy_threads(files, target, notify=reported.append)
         assert (report.left_alone, report.copied, report.complete) == (1, 1, False)
-        assert "'moved' has checkpoints of its own" in "".join(told)
+        assert "'moved' has checkpoints of its own" in "".join(reported)
         assert (await target.list_checkpoints("moved"))[0] == "here"
 
 
-async def test_what_the_source_has_pruned_stays_in_the_target(files: FileCheckpointer, config: MySQLConfig) -> None:
+async def test_checkpoints_pruned_in_the_source_stay_in_the_target(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
     states = conversation(5)
     await save_all(files, "t", states[:3])
     async with MySQLCheckpointer(config) as target:
@@ -129,17 +131,19 @@ async def test_what_the_source_has_pruned_stays_in_the_target(files: FileCheckpo
         assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-2", "late-0", "late-1"]
 
 
-async def test_threads_that_share_a_folder_are_parted_and_told_of(files: FileCheckpointer, config: MySQLConfig) -> None:
+async def test_threads_that_share_a_folder_are_separated_and_reported(
+    files: FileCheckpointer, config: MySQLConfig
+) -> None:
     one, other = conversation(1)[0], conversation(2)[1]
     await files.save(one, "a#1", "first", {"of": "a#1"})
     await files.save(other, "a_1", "second")
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, tell=told.append, verify=True)
+        report = await copy_threads(files, target, notify=reported.append, verify=True)
         assert (report.threads, report.copied, report.verified, report.complete) == (2, 2, 2, True)
         assert await contents(target, "a#1") == [("first", one)]
         assert await contents(target, "a_1") == [("second", other)]
-    assert "'a#1', 'a_1' share the folder 'a_1'" in told[0]
+    assert "'a#1', 'a_1' share the folder 'a_1'" in reported[0]
 
 
 async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_again_and_again(
@@ -154,13 +158,13 @@ async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_ag
     )
     (folder / "stray.json").write_text("[]")
     (folder / "half.json.tmp").write_text("{")
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, tell=told.append, verify=True)
+        report = await copy_threads(files, target, notify=reported.append, verify=True)
         assert (report.copied, report.left_out, report.verified, report.complete) == (3, 3, 3, False)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2", "cp-4"]
-        assert any("'cp-1' of thread 't' was left out: 'cp-1.json' is not readable JSON" in line for line in told)
-        assert any("'cp-3'" in line and "not a state of this version" in line for line in told)
+        assert any("'cp-1' of thread 't' was left out: 'cp-1.json' is not readable JSON" in line for line in reported)
+        assert any("'cp-3'" in line and "not a state of this version" in line for line in reported)
         again = await copy_threads(files, target)
         assert (again.copied, again.present, again.left_out) == (0, 3, 3)
         (folder / "cp-1.json").write_bytes(whole)
@@ -185,8 +189,8 @@ async def test_odd_values_come_along_exactly(files: FileCheckpointer, config: My
     content = {**json.loads(path.read_text()), "metadata": metadata}
     content["state"]["metadata"]["odd"] = odd
     path.write_text(json.dumps(content))
-    (given,) = give_all("t", threads_in(path.parent)["t"])
-    assert isinstance(given, Given)
+    (given,) = load_all("t", threads_in(path.parent)["t"])
+    assert isinstance(given, AgentCheckpoint)
     assert repr(given.agent_state().metadata["odd"]) == repr(odd)
     assert repr(given.metadata) == repr(metadata)
     async with MySQLCheckpointer(config) as target:
@@ -203,10 +207,10 @@ async def test_globs_and_named_threads(files: FileCheckpointer, config: MySQLCon
         assert {*await target.list_threads()} == {"support/1", "support/2"}
         await copy_threads(files, target, pattern="[x]")
         assert {*await target.list_threads()} == {"support/1", "support/2", "[x]"}
-        told: list[str] = []
-        report = await copy_threads(files, target, threads=["x", "nobody", "x"], tell=told.append)
+        reported: list[str] = []
+        report = await copy_threads(files, target, threads=["x", "nobody", "x"], notify=reported.append)
         assert (report.threads, report.copied, report.missing, report.complete) == (2, 1, 1, False)
-        assert told == ["Thread 'nobody' has no checkpoints in the source."]
+        assert reported == ["Thread 'nobody' has no checkpoints in the source."]
 
 
 async def test_out_of_the_tables_and_back_again_loses_times_only(
@@ -232,16 +236,16 @@ async def test_threads_that_would_share_a_folder_in_the_target_are_refused(
     async with MySQLCheckpointer(config) as source:
         for thread in ("a/1", "a_1", "b"):
             await save_all(source, thread, conversation(2, thread))
-        told: list[str] = []
-        report = await copy_threads(source, files, tell=told.append)
+        reported: list[str] = []
+        report = await copy_threads(source, files, notify=reported.append)
         assert (report.failed, report.copied, report.complete) == (1, 4, False)
-        assert "would share its place in the target" in told[0]
-        # Named alone, in another run: the folder tells.
+        assert "would share its place in the target" in reported[0]
+        # Named alone, in another run: the folder shows the collision.
         (refused,) = {"a/1", "a_1"} - {*await files.list_threads()}
-        told.clear()
-        report = await copy_threads(source, files, threads=[refused], tell=told.append)
+        reported.clear()
+        report = await copy_threads(source, files, threads=[refused], notify=reported.append)
         assert (report.failed, report.copied) == (1, 0)
-        assert "would share its folder" in told[0]
+        assert "would share its folder" in reported[0]
 
 
 async def test_verify_finds_a_planted_difference(files: FileCheckpointer, config: MySQLConfig) -> None:
@@ -258,11 +262,11 @@ async def test_verify_finds_a_planted_difference(files: FileCheckpointer, config
         content["metadata"]["place"] = "elsewhere"
         path.write_text(json.dumps(content))
         assert (await copy_threads(files, target)).complete  # same ids, same times
-        told: list[str] = []
-        report = await copy_threads(files, target, verify=True, tell=told.append)
+        reported: list[str] = []
+        report = await copy_threads(files, target, verify=True, notify=reported.append)
         assert (report.differing, report.verified, report.complete) == (2, 2, False)
-        assert "its state is another one" in told[0]
-        assert "its metadata is other metadata" in told[1]
+        assert "its state differs" in reported[0]
+        assert "its metadata differ" in reported[1]
 
 
 async def test_verify_names_a_few_that_differ_alike_and_counts_the_others(
@@ -275,10 +279,10 @@ async def test_verify_names_a_few_that_differ_alike_and_counts_the_others(
             content = json.loads(path.read_text())
             content["metadata"]["place"] = "elsewhere"
             path.write_text(json.dumps(content))
-        told: list[str] = []
-        report = await copy_threads(files, target, verify=True, tell=told.append)
-    assert (report.differing, len(told)) == (9, 4)
-    assert told[-1] == "6 more checkpoints of thread 't' likewise: its metadata is other metadata."
+        reported: list[str] = []
+        report = await copy_threads(files, target, verify=True, notify=reported.append)
+    assert (report.differing, len(reported)) == (9, 4)
+    assert reported[-1] == "6 more checkpoints of thread 't' likewise: its metadata differ."
 
 
 async def test_a_dry_run_writes_nothing_and_makes_nothing(
@@ -296,7 +300,7 @@ async def test_a_dry_run_writes_nothing_and_makes_nothing(
         assert not elsewhere.base_dir.exists()
 
 
-async def test_what_memory_cannot_tell_is_told_at_the_end(config: MySQLConfig) -> None:
+async def test_a_copy_from_memory_reports_which_data_the_source_does_not_give(config: MySQLConfig) -> None:
     memory = MemoryCheckpointer()
     await save_all(memory, "t", conversation(3))
     async with MySQLCheckpointer(config) as target:
@@ -353,14 +357,14 @@ async def test_a_state_that_the_target_cannot_store_is_left_out_and_those_around
     await files.save(states[2], "t", "cp-2")
     memory = MemoryCheckpointer()
     await memory.save(states[2], "n" * 600, "cp-0")
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, tell=told.append)
+        report = await copy_threads(files, target, notify=reported.append)
         assert (report.copied, report.left_out, report.complete) == (2, 2, False)
-        report = await copy_threads(memory, target, tell=told.append)
+        report = await copy_threads(memory, target, notify=reported.append)
         assert (report.copied, report.failed, report.complete) == (0, 1, False)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2"]
-        text = "".join(told)
+        text = "".join(reported)
         assert "129 characters" in text
         assert "65536" in text
         assert "600 characters" in text

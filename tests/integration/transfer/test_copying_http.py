@@ -1,4 +1,4 @@
-"""Copying by HTTP: to and from this package's service, and from one that only has what Locus' client asks for."""
+"""Copying over HTTP: to and from this package's service, and from one with only the requests of Locus' client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locus_mysql import Database, copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable, UsageError
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying.places import Place
+from locus_mysql.integrations.locus.transfer.locations import Location
 from locus_mysql.server.application import create_app
 
 from ..conftest import MakeConfig
@@ -68,7 +68,7 @@ async def test_into_a_service_and_out_of_it_nothing_is_lost(
 
 
 def test_a_name_with_user_and_password_becomes_authentication() -> None:
-    place = Place("https://agent:s%40cret@example.org/api", {"timeout": 3})
+    place = Location("https://agent:s%40cret@example.org/api", {"timeout": 3})
     client: Any = place.checkpointer()
     assert (client.base_url, client.auth, client.timeout) == ("https://example.org/api", ("agent", "s@cret"), 3)
     assert "cret" not in place.shown
@@ -105,21 +105,21 @@ def plain_service() -> Iterator[str]:
         yield url
 
 
-async def test_of_another_service_threads_must_be_named_and_gaps_are_told(
+async def test_threads_of_another_service_must_be_named_and_gaps_are_reported(
     plain_service: str, config: MySQLConfig
 ) -> None:
     client = HTTPCheckpointer(plain_service)
     states = conversation(3)
     await save_all(client, "t", states)
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
         with pytest.raises(UsageError, match="--thread"):
             await copy_threads(client, target)
-        report = await copy_threads(client, target, threads=["t"], tell=told.append)
+        report = await copy_threads(client, target, threads=["t"], notify=reported.append)
         assert (report.copied, report.left_out, report.complete) == (2, 1, False)
         assert report.not_given == {"metadata", "the times of checkpoints"}
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2"]
-        assert "'cp-1' of thread 't' was left out: the source lists it and gives no state" in told[0]
+        assert "'cp-1' of thread 't' was left out: the source lists it and gives no state" in reported[0]
     await client.close()
 
 

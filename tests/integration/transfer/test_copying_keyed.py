@@ -16,9 +16,9 @@ from ci.private_servers import PostgreSQL
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.copying.keyed import KeyedSource, KeyedTarget
-from locus_mysql.integrations.locus.copying.places import Place, open_source, open_target
+from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
+from locus_mysql.integrations.locus.transfer.key_value import KeyedSource, KeyedTarget
+from locus_mysql.integrations.locus.transfer.locations import Location, open_source, open_target
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig
@@ -90,14 +90,14 @@ async def test_damage_in_the_middle_is_left_out_and_named(redis: StorageBackendA
     await client.delete(f"{prefix}t:cp-2")
     await save_all(redis, "u", conversation(2))
     await client.set(f"{prefix}u:_checkpoints", '{"checkpoints": [3, {"checkpoint_id": "cp-0"}, {"a": 1}]}')
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(redis, target, tell=told.append)
+        report = await copy_threads(redis, target, notify=reported.append)
         assert (report.copied, report.left_out, report.complete) == (4, 2, False)
         assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-3"]
         assert {one for one, *_ in await kept(config, "u")} == {"cp-0", "cp-1"}
-    assert any("'cp-1' of thread 't'" in line for line in told)
-    assert any("'cp-2' of thread 't'" in line and "no such key" in line for line in told)
+    assert any("'cp-1' of thread 't'" in line for line in reported)
+    assert any("'cp-2' of thread 't'" in line and "no such key" in line for line in reported)
 
 
 async def test_out_of_the_tables_and_on_with_the_other(redis: StorageBackendAdapter, config: MySQLConfig) -> None:
@@ -122,19 +122,19 @@ async def test_out_of_the_tables_and_on_with_the_other(redis: StorageBackendAdap
 
 async def test_keys_that_two_threads_would_share_are_refused(redis: StorageBackendAdapter, config: MySQLConfig) -> None:
     first, second = conversation(2)
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as source:
         await source.save(first, "a:b", "c")
         await source.save(second, "a", "b:c")
         await source.save(second, "a", "latest")
         await source.save(second, "a", "plain:id")
         await source.save(second, "a:latest", "x")
-        report = await copy_threads(source, redis, tell=told.append, at_once=1)
+        report = await copy_threads(source, redis, notify=reported.append, at_once=1)
         assert (report.copied, report.left_out, report.failed) == (2, 2, 1)
         again = await copy_threads(source, redis, verify=True)
         assert (again.copied, again.present, again.verified, again.left_out, again.failed) == (0, 2, 2, 2, 1)
-        for line in ("'latest' of thread 'a' was left out", "same key", "'a:latest' cannot be kept"):
-            assert any(line in one for one in told), line
+        for line in ("'latest' of thread 'a' was left out", "same key", "'a:latest' cannot be stored"):
+            assert any(line in one for one in reported), line
 
 
 async def test_the_registry_makes_sides_and_urls_do(redis_server: OwnServer, config: MySQLConfig) -> None:
@@ -143,22 +143,22 @@ async def test_the_registry_makes_sides_and_urls_do(redis_server: OwnServer, con
     await save_all(checkpointer, "t", conversation(2))
     await checkpointer.close()
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(Place(redis_server.url, {"prefix": prefix}), target, verify=True)
+        report = await copy_threads(Location(redis_server.url, {"prefix": prefix}), target, verify=True)
         assert (report.copied, report.verified, report.complete) == (2, 2, True)
 
 
 async def test_the_built_in_mysql_backend_as_a_target(config: MySQLConfig, make_config: MakeConfig) -> None:
     built_in = open_built_in(config, table_name="copied")
-    told: list[str] = []
+    reported: list[str] = []
     back = make_config(tenant="back")
     async with MySQLCheckpointer(config) as source, MySQLCheckpointer(back) as target:
         await save_all(source, "user-Bob", conversation(2))
         await save_all(source, "user-bob", conversation(2, "Other"))
         await save_all(source, "naïve", conversation(1))
-        report = await copy_threads(source, built_in, tell=told.append, verify=True)
+        report = await copy_threads(source, built_in, notify=reported.append, verify=True)
         assert (report.copied, report.verified, report.failed) == (3, 3, 1)
-        assert "would share its place in the target with thread 'user-Bob'" in told[0]
-        reading = BuiltInSource(config, "copied", told.append)
+        assert "would share its place in the target with thread 'user-Bob'" in reported[0]
+        reading = BuiltInSource(config, "copied", reported.append)
         await reading.open()
         assert {thread async for thread in reading.threads("*")} == {"user-Bob", "naïve"}
         await reading.close()
@@ -168,7 +168,7 @@ async def test_the_built_in_mysql_backend_as_a_target(config: MySQLConfig, make_
     await built_in.close()
 
 
-def test_the_kinds_of_keyed_sides_are_told() -> None:
+def test_the_kinds_of_keyed_stores_are_detected() -> None:
     adapter = redis_checkpointer("redis://localhost:1")
     assert isinstance(open_source(adapter, print), KeyedSource)
     assert isinstance(open_target(adapter, dry_run=True), KeyedTarget)

@@ -1,6 +1,6 @@
 """Copying to and from Locus' checkpointers on S3, OCI Object Storage and OpenSearch, and those of functions.
 
-Locus' classes are the real ones; the services are stood in for, see `foreign_services`.
+Locus' classes are the real ones; the services are stand-ins, see `foreign_services`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from locus.memory.backends.file import FileCheckpointer
 from locus_mysql import MySQLBackend, SyncMySQLCheckpointer, copy_threads
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.checkpoints.rows import as_sql_time
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying.checkpointers import time_of
-from locus_mysql.integrations.locus.copying.places import Place
+from locus_mysql.integrations.locus.transfer.checkpointers import time_of
+from locus_mysql.integrations.locus.transfer.locations import Location
+from locus_mysql.runtime.server_times import as_sql_time
 
 from ..conftest import MakeConfig
 from . import foreign_services
@@ -62,11 +62,11 @@ async def test_all_of_a_bucket_comes_along_in_the_order_in_which_it_was_saved(
             saved = [(f"{99 - place}", state) for place, state in enumerate(states[thread])]
             assert await contents(target, thread) == saved
             about = [json.loads(objects.kept[f"{PREFIX}{thread}/{one}.meta.json"][0]) for one, _ in saved]
-            told = [
+            reported = [
                 (as_sql_time(time), metadata["place"], metadata["checkpoint_id"])
                 for _, _, time, metadata in await kept(config, thread)
             ]
-            assert told == [
+            assert reported == [
                 (as_sql_time(time_of(one.get("created_at") or one["updated_at"])), place, "mine")  # type: ignore[arg-type]
                 for place, one in enumerate(about)
             ]
@@ -100,14 +100,14 @@ async def test_names_that_two_checkpoints_would_share_in_a_bucket_are_refused(
 ) -> None:
     backend, _ = bucket
     first, second = conversation(2)
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as source:
         await source.save(first, "a/b", "c")
         await source.save(second, "a", "b/c")
         await source.save(second, "a", "x.meta")
-        report = await copy_threads(source, backend, tell=told.append, at_once=1)
+        report = await copy_threads(source, backend, notify=reported.append, at_once=1)
         assert (report.copied, report.left_out) == (1, 2)
-        assert sum("something else under the same key" in line for line in told) == 2
+        assert sum("something else under the same key" in line for line in reported) == 2
         assert (await backend.load("a", "b/c")) == second  # the first of the ids
 
 
@@ -119,12 +119,12 @@ async def test_damaged_and_missing_objects_are_left_out_and_named(bucket: Bucket
     del objects.kept[f"{PREFIX}t/u/cp-3.meta.json"]
     objects.put(f"{PREFIX}t/u/stray.json", b"\xff")
     objects.put(f"{PREFIX}t/readme.txt", b"not ours")
-    told: list[str] = []
+    reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(backend, target, tell=told.append)
+        report = await copy_threads(backend, target, notify=reported.append)
         assert (report.threads, report.copied, report.left_out, report.complete) == (1, 4, 2, False)
         assert [one for one, *_ in await kept(config, "t/u")] == ["cp-0", "cp-2", "cp-3", "cp-4"]
-    assert {name for line in told for name in ("cp-1", "stray") if repr(name) in line} == {"cp-1", "stray"}
+    assert {name for line in reported for name in ("cp-1", "stray") if repr(name) in line} == {"cp-1", "stray"}
 
 
 async def test_opensearch_both_ways(config: MySQLConfig, make_config: MakeConfig) -> None:
@@ -180,7 +180,7 @@ async def test_a_backend_of_somebodys_own_whose_list_takes_nothing(config: MySQL
 
 
 @pytest.mark.kept_tables("agents", "current")
-async def test_our_own_backend_tells_upper_from_lower_case(config: MySQLConfig) -> None:
+async def test_our_own_backend_distinguishes_upper_from_lower_case(config: MySQLConfig) -> None:
     async with MySQLCheckpointer(config) as source, MySQLBackend(config) as backend:
         for thread in ("user-Bob", "user-bob", "naïve", "naive"):
             await save_all(source, thread, conversation(2, thread))
@@ -192,7 +192,7 @@ async def test_our_own_backend_tells_upper_from_lower_case(config: MySQLConfig) 
 
 
 def open_files(folder: str) -> FileCheckpointer:
-    """What a function of somebody's own returns."""
+    """A user's own function that opens a checkpointer."""
     return FileCheckpointer(folder)
 
 
@@ -212,15 +212,15 @@ async def test_functions_open_sides(
 ) -> None:
     files = FileCheckpointer(tmp_path)
     await save_all(files, "t", conversation(3))
-    ours = Place(f"{__name__}:{function.__name__}", {"tenant": "acme"})
-    report = await copy_threads(Place(f"{__name__}:open_files", {"folder": str(tmp_path)}), ours, verify=True)
+    ours = Location(f"{__name__}:{function.__name__}", {"tenant": "acme"})
+    report = await copy_threads(Location(f"{__name__}:open_files", {"folder": str(tmp_path)}), ours, verify=True)
     assert (report.copied, report.verified, report.complete) == (3, 3, True)
     assert not report.not_kept  # ids, order, metadata and times
     acme = await kept(make_config(tenant="acme"), "t")
     assert [one for one, *_ in acme] == ["cp-0", "cp-1", "cp-2"]
     times = [json.loads((tmp_path / "t" / f"cp-{place}.json").read_text())["created_at"] for place in range(3)]
     assert [as_sql_time(time) for _, _, time, _ in acme] == [as_sql_time(time_of(one)) for one in times]  # type: ignore[arg-type]
-    assert (await copy_threads(ours, Place("mysql"), verify=True)).copied == 3
+    assert (await copy_threads(ours, Location("mysql"), verify=True)).copied == 3
     assert await kept(config, "t") == acme
 
 

@@ -1,4 +1,4 @@
-"""Moving over from Locus' built-in MySQL backend, whose table is made by that backend itself."""
+"""Imports from Locus' built-in MySQL backend, whose table that backend itself makes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from locus.memory.backends.adapters import StorageBackendAdapter
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.copying.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.copying.copying import ThreadCopy
-from locus_mysql.integrations.locus.copying.own import OwnTables, OwnTarget, OwnThread
-from locus_mysql.integrations.locus.copying.report import CopyReport
 from locus_mysql.integrations.locus.operations import LocusOperations
+from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
+from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget, TablesThread
 from locus_mysql.runtime.database import Database
+from locus_mysql.runtime.transfer import TransferReport
+from locus_mysql.transfer.threads import copy_in_order
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig
@@ -47,18 +47,19 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     return make_config()
 
 
-async def run_import(config: MySQLConfig, **options: Any) -> tuple[CopyReport, list[str]]:
-    told: list[str] = []
+async def run_import(config: MySQLConfig, **options: Any) -> tuple[TransferReport, list[str]]:
+    reported: list[str] = []
     dry_run = options.get("dry_run", False)
-    source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), told.append)
+    source = BuiltInSource(options.pop("source", config), options.pop("table", "checkpoints"), reported.append)
     operations = LocusOperations(config, None, None, None)
-    target = OwnTarget(OwnTables(Database(config), operations, owned=True, makes=not dry_run))
+    target = TablesTarget(Tables(Database(config), operations, owned=True, creates=not dry_run))
     try:
-        report = await ThreadCopy(source, target, tell=told.append, **options).run()
+        report = TransferReport(dry_run=options.pop("dry_run", False), notify=reported.append)
+        await copy_in_order(source, target, report, **options)
     finally:
         await source.close()
         await target.close()
-    return report, told
+    return report, reported
 
 
 async def test_states_ids_order_metadata_and_times_are_those_of_the_source(
@@ -68,10 +69,10 @@ async def test_states_ids_order_metadata_and_times_are_those_of_the_source(
     await save_all(built_in, "support/42", states)
     run_sql(f"UPDATE {config.database}.checkpoints SET updated_at = updated_at - INTERVAL 1 DAY")
 
-    summary, told = await run_import(config)
+    summary, reported = await run_import(config)
 
     assert (summary.threads, summary.copied, summary.complete) == (1, 4, True)
-    assert not told
+    assert not reported
     async with MySQLCheckpointer(config) as checkpointer:
         assert await checkpointer.list_checkpoints("support/42") == await built_in.list_checkpoints("support/42")
         assert await checkpointer.load("support/42") == await built_in.load("support/42") == states[-1]
@@ -107,9 +108,9 @@ async def test_thread_ids_may_hold_colons_wildcards_and_each_other(
     threads = ["a", "a:b", "a:b:c", "a_b", "a%", "a\\b", "axb", "tenant:1:latest", "ünï:☃"]
     for number, thread in enumerate(threads, 1):
         await save_all(built_in, thread, conversation(number), prefix=f"step:{number}")
-    summary, told = await run_import(config)
+    summary, reported = await run_import(config)
     assert (summary.threads, summary.copied, summary.complete) == (len(threads), sum(range(1, 10)), True)
-    assert not told
+    assert not reported
     async with MySQLCheckpointer(config) as checkpointer:
         assert set(await checkpointer.list_threads()) == set(threads)
         for thread in threads:
@@ -161,10 +162,10 @@ async def test_an_interrupted_import_is_completed_by_the_next(
     states = conversation(4)
     for thread in ("one", "two"):
         await save_all(built_in, thread, states)
-    put = OwnThread.put
+    put = TablesThread.save
     written = 0
 
-    async def stopping(self: OwnThread, given: Any, replaced: Any) -> Any:
+    async def stopping(self: TablesThread, given: Any, replaced: Any) -> Any:
         nonlocal written
         for one in given:
             if written == written_before_it_stops:
@@ -174,7 +175,7 @@ async def test_an_interrupted_import_is_completed_by_the_next(
         return {}
 
     with monkeypatch.context() as patch:
-        patch.setattr(OwnThread, "put", stopping)
+        patch.setattr(TablesThread, "save", stopping)
         with pytest.raises(Stopped):
             await run_import(config, at_once=1)
 
@@ -191,7 +192,7 @@ async def test_an_interrupted_import_is_completed_by_the_next(
             assert times == [datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]]
 
 
-async def test_what_was_saved_in_the_source_since_is_added_and_what_changed_is_replaced(
+async def test_a_repeated_import_adds_new_checkpoints_and_replaces_changed_ones(
     built_in: StorageBackendAdapter, config: MySQLConfig
 ) -> None:
     states = conversation(5)
@@ -216,16 +217,16 @@ async def test_a_thread_that_went_on_in_the_target_is_left_alone(
     await run_import(config)
     async with MySQLCheckpointer(config) as checkpointer:
         await checkpointer.save(states[3], "moved", "new")
-        summary, told = await run_import(config)
+        summary, reported = await run_import(config)
         assert (summary.present, summary.complete) == (3, True)
         await built_in.save(states[2], "moved", "late")
-        summary, told = await run_import(config)
+        summary, reported = await run_import(config)
         assert (summary.left_alone, summary.complete) == (1, False)
-        assert "'moved'" in told[0]
+        assert "'moved'" in reported[0]
         assert await checkpointer.list_checkpoints("moved") == ["new", "cp-2", "cp-1", "cp-0"]
 
 
-async def test_threads_that_look_alike_are_parted_and_told_of(
+async def test_threads_whose_names_collide_are_separated_and_reported(
     built_in: StorageBackendAdapter, config: MySQLConfig
 ) -> None:
     bob, other = conversation(1)[0], conversation(2)[1]
@@ -233,10 +234,10 @@ async def test_threads_that_look_alike_are_parted_and_told_of(
     await built_in.save(other, "user-bob")
     assert await built_in.load("user-Bob") == other  # the fault of the built-in backend
 
-    summary, told = await run_import(config)
+    summary, reported = await run_import(config)
 
     assert summary.copied == 2
-    assert "'user-bob' shared its list with 'user-Bob'" in "".join(told)
+    assert "'user-bob' shared its list with 'user-Bob'" in "".join(reported)
     async with MySQLCheckpointer(config) as checkpointer:
         assert await checkpointer.load("user-Bob") == bob
         assert await checkpointer.load("user-bob") == other
@@ -287,7 +288,7 @@ async def test_the_source_may_be_elsewhere_and_is_only_read(
         run_sql(f"DROP DATABASE {elsewhere}")
 
 
-async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_is_copied(
+async def test_unreadable_and_unstorable_checkpoints_are_reported_and_all_others_are_copied(
     built_in: StorageBackendAdapter, config: MySQLConfig
 ) -> None:
     await save_all(built_in, "t", conversation(3))
@@ -297,12 +298,12 @@ async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_
     await built_in.save(conversation(1)[0], "t", "i" * 129)
     await built_in._backend.save("plain", {"not": "a checkpoint"})
 
-    summary, told = await run_import(config)
+    summary, reported = await run_import(config)
 
     assert (summary.copied, summary.left_out, summary.complete) == (2, 2, False)
     assert summary.not_given == {"1 row of its table, not of a checkpointer"}
-    assert "'cp-1' of thread 't' was left out" in "".join(told)
-    assert "129 characters" in "".join(told)
+    assert "'cp-1' of thread 't' was left out" in "".join(reported)
+    assert "129 characters" in "".join(reported)
     async with MySQLCheckpointer(config) as checkpointer:
         assert await checkpointer.list_checkpoints("t") == ["cp-2", "cp-0"]
     summary, _ = await run_import(config)
@@ -312,8 +313,8 @@ async def test_what_cannot_be_read_or_stored_is_left_out_and_named_and_all_else_
 async def test_more_rows_than_a_page_are_all_copied(
     built_in: StorageBackendAdapter, config: MySQLConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.KEYS_PAGE", 3)
-    monkeypatch.setattr("locus_mysql.integrations.locus.copying.built_in_table.STATES_PAGE", 2)
+    monkeypatch.setattr("locus_mysql.integrations.locus.transfer.built_in_table.KEYS_PAGE", 3)
+    monkeypatch.setattr("locus_mysql.integrations.locus.transfer.built_in_table.STATES_PAGE", 2)
     states = conversation(5)
     for thread in ("a", "b", "a:c"):
         await save_all(built_in, thread, states)

@@ -1,4 +1,4 @@
-"""Threads as lines of JSON: exact both ways, streamed, killed and begun again, and no damage is taken for content."""
+"""Export and import of threads as lines of JSON: exact, streamed, resumable after kills, and safe against damage."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from locus.core.messages import Message
 from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMySQLCheckpointer
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.checkpoints.exporting import ThreadSource, ThreadTarget
 from locus_mysql.families.checkpoints.store import StoreOperations
+from locus_mysql.families.checkpoints.transfer import ThreadSource, ThreadTarget
 from locus_mysql.runtime.checksummed_jsonl import content_of
 from locus_mysql.runtime.database import Database
-from locus_mysql.runtime.exporting import Tally
+from locus_mysql.runtime.transfer import TransferReport
 
 from ..conftest import MakeConfig
 from ..killed_commands import killed
@@ -54,7 +54,7 @@ def lines_of(file: Path) -> list[bytes]:
 
 
 def bare(file: Path) -> list[dict[str, Any]]:
-    """What the lines say, without what may differ between two exports of the same."""
+    """Return the content of the lines, without fields that may differ between two exports of the same thread."""
     contents: list[dict[str, Any]] = [json.loads(line) for line in lines_of(file)]
     for content in contents:
         for name in ("seq", "crc32", "tenant"):
@@ -81,7 +81,7 @@ def filled(config: MySQLConfig) -> MySQLConfig:
 
 @pytest.mark.kept_tables("agents", "dicts")
 @pytest.mark.parametrize("family", ["agents", "dicts"])
-def test_what_is_exported_and_imported_is_the_same_to_the_bit(
+def test_exported_and_imported_threads_are_identical(
     filled: MySQLConfig, make_config: MakeConfig, tmp_path: Path, family: str
 ) -> None:
     file, again = tmp_path / "threads.jsonl", tmp_path / "again.jsonl"
@@ -128,7 +128,7 @@ def test_some_threads_and_times_only(filled: MySQLConfig, tmp_path: Path) -> Non
 
 
 @pytest.mark.kept_tables("agents", "dicts")
-def test_what_was_saved_after_waiting_for_another_writer_is_not_left_out(
+def test_an_export_includes_a_save_that_waited_for_another_writer(
     filled: MySQLConfig, tmp_path: Path, run_sql: Any
 ) -> None:
     file = tmp_path / "threads.jsonl"
@@ -146,9 +146,9 @@ def test_an_export_without_tables_writes_nothing(
 ) -> None:
     for arguments in (["-"], ["-", "--thread", "t"], [str(tmp_path / "threads.jsonl")]):
         assert main(["export", *arguments]) == 1
-        told = capsysbinary.readouterr()
-        assert b"locus_threads" in told.err
-        assert told.out == b""
+        output = capsysbinary.readouterr()
+        assert b"locus_threads" in output.err
+        assert output.out == b""
     assert not (tmp_path / "threads.jsonl").exists()
 
 
@@ -169,7 +169,7 @@ def test_an_export_of_other_threads_does_not_go_on_with_this_one(
         assert main([*export, *others]) == 1
         assert "was left by another export" in capsys.readouterr().err
     assert main([*export, "--thread", "b"]) == 0
-    assert "Going on with" in capsys.readouterr().err
+    assert "Continuing" in capsys.readouterr().err
     assert {line["thread"] for line in bare(file)[1:-1]} == {"b"}
     assert len(bare(file)) == 252
 
@@ -201,15 +201,15 @@ def test_a_file_of_what_came_since_is_added_behind_what_came_before(
         assert main(["import", str(second), "--tenant", "acme"]) == 0
         capsys.readouterr()
         assert main(["import", str(first), "--tenant", "acme"]) == 1
-        told = capsys.readouterr()
-        assert "'c-0' of thread 't' was left alone: the thread has newer checkpoints" in told.err
-        assert "3 left alone" in told.out
+        output = capsys.readouterr()
+        assert "'c-0' of thread 't' was left out: the thread has newer checkpoints" in output.err
+        assert "3 left out" in output.out
         assert acme.list_checkpoints("t") == ["c-5", "c-4", "c-3"]
         assert acme.load("t") == store.load("t")
 
 
 @pytest.mark.kept_tables("agents", "dicts")
-def test_what_is_there_as_something_else_is_left_alone(
+def test_an_import_leaves_checkpoints_with_other_content_unchanged(
     filled: MySQLConfig, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "threads.jsonl"
@@ -218,7 +218,7 @@ def test_what_is_there_as_something_else_is_left_alone(
         store.save("odd", {"mine": 1}, "d-1")
         assert main(["import", str(file), "--tenant", "acme"]) == 1
         assert store.list_checkpoints("odd") == ["d-1"]
-    assert "'d-1' of thread 'odd' was left alone: it is there as something else" in capsys.readouterr().err
+    assert "'d-1' of thread 'odd' was left out: it differs in the tables" in capsys.readouterr().err
 
 
 @pytest.mark.kept_tables("agents", "dicts")
@@ -256,30 +256,30 @@ LINE = '{"thread":"t","checkpoint":"c","state":{"n":1}}\n'
         (HEAD + '{"thread":"t","checkpoint":"c","state":[1]}\n', "must be a dict"),
         (HEAD + '{"thread":"","checkpoint":"c","state":{}}\n', "is empty"),
         (HEAD + '{"thread":"t","checkpoint":"' + "c" * 129 + '","state":{}}\n', "129 characters"),
-        (HEAD + '{"thread":"t","checkpoint":"c","state":{},"more":1}\n', "has no 'more'"),
-        (HEAD + '{"thread":"t","checkpoint":"c"}\n', "has no 'state'"),
+        (HEAD + '{"thread":"t","checkpoint":"c","state":{},"more":1}\n', "has no field 'more'"),
+        (HEAD + '{"thread":"t","checkpoint":"c"}\n', "lacks the field 'state'"),
         (HEAD + '{"thread":"t","checkpoint":"c","state":{},"created_at":"today"}\n', "created_at must be a time"),
         (HEAD + '{"thread":"t","checkpoint":"c","state":{},"metadata":[]}\n', "Metadata must be a dict"),
         (HEAD + '{"thread":"t","checkpoint":"c","state":{},"parent":7}\n', "Line 2"),
         (HEAD + '{"thread":"t","checkpoint":"c","state":{},"provisional":1}\n', "true or false"),
         (HEAD + LINE + '{"end":{"items":2}}\n', "had 2 checkpoints when it was written, and has 1"),
-        (HEAD + LINE + '{"end":{"items":1}}\n' + LINE, "goes on behind its end"),
-        (HEAD.replace("dicts", "current") + LINE, "does not take"),
-        ('{"format":"locus-mysql memories 1"}\n', "does not take"),
+        (HEAD + LINE + '{"end":{"items":1}}\n' + LINE, "continues after its last line"),
+        (HEAD.replace("dicts", "current") + LINE, "cannot import"),
+        ('{"format":"locus-mysql nothing 1"}\n', "cannot import"),
         ("", "Line 1"),
         ("\n", "Line 1"),
         (HEAD + LINE.replace("}}\n", '},"crc32":"00000000"}\n'), "checksum"),
     ],
 )
-def test_what_is_damaged_is_told_by_its_line_and_imports_nothing(
+def test_damage_in_a_file_is_reported_with_its_line_and_imports_nothing(
     config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
 ) -> None:
     file = tmp_path / "damaged.jsonl"
     file.write_text(text)
     assert main(["import", str(file)]) == 1
-    told = capsys.readouterr().err
-    assert words in told
-    assert "Traceback" not in told
+    output = capsys.readouterr().err
+    assert words in output
+    assert "Traceback" not in output
     with SyncCheckpointStore(config) as store:
         assert store.list_threads() == []
 
@@ -306,7 +306,7 @@ def test_through_a_pipe(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.kept_tables("dicts")
-def test_a_damaged_row_is_left_out_of_an_export_and_told(
+def test_a_damaged_row_is_left_out_of_an_export_and_reported(
     config: MySQLConfig, tmp_path: Path, run_sql: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "threads.jsonl"
@@ -343,7 +343,7 @@ def test_an_export_and_an_import_that_are_killed_are_completed(config: MySQLConf
 @pytest.mark.kept_tables("dicts")
 @settings(settings.get_profile("server"))
 @given(states=st.lists(STATES, min_size=1, max_size=4), thread=st.text(st.characters(codec="utf-8"), min_size=1))
-def test_any_states_come_back_as_they_went(any_states: Any, states: list[dict[str, Any]], thread: str) -> None:
+def test_any_states_are_loaded_unchanged(any_states: Any, states: list[dict[str, Any]], thread: str) -> None:
     any_states(states, thread.replace("\0", "0"))
 
 
@@ -360,12 +360,12 @@ def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
             for place, state in enumerate(states):
                 await store.save(thread, state, f"c-{place}", {"place": place})
             source = ThreadSource(StoreOperations(config), threads=[thread])
-            lines = (await source.page(database, None, 100)).lines
-            target = ThreadTarget(StoreOperations(acme), print)
+            lines = (await source.page(database, None, 100)).records
+            target = ThreadTarget(StoreOperations(acme))
             contents = [target.read(content_of(line, 2, constants=True)) for line in lines]  # type: ignore[arg-type]
-            done = Tally()
+            done = TransferReport()
             await target.write(other, contents, done)
-            assert (done.written, done.differing) == (len(states), 0)
+            assert (done.copied, done.left_out) == (len(states), 0)
             assert await taken.history(thread) == await store.history(thread)
             for place, state in enumerate(states):
                 loaded = await taken.load(thread, f"c-{place}")

@@ -1,4 +1,4 @@
-"""The command line, as far as it needs no server."""
+"""Commands and options that need no server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Terminal(io.StringIO):
 def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["schema"]) == 0
     statements = capsys.readouterr().out.strip().split(";\n")
-    assert len(statements) == 25
+    assert len(statements) == 28
     assert "CREATE TABLE IF NOT EXISTS `locus_threads`" in statements[0]
     assert "CREATE TABLE IF NOT EXISTS `locus_checkpoints`" in statements[1]
     assert "FULLTEXT KEY words (search_text)\n" in statements[1]
@@ -63,7 +63,7 @@ def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixtur
     assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1
     assert "Scope fields conflict" in capsys.readouterr().err
     assert cli.main(["grants", "--family", "memu", "--database", "app"]) == 0
-    assert "ON `app`.`memu_settled` TO" in capsys.readouterr().out
+    assert "ON `app`.`memu_ledger` TO" in capsys.readouterr().out
     assert cli.main(["grants", "--family", "memu", "--database", "app", "--create"]) == 0
     assert "CREATE, REFERENCES ON" in capsys.readouterr().out
 
@@ -76,10 +76,10 @@ def test_schema_reads_the_environment(capsys: pytest.CaptureFixture[str], monkey
 
 def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["schema", "--prefix", "a`b"]) == 1
-    told = capsys.readouterr()
-    assert not told.out
-    assert told.err.count("\n") == 1
-    assert told.err.startswith("locus-mysql: table_prefix: ")
+    output = capsys.readouterr()
+    assert not output.out
+    assert output.err.count("\n") == 1
+    assert output.err.startswith("locus-mysql: table_prefix: ")
 
 
 @pytest.mark.parametrize(
@@ -101,24 +101,24 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixt
 def test_wrong_arguments_end_with_2_and_repeat_no_password(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(argv)
-    told = capsys.readouterr()
+    output = capsys.readouterr()
     assert ended.value.code == 2
-    assert "hunter2" not in told.err + told.out
-    assert "er2" not in told.err + told.out
+    assert "hunter2" not in output.err + output.out
+    assert "er2" not in output.err + output.out
 
 
 @pytest.mark.parametrize("command", ["health", "import-locus"])
 def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for dsn in ("mysql://root:hunter2@127.0.0.1:1/app", "mysql://root:hunter2@local host:x/app", "root:hunter2@h"):
         assert cli.main([command, "--dsn", dsn]) == 1
-        told = capsys.readouterr()
-        assert told.err.startswith("locus-mysql: ")
-        assert "hunter2" not in told.err + told.out
-        assert "Traceback" not in told.err
+        output = capsys.readouterr()
+        assert output.err.startswith("locus-mysql: ")
+        assert "hunter2" not in output.err + output.out
+        assert "Traceback" not in output.err
 
 
 @pytest.mark.parametrize("command", [["import-langgraph"]])
-def test_commands_that_need_langgraph_say_so(
+def test_commands_that_need_langgraph_name_the_missing_package(
     command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = arguments.find_spec
@@ -131,7 +131,7 @@ def test_commands_that_need_langgraph_say_so(
     assert "pip install 'locus-mysql[langgraph]'" in capsys.readouterr().err
 
 
-def test_where_no_server_was_named_the_error_says_so(
+def test_without_a_configured_server_the_error_explains_how_to_name_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(_: argparse.Namespace) -> int:
@@ -156,7 +156,7 @@ def test_the_module_runs_and_its_help_names_every_command() -> None:
         assert f"\n    {command}" in ended.stdout
 
 
-def test_a_screen_is_plain_unless_it_is_a_terminal_that_wants_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_has_colour_only_on_a_terminal_that_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     plain, terminal = io.StringIO(), Terminal()
@@ -170,7 +170,7 @@ def test_a_screen_is_plain_unless_it_is_a_terminal_that_wants_colour(monkeypatch
     assert quiet.getvalue() == plain.getvalue()
 
 
-def test_a_failed_check_is_told_without_colour_too() -> None:
+def test_a_failed_check_is_visible_without_colour() -> None:
     stream = io.StringIO()
     screen = Screen(stream)
     screen.check(True, "one")

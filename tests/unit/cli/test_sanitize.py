@@ -1,4 +1,4 @@
-"""Stored texts on a terminal: whatever they hold, they are only read."""
+"""Stored texts never control the terminal that shows them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.cli.inspection.screen import Column, Said, Screen, json_text, write_json
-from locus_mysql.cli.sanitize import cut, harmless_json, harmless_line, sanitize
+from locus_mysql.cli.inspection.screen import Column, Screen, Segment, json_text, write_json
+from locus_mysql.cli.sanitize import cut, sanitize, sanitize_json, sanitize_line
 
-#: Texts of any characters, with those that do something to terminals more often than by chance.
+#: Texts of any characters, with control characters of terminals more often than at random.
 HOSTILE = st.text(
     st.one_of(
         st.characters(),
@@ -25,34 +25,34 @@ HOSTILE = st.text(
     max_size=60,
 )
 
-#: Of what is shown, a terminal may only ever obey the colours that we chose.
+#: The only escape sequences allowed in output: colours that the command line chooses.
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-#: Of the characters of format, these can be seen, or languages and emoji need them.
+#: Format characters that are visible, or that languages and emoji need.
 SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, 0x200C, 0x200D}
 
 
 def obeyed(text: str) -> list[str]:
-    """The characters that a terminal would not show as they are."""
+    """Return the characters that a terminal would interpret or hide."""
     return [one for one in text if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and ord(one) not in SEEN]
 
 
-def test_of_all_characters_there_are_none_is_left_that_a_terminal_obeys_or_that_hides() -> None:
+def test_no_unicode_character_survives_that_controls_a_terminal_or_is_invisible() -> None:
     everything = "".join(map(chr, range(0x110000)))
-    assert obeyed(harmless_line(everything)) == []
+    assert obeyed(sanitize_line(everything)) == []
     assert set(obeyed(sanitize(everything))) <= {"\n"}
 
 
 @given(HOSTILE)
-def test_nothing_is_left_that_a_terminal_obeys_or_that_hides(text: str) -> None:
-    assert obeyed(harmless_line(text)) == []
+def test_no_text_keeps_terminal_control_or_invisible_characters(text: str) -> None:
+    assert obeyed(sanitize_line(text)) == []
     assert set(obeyed(sanitize(text))) <= {"\n"}
 
 
 @given(st.text(st.characters(codec="ascii", min_codepoint=32, max_codepoint=126)))
 def test_plain_text_is_left_as_it_is(text: str) -> None:
-    assert sanitize(text) == harmless_line(text) == text
+    assert sanitize(text) == sanitize_line(text) == text
 
 
 @pytest.mark.parametrize(
@@ -70,28 +70,28 @@ def test_plain_text_is_left_as_it_is(text: str) -> None:
         ("e" + "\u0301" * 40, "e" + "\u0301" * 4),
     ],
 )
-def test_what_would_be_obeyed_is_shown_by_its_name(text: str, shown: str | None) -> None:
+def test_control_characters_are_shown_by_name(text: str, shown: str | None) -> None:
     assert sanitize(text) == (text if shown is None else shown)
 
 
-def test_a_line_shows_its_breaks() -> None:
-    assert harmless_line("one\ntwo") == "one\u240atwo"
+def test_a_single_line_shows_line_breaks_as_text() -> None:
+    assert sanitize_line("one\ntwo") == "one\u240atwo"
 
 
 @given(HOSTILE)
-def test_json_means_the_same_and_holds_nothing_harmful(text: str) -> None:
+def test_sanitized_json_has_the_same_value_and_no_control_characters(text: str) -> None:
     stream = io.StringIO()
     write_json({text: [text, 1.5, None]}, stream)
     assert json.loads(stream.getvalue()) == {text: [text, 1.5, None]}
     assert set(obeyed(stream.getvalue())) <= {"\n"}
-    assert obeyed(harmless_json(json_text(text))) == []
+    assert obeyed(sanitize_json(json_text(text))) == []
 
 
 @given(HOSTILE, st.booleans())
-def test_a_screen_lets_through_no_more_than_its_own_colours(text: str, terminal: bool) -> None:
+def test_a_screen_emits_only_its_own_colours(text: str, terminal: bool) -> None:
     stream = io.StringIO()
     screen = Screen(stream, terminal=terminal, width=40)
-    screen.line(Said(text, "bold"), text)
+    screen.line(Segment(text, "bold"), text)
     screen.block(text, "red")
     screen.table([Column("title")], [[text]])
     shown = COLOUR.sub("", stream.getvalue()) if terminal else stream.getvalue()
@@ -112,7 +112,7 @@ def test_in_a_pipe_nothing_is_wrapped_cut_off_or_coloured() -> None:
     stream = io.StringIO()
     screen = Screen(stream, terminal=False)
     long = "word " * 400 + "end"
-    screen.line(Said("title ", "bold red"), long)
+    screen.line(Segment("title ", "bold red"), long)
     screen.block(long, limit=10)
     screen.table([Column("one", "bold"), Column("two")], [[long, "x"]])
     lines = stream.getvalue().splitlines()
@@ -126,7 +126,7 @@ def test_in_a_pipe_nothing_is_wrapped_cut_off_or_coloured() -> None:
 def test_a_terminal_is_never_written_beyond_its_width(width: int) -> None:
     stream = io.StringIO()
     screen = Screen(stream, terminal=True, width=width)
-    screen.line(Said("a" * 100, "bold"), "b" * 100)
+    screen.line(Segment("a" * 100, "bold"), "b" * 100)
     screen.block("c" * 300 + " word")
     screen.table([Column("thread"), Column("size", right=True)], [["d" * 90, "1.2 KB"]])
     shown = COLOUR.sub("", stream.getvalue())
@@ -137,7 +137,7 @@ def test_a_terminal_is_never_written_beyond_its_width(width: int) -> None:
 def test_no_color_leaves_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stream = io.StringIO()
-    Screen(stream, terminal=True, width=40).line(Said("text", "red"))
+    Screen(stream, terminal=True, width=40).line(Segment("text", "red"))
     assert "31" not in stream.getvalue()
     assert "text" in stream.getvalue()
 
@@ -150,6 +150,6 @@ def test_a_stream_that_is_not_utf8_gets_escapes() -> None:
     assert raw.getvalue().splitlines()[0] == b"gr\\xfcn"
 
 
-def test_a_long_text_tells_how_much_more_there_is() -> None:
+def test_a_truncated_text_shows_the_length_of_the_rest() -> None:
     assert cut("abcdef", 4) == "abcd\u2026 (2 more characters)"
     assert cut("abcdef", None) == cut("abcdef", 6) == "abcdef"

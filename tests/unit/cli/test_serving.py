@@ -1,4 +1,4 @@
-"""What `serve` refuses before it asks for a database."""
+"""Arguments that `serve` refuses before it connects to a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locus_mysql.errors import ConfigError
     ("given", "path"),
     [("", ""), ("/", ""), ("memory", "/memory"), ("/memory/", "/memory"), ("a/b-c_d.e~f", "/a/b-c_d.e~f")],
 )
-def test_a_path_has_a_slash_before_it_and_none_behind(given: str, path: str) -> None:
+def test_a_path_is_normalized_to_a_leading_slash_only(given: str, path: str) -> None:
     assert _root_path(given) == path
 
 
@@ -31,14 +31,14 @@ def test_a_path_that_would_break_every_request_is_refused(given: str, capsys: py
     assert "--root-path" in capsys.readouterr().err
 
 
-def test_a_long_path_is_judged_at_once() -> None:
+def test_a_long_path_is_checked_quickly() -> None:
     with pytest.raises(ConfigError):
         _root_path("a" * 100_000 + "%")
 
 
 @pytest.mark.parametrize("option", ["--tokens", "--cookie-key"])
 @pytest.mark.parametrize("kind", ["FIFO", "device", "too large"])
-def test_a_file_that_never_ends_is_not_waited_for(
+def test_an_endless_file_is_refused_at_once(
     option: str, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "file"

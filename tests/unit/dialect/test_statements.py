@@ -1,4 +1,4 @@
-"""Every statement: a place for each parameter, and no other per cent sign."""
+"""Every statement has one placeholder for each parameter, and no other per cent sign."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.inspection import Place
+from locus_mysql.dialect.checkpoints.inspection import ThreadRange
 from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
 from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
 from locus_mysql.dialect.checkpoints.saving import NewRow
@@ -21,7 +21,7 @@ from locus_mysql.dialect.like import like
 LOOKING = CheckpointDialect("p_").inspection
 ROW = NewRow("c", b"t" * 16, b"payload")
 
-#: An argument for each name of a parameter.
+#: An argument for each parameter name.
 ARGUMENTS: dict[str, Any] = {
     "row": ROW,
     "rows": (ROW,),
@@ -41,8 +41,8 @@ ARGUMENTS: dict[str, Any] = {
     "age_us": 5,
     "read_seq": 4,
     "bound": 5,
-    "place": Place(("2026-01-01 00:00:00.000000", "a"), "2026-01-01", "2026-02-01"),
-    "step": LOOKING.walk("x", Place(), 5),
+    "within": ThreadRange(("2026-01-01 00:00:00.000000", "a"), "2026-01-01", "2026-02-01"),
+    "step": LOOKING.walk("x", ThreadRange(), 5),
     "threads": 5,
     "candidates": 5,
     "min_bytes": 5,
@@ -55,7 +55,7 @@ ARGUMENTS: dict[str, Any] = {
     "pattern": "a*",
 }
 
-#: Where a page begins.
+#: The position at which a page begins.
 BEHIND: dict[str, Any] = {
     "find_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
     "load_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
@@ -64,7 +64,7 @@ BEHIND: dict[str, Any] = {
 
 
 def statements() -> Iterator[tuple[str, Statement]]:
-    """What every public method of every family gives, with None for what may be None too."""
+    """Yield the statements of every public method of every family, also with None for optional arguments."""
     dialect = CheckpointDialect("p_")
     for family in (
         dialect.threads,
@@ -96,24 +96,24 @@ def statements() -> Iterator[tuple[str, Statement]]:
 ALL = list(statements())
 
 
-def test_all_families_were_called() -> None:
+def test_all_statements_are_collected() -> None:
     assert len(ALL) > 60
     assert len({name for name, _ in ALL}) > 35
 
 
 @pytest.mark.parametrize(("name", "statement"), ALL, ids=[f"{name}-{number}" for number, (name, _) in enumerate(ALL)])
 class TestEach:
-    def test_it_has_a_place_for_each_parameter(self, name: str, statement: Statement) -> None:
+    def test_a_statement_has_a_placeholder_for_each_parameter(self, name: str, statement: Statement) -> None:
         assert statement.sql.count("%s") == len(statement.params)
         assert statement.sql.count("%") == len(statement.params)
 
-    def test_it_is_one_statement_about_our_tables(self, name: str, statement: Statement) -> None:
+    def test_a_statement_names_only_our_tables(self, name: str, statement: Statement) -> None:
         assert not statement.sql.endswith(";")
         assert ";" not in statement.sql
         assert statement.sql == statement.sql.strip()
         assert "{" not in statement.sql
         for table in re.findall(r"(?:FROM|JOIN|INTO|UPDATE|EXISTS|TABLE) `(\w+)`", statement.sql):
-            assert table in {"p_threads", "p_checkpoints", "p_settled"}
+            assert table in {"p_threads", "p_checkpoints", "p_ledger"}
 
     def test_its_parameters_are_of_the_kinds_that_drivers_know(self, name: str, statement: Statement) -> None:
         for parameter in statement.params:
@@ -142,7 +142,7 @@ class TestSchema:
     def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
         for statement in CheckpointDialect("p_").schema.create():
             assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
-            assert "COMMENT='locus-mysql layout 1, agents'" in statement.sql
+            assert "COMMENT='locus-mysql layout 3, agents'" in statement.sql
             assert "ENGINE=InnoDB" in statement.sql
             assert "COLLATE=utf8mb4_0900_bin" in statement.sql
             assert "AUTO_INCREMENT" not in statement.sql

@@ -1,4 +1,4 @@
-"""The one map from every library's exceptions to ours. Tested with exceptions of the libraries' shapes."""
+"""Translation of the libraries' exceptions, tested with exceptions of the same shapes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HERE = Endpoint("db.example", 3306)
 
 
 class PyMySQLShaped(Exception):
-    """Number and text are its arguments."""
+    """An exception with number and text as arguments."""
 
 
 class ConnectorShaped(Exception):
-    """Number and text are attributes."""
+    """An exception with number and text as attributes."""
 
     def __init__(self, errno: int, msg: str) -> None:
         super().__init__(errno, msg)
@@ -30,7 +30,7 @@ class ConnectorShaped(Exception):
 
 
 class ReadTimeoutError(ConnectorShaped):
-    """As Connector/Python's, which carries a number of the server's."""
+    """Like Connector/Python's, which carries an error number of the server."""
 
 
 @pytest.mark.parametrize("shape", [PyMySQLShaped, ConnectorShaped])

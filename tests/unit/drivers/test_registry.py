@@ -1,4 +1,4 @@
-"""Drivers by name."""
+"""Lookup of drivers by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locus_mysql.errors import ConfigError, DriverMissing
 
 
 class StubDriver:
-    """A driver from outside."""
+    """A driver of another package."""
 
     name = "stub"
 
@@ -26,7 +26,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The libraries that can be found."""
+    """The installed libraries."""
     libraries: set[str] = set()
     monkeypatch.setattr(registry, "find_spec", lambda name: object() if name in libraries else None)
     return libraries
@@ -54,7 +54,7 @@ def test_a_missing_library_is_answered_with_the_extra_and_the_installed_drivers(
         find_driver("asyncmy")
 
 
-def test_no_library_at_all_is_said(installed: set[str]) -> None:
+def test_the_error_without_any_library_names_the_extra(installed: set[str]) -> None:
     with pytest.raises(DriverMissing, match=r"locus-mysql\[mysql-connector\].*No other"):
         find_driver("mysql-connector")
 
@@ -65,7 +65,7 @@ def test_a_replacement_needs_no_library_of_ours(installed: set[str]) -> None:
     assert find_driver("asyncmy") is stub
 
 
-def test_asyncmy_says_which_drivers_have_a_synchronous_side() -> None:
+def test_asyncmy_s_error_names_the_drivers_with_a_synchronous_side() -> None:
     config = MySQLConfig(driver="asyncmy")
     with pytest.raises(ConfigError, match="mysql-connector, pymysql or aiomysql"):
         find_driver("asyncmy").connect(config, config.endpoints[0])

@@ -1,4 +1,4 @@
-"""What tests of the engine share."""
+"""Fixtures of the engine's tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 @dataclass
 class Clock:
-    """Seconds that go forward when told to."""
+    """A clock in seconds that tests advance."""
 
     now: float = 1_000.0
 

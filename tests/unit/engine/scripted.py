@@ -1,24 +1,32 @@
-"""Connections that give the answers they are told to, for tests of what becomes of connections; both sides."""
+"""Connections with scripted answers, for both sides."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ConnectionLost, Result, Traffic
+from locus_mysql.drivers.interface import ConnectionLost, Result, Session, Traffic
+from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.loops import run_awaited, run_blocking
+from locus_mysql.engine.places import Place
+from locus_mysql.engine.pool import Pool
+from locus_mysql.engine.servers import ServerConnection
+
+T = TypeVar("T")
 
 
 class Connection:
-    """An open connection, awaited or not."""
+    """An open connection of either side."""
 
-    server_version, max_allowed_packet = "9.7.4", 1_000_000
+    max_allowed_packet = 1_000_000
 
     def __init__(self, driver: Driver, endpoint: Endpoint) -> None:
         self.driver = driver
         self.endpoint = endpoint
+        self.server_version, self.session = driver.greeting
         self.closed = False
         self.ended = ""
         self.pings = 0
@@ -45,7 +53,7 @@ class Connection:
 
 
 class Blocking(Connection):
-    """One that blocks."""
+    """A blocking connection."""
 
     def execute(self, statements: Sequence[Statement]) -> list[Result]:
         return self.run(statements)
@@ -61,7 +69,7 @@ class Blocking(Connection):
 
 
 class Awaited(Connection):
-    """One that is awaited."""
+    """An asynchronous connection."""
 
     async def execute(self, statements: Sequence[Statement]) -> list[Result]:
         return self.run(statements)
@@ -74,10 +82,10 @@ class Awaited(Connection):
 
 
 class Driver:
-    """Opens connections, and remembers them.
+    """Opens connections and records them.
 
     Args:
-        answers: What a server says to statements, or by which error it, or connecting to it (to no statements), fails.
+        answers: Returns a server's answer to statements, or its error; without statements, the error of connecting.
     """
 
     name = "scripted"
@@ -87,6 +95,8 @@ class Driver:
         self.opened: list[Any] = []
         self.asked: list[tuple[str, tuple[Statement, ...]]] = []
         self.limits: list[float] = []
+        #: The version in the greeting of a server, and the session of a connection.
+        self.greeting: tuple[str, Session | None] = ("9.7.4", None)
 
     def connect(self, config: Any, endpoint: Endpoint) -> Blocking:
         return self._open(config, endpoint, Blocking)
@@ -103,6 +113,36 @@ class Driver:
         return self.opened[-1]
 
 
+async def run(steps: Steps[T], *, awaited: bool) -> T:
+    """Run a generator of the engine on the loop of one side, and return its result."""
+    return await run_awaited(steps) if awaited else run_blocking(steps)
+
+
+_places: dict[ServerConnection, Place] = {}
+
+
+def borrow(pool: Pool, *, tested: bool = False) -> Steps[ServerConnection]:
+    """Borrow a connection as `Pool.lend` does."""
+    place = Place()
+    try:
+        lent = None if tested else pool.borrow_at_once(place)
+        lent = lent or (yield from pool.borrow(place, tested=tested))
+    except BaseException as error:
+        pool.give_back_after(place, error)
+        raise
+    _places[lent] = place
+    return lent
+
+
+def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> Steps[None]:
+    """Give a connection back as `Pool.lend` does."""
+    place = _places.pop(lent)
+    if error is not None:
+        pool.give_back_after(place, error)
+    elif not pool.give_back_at_once(place, lent):
+        yield from pool.close_outdated(place, lent)
+
+
 async def result_of(outcome: Any) -> Any:
-    """What a call of either side returned."""
+    """Return the result of a call of either side."""
     return await outcome if inspect.isawaitable(outcome) else outcome

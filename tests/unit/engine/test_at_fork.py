@@ -1,4 +1,4 @@
-"""That whatever has a lock, or connections, begins anew in a forked child."""
+"""A forked child resets objects that have locks or connections."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import sys
 CODE = """
 import os, signal
 from locus_mysql.families.checkpoints.leases import Turns
-from locus_mysql.families.checkpoints.thread_cache import ThreadMemory
+from locus_mysql.families.checkpoints.thread_cache import ThreadCache
 from locus_mysql.config import MySQLConfig
-from locus_mysql.runtime.recent import Recent
+from locus_mysql.runtime.lru_cache import LRUCache
 from locus_mysql.runtime.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
 from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.integrations.locus.run_position import Lines
-from locus_mysql.integrations.memu.ranking import PoolCache
 from locus_mysql.families.memories.vectors.cache import VectorCache
 
 config = MySQLConfig(host="a", driver="pymysql")
@@ -25,14 +23,12 @@ what = {
     Counters(): "_lock",
     GtidTracker(): "_lock",
     REGISTER: "_lock",
-    ThreadMemory(1): "_lock",
+    ThreadCache(1): "_lock",
     Turns(): "_guard",
     AsyncEngine(config): "_lock",
-    SyncEngine(config): "_pool",
-    Lines(): "_lock",
-    PoolCache(1): "_lock",
+    SyncEngine(config): "_pools",
     VectorCache(1): "_lock",
-    Recent(1): "_lock",
+    LRUCache(1): "_lock",
     MAKING: "lock",
 }
 before = [getattr(one, name) for one, name in what.items()]

@@ -1,4 +1,4 @@
-"""When tables are made, and which are refused; no server."""
+"""Creation and validation of tables, without a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OURS = "locus-mysql layout 3, agents"
 
 
 def run(schema: Schema, mode: DDLMode, *answers: list[tuple[Any, ...]]) -> list[str]:
-    """What is sent, and is answered by these rows."""
+    """Answer the statements with these rows; return the verbs of the sent statements."""
     operation, left, sent = ensure_schema(CONFIG, schema, mode), list(answers), []
     results: Any = None
     try:
@@ -34,7 +34,7 @@ def run(schema: Schema, mode: DDLMode, *answers: list[tuple[Any, ...]]) -> list[
             batch = operation.send(results)
             sent += [statement.sql.split("(")[0].strip() for statement in batch.statements]
             rows = tuple(left.pop(0)) if not sent[-1].startswith("CREATE") else ()
-            results = Results([Result(rows)], batch.names)
+            results = Results([Result(rows)], batch)
     except StopIteration:
         assert not left
         return [" ".join(one.split()[:1]) if not one.startswith("CREATE") else one for one in sent]
@@ -53,18 +53,18 @@ def test_the_comment_is_that_of_the_tables() -> None:
     assert set(get_args(DDLMode)) == {"create", "validate", "off"}
 
 
-def test_nothing_is_asked_where_tables_are_somebody_else_s_concern() -> None:
+def test_no_statement_is_sent_where_others_manage_the_tables() -> None:
     assert run(NEEDY, "off") == []
 
 
 @pytest.mark.parametrize("mode", ["create", "validate"])
-def test_tables_that_are_there_are_only_looked_at(mode: DDLMode) -> None:
+def test_existing_tables_are_only_checked(mode: DDLMode) -> None:
     assert run(PLAIN, mode, there(indexes=None)) == ["SELECT"]
     assert run(NEEDY, mode, there(), COLUMNS) == ["SELECT", "SELECT"]
 
 
 @pytest.mark.parametrize("found", [[], there()[:1], there()[1:]])
-def test_tables_that_are_missing_are_made_if_they_may_be(found: list[tuple[Any, ...]]) -> None:
+def test_missing_tables_are_created_if_the_mode_allows_it(found: list[tuple[Any, ...]]) -> None:
     assert run(PLAIN, "create", found) == ["SELECT", *MAKES]
     assert run(NEEDY, "create", found, COLUMNS) == ["SELECT", *MAKES, "SELECT"]
     with pytest.raises(SchemaMismatch, match="'app' has no table ") as caught:
@@ -87,13 +87,13 @@ def test_tables_that_are_missing_are_made_if_they_may_be(found: list[tuple[Any, 
     ],
 )
 @pytest.mark.parametrize("mode", ["create", "validate"])
-def test_tables_of_others_are_left_alone(mode: DDLMode, comment: str, words: str) -> None:
+def test_tables_with_another_comment_are_left_alone(mode: DDLMode, comment: str, words: str) -> None:
     for found in (there(comment), there(comment)[:1], [there()[0], there(comment)[1]]):
         with pytest.raises(SchemaMismatch, match=words):
             run(NEEDY, mode, found)
 
 
-def test_an_index_or_a_column_that_is_not_there_is_told_with_what_to_do() -> None:
+def test_the_error_of_a_missing_index_or_column_has_advice() -> None:
     for indexes in ("PRIMARY", "", None, "words_2"):
         with pytest.raises(SchemaMismatch, match=r"'two' was made without index 'words'\. Make it\."):
             run(NEEDY, "create", there(indexes=indexes))
@@ -105,9 +105,9 @@ def test_an_index_or_a_column_that_is_not_there_is_told_with_what_to_do() -> Non
 
 
 @pytest.mark.parametrize(("rows", "found"), [((), False), ((("One", OURS, ""),), True)])
-def test_whether_any_table_is_there(rows: Any, found: bool) -> None:
+def test_existing_tables_are_detected(rows: Any, found: bool) -> None:
     operation = has_tables(PLAIN)
-    next(operation)
+    batch = next(operation)
     with pytest.raises(StopIteration) as ended:
-        operation.send(Results([Result(rows)], {}))
+        operation.send(Results([Result(rows)], batch))
     assert ended.value.value is found

@@ -1,4 +1,4 @@
-"""What an engine counts."""
+"""Counters of an engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_traffic_is_added_once_and_that_of_a_driver_that_counts_none_is_left_out
     assert counters.total == Traffic(3, 23, 304)
 
 
-def test_events_are_counted_from_nothing_and_anew_in_a_child() -> None:
+def test_events_are_counted_from_zero_and_again_from_zero_in_a_child() -> None:
     def counted() -> tuple[int, ...]:
         return (
             counters.opened,
@@ -44,7 +44,7 @@ def test_events_are_counted_from_nothing_and_anew_in_a_child() -> None:
         for _ in range(hits + 1):
             counters.look_up(cache, hit=False)
     assert counted() == (1, 2, 3, 4, 5, 6, 7)
-    counters.begin_in_child()
+    counters.reset_in_child()
     assert counted() == (0,) * 7
     assert counters.total == Traffic()
 

@@ -1,4 +1,4 @@
-"""Sets of transactions are read, joined and written as servers do."""
+"""GTID sets are parsed, united and written as by MySQL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_set_is_read_and_written(text: str, written: str) -> None:
     assert bool(GTIDs.read(text)) == bool(text)
 
 
-def test_what_is_no_set_is_refused() -> None:
+def test_an_invalid_gtid_set_is_refused() -> None:
     with pytest.raises(ValueError, match="GTIDs"):
         GTIDs.read("ON")
 
@@ -40,13 +40,13 @@ numbers = st.dictionaries(st.sampled_from([(A, ""), (A, "audit"), (B, "")]), st.
 
 
 def as_set(members: dict[tuple[str, str], set[int]]) -> GTIDs:
-    """Each number by itself, as no server writes it."""
+    """Return the numbers one by one, without intervals."""
     entries = [":".join([server, *([tag] if tag else []), *map(str, has)]) for (server, tag), has in members.items()]
     return GTIDs.read(",".join(entries))
 
 
 @given(numbers, numbers)
-def test_a_union_has_what_either_has_in_the_fewest_intervals(
+def test_a_union_uses_the_fewest_intervals(
     one: dict[tuple[str, str], set[int]], other: dict[tuple[str, str], set[int]]
 ) -> None:
     both = {source: one.get(source, set()) | other.get(source, set()) for source in one.keys() | other.keys()}

@@ -1,4 +1,4 @@
-"""What of an error may stand in a log."""
+"""Content of errors in log messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, PacketTooLarge, ServerError
 from locus_mysql.engine.failures import explain
-from locus_mysql.engine.logs import told, told_of_setup
+from locus_mysql.engine.logs import loggable, loggable_setup
 from locus_mysql.engine.topology import NoPrimary, NotAMember
 from locus_mysql.errors import CorruptCheckpoint, SetupError, Unavailable
 
@@ -27,21 +27,21 @@ from locus_mysql.errors import CorruptCheckpoint, SetupError, Unavailable
         (KeyError("secret"), "KeyError"),
     ],
 )  # fmt: skip
-def test_no_data_is_told(error: Exception, words: str) -> None:
-    assert told(error) == words
+def test_log_messages_contain_no_data(error: Exception, words: str) -> None:
+    assert loggable(error) == words
 
 
-def test_the_cause_of_our_own_errors_is_told() -> None:
+def test_log_messages_contain_the_cause_of_our_own_errors() -> None:
     error = Unavailable("thread 'secret'")
     error.__cause__ = ServerError(1213, "secret")
-    assert told(error) == "Unavailable (error 1213)"
+    assert loggable(error) == "Unavailable (error 1213)"
 
 
 def test_a_long_reason_is_cut() -> None:
-    assert len(told(ConnectionLost("a" * 10_000))) == 300
+    assert len(loggable(ConnectionLost("a" * 10_000))) == 300
 
 
-def test_of_a_wrong_set_up_what_to_do_is_told_and_the_servers_words_are_not() -> None:
+def test_the_log_of_a_setup_error_has_the_advice_but_not_the_server_s_message() -> None:
     config = MySQLConfig(host="db", database="app", user="ann")
     for number, words in ((1142, "INSERT command denied to 'SECRET'."), (1366, "Incorrect string value: 'SECRET'")):
         cause = ServerError(number, words)
@@ -49,9 +49,9 @@ def test_of_a_wrong_set_up_what_to_do_is_told_and_the_servers_words_are_not() ->
         assert isinstance(error, SetupError)
         assert "SECRET" in str(error)
         error.__cause__ = cause
-        assert f"error {number}" in told_of_setup(error)
-        assert "SECRET" not in told_of_setup(error)
-    assert told_of_setup(SetupError("Make the tables.")) == "Make the tables."
+        assert f"error {number}" in loggable_setup(error)
+        assert "SECRET" not in loggable_setup(error)
+    assert loggable_setup(SetupError("Make the tables.")) == "Make the tables."
     error = SetupError("SECRET")
     error.__cause__ = ConnectionLost("cut")
-    assert told_of_setup(error) == "SetupError (cut)"
+    assert loggable_setup(error) == "SetupError (cut)"

@@ -1,15 +1,17 @@
-"""Batches: their results by name, and what is sent of them."""
+"""Batches: their results by statement, and their properties."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import pytest
 
-from locus_mysql.dialect import Statement
+from locus_mysql.dialect import Query, Statement
 from locus_mysql.drivers.interface import Result
-from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results
-from locus_mysql.engine.transaction import BEGIN, COMMIT, is_transaction, to_return, to_send
+from locus_mysql.engine.operation import Batch, Duplicate, Outdated, Results, fetch
+from locus_mysql.engine.transaction import BEGIN, COMMIT, own_results, to_send
+from locus_mysql.errors import CorruptCheckpoint
 
 ONE, TWO, THREE = (Statement(f"SELECT {number}") for number in (1, 2, 3))
 SAME = Statement("SELECT 2")
@@ -20,34 +22,81 @@ def results(count: int) -> list[Result]:
     return [Result(affected=number) for number in range(count)]
 
 
-def test_results_are_found_by_the_place_of_the_very_statement() -> None:
-    batch = Batch.named(ONE, (SAME, TWO), THREE, landed=WRITE, two=TWO, three=THREE)
+class Thread(NamedTuple):
+    thread_id: str
+    expires_at: datetime | None
+
+
+THREADS = Query("SELECT thread_id, expires_at FROM t", row=Thread)
+
+
+def run(query: Query[Thread], result: Result, **options: Any) -> list[Thread]:
+    fetching = fetch(query, **options)
+    batch = next(fetching)
+    assert (batch.statements, batch.allow_secondary) == ((query,), options.get("allow_secondary", False))
+    with pytest.raises(StopIteration) as done:
+        fetching.send(Results([result], batch))
+    rows: list[Thread] = done.value.value
+    return rows
+
+
+def test_a_result_is_found_by_its_statement_object() -> None:
+    batch = Batch.of(ONE, (SAME, TWO), THREE, landed=WRITE)
     assert batch.statements == (ONE, SAME, TWO, THREE)
     assert batch.landed is WRITE
-    found = Results(results(4), batch.names)
-    assert (found.named("two").affected, found.named("three").affected) == (2, 3)
+    found = Results(results(4), batch)
+    assert (found.of(TWO).affected, found.of(THREE).affected) == (2, 3)
+    with pytest.raises(LookupError, match="INSERT INTO t"):
+        found.of(WRITE)
+
+
+@pytest.mark.parametrize("options", [{}, {"allow_secondary": True}])
+def test_rows_have_the_names_that_their_query_declares(options: Any) -> None:
+    at = datetime(2026, 1, 1)
+    rows = run(THREADS, Result([("a", None), ("b", at)]), **options)
+    assert rows == [Thread("a", None), Thread("b", at)]
+    assert rows[1].expires_at == at
+    assert run(THREADS, Result()) == []
+
+
+@pytest.mark.parametrize("row", [("a",), ("a", None, 1), (None, None), (1, None), ("a", "2026-01-01"), ()])
+def test_a_row_that_is_not_as_its_query_declares_is_refused(row: Any) -> None:
+    with pytest.raises(CorruptCheckpoint, match="2 columns of certain types"):
+        run(THREADS, Result([("a", None), row]))
+
+
+def test_the_first_row_is_found_by_its_query() -> None:
+    batch = Batch.of(ONE, THREADS)
+    assert Results([Result(), Result([("a", None), ("b", None)])], batch).row(THREADS) == Thread("a", None)
+    assert Results([Result(), Result()], batch).row(THREADS) is None
+
+
+def test_the_row_that_recognised_a_batch_is_found_by_its_query() -> None:
+    landed = Results((), Batch.of(ONE, landed=THREADS), ("a", None))
+    assert landed.row(THREADS) == Thread("a", None)
+    assert landed.landed == ("a", None)
 
 
 def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be() -> None:
     for batch, one in (
         (Batch.of(ONE, TWO), True),
         (Batch.of(ONE, TWO, THREE), True),
-        (Batch.named(ONE, TWO), True),
+        (Batch.of((ONE, TWO)), True),
         (Batch.of(ONE), False),
         (Batch.query(ONE), False),
         (Batch((ONE, TWO), atomic=False), False),
     ):
-        assert is_transaction(batch) is one
+        assert batch.is_transaction is one
         assert to_send(batch) == ((BEGIN, *batch.statements, COMMIT) if one else batch.statements)
         came = results(len(to_send(batch)))
-        returned = to_return(batch, came, fate_unknown=one)
+        returned = own_results(batch, came, fate_unknown=one)
         assert list(returned) == (came[1:-1] if one else came)
         assert returned.fate_unknown is one
         assert returned.landed is None
 
 
 @pytest.mark.parametrize(
-    ("batch", "feeds_no_save", "only_reads"),
+    ("batch", "allow_secondary", "only_reads"),
     [
         (Batch.of(ONE), False, True),
         (Batch.query(ONE), True, True),
@@ -55,14 +104,16 @@ def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be()
         (Batch.of(Statement("WHATEVER")), False, False),
     ],
 )
-def test_what_a_secondary_may_answer_is_said_of_a_batch(batch: Batch, feeds_no_save: bool, only_reads: bool) -> None:
-    assert (batch.feeds_no_save, batch.only_reads) == (feeds_no_save, only_reads)
+def test_a_batch_declares_whether_a_secondary_may_answer_it(
+    batch: Batch, allow_secondary: bool, only_reads: bool
+) -> None:
+    assert (batch.allow_secondary, batch.only_reads) == (allow_secondary, only_reads)
 
 
-def test_what_undid_a_batch_has_the_server_s_words() -> None:
+def test_a_rolled_back_batch_keeps_the_server_s_message() -> None:
     undone: Any = Duplicate("t", "PRIMARY", "its words")
     assert (str(undone), undone.table, undone.key) == ("its words", "t", "PRIMARY")
     assert str(Outdated("its words")) == "its words"
     assert not Outdated("its words").fate_unknown
     assert Outdated("its words", fate_unknown=True).fate_unknown
-    assert not Results((), {}).fate_unknown
+    assert not Results((), Batch(())).fate_unknown

@@ -1,4 +1,4 @@
-"""Which of several servers is connected to as the primary, and when a silent one is left; both sides, no server."""
+"""Choice of the primary among several servers, and leaving a silent one; both sides, without a server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.servers import MEMBERS, NO_LONGER_WRITTEN, ONLY_WHERE_WRITTEN, WRITES
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
+from locus_mysql.dialect.server_roles import (
+    GROUP,
+    MEMBERS,
+    NO_LONGER_WRITTEN,
+    ONLY_WHERE_WRITTEN,
+    SPLITS,
+    WRITES,
+)
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, Session
+from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
 from locus_mysql.engine.primary import PRIMARY
-from locus_mysql.engine.topology import BRIEFLY_S, NoPrimary, NotAMember, Topology, is_read_only
+from locus_mysql.engine.topology import BRIEFLY_S, LeadsToSecondary, NoPrimary, NotAMember, Topology, is_read_only
 
-from .scripted import Driver, result_of
+from .scripted import Driver, run
 
 CONFIG = MySQLConfig(hosts=("a", "b", "c"), connect_timeout_s=10, read_timeout_s=20, write_timeout_s=30)
 A, B, C = CONFIG.endpoints
@@ -22,7 +31,7 @@ SELECT = Statement("SELECT 1")
 LOST = ConnectionLost("It gives no answer.")
 DENIED = ServerError(1142, "SELECT command denied")
 
-#: What a server may be, and its answers to what it is asked first.
+#: Kinds of servers, and their answers to the probe of their role.
 PRIMARY_ONE: dict[int, Any] = {2: [Result(((0,),)), Result(((1, "ONLINE"),))], 1: [Result(((0,),))]}
 SECONDARY_ONE: dict[int, Any] = {2: [Result(((1,),)), Result(((1, "ONLINE"),))], 1: [Result(((1,),))]}
 RECOVERING: dict[int, Any] = {2: [Result(((0,),)), Result(((1, "RECOVERING"),))]}
@@ -34,7 +43,7 @@ pytestmark = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "asy
 
 
 class Servers:
-    """Servers of a kind each, the topology that is known of them, and calls of one side."""
+    """Servers of given kinds, their known topology, and calls of one side."""
 
     def __init__(self, awaited: bool, *kinds: dict[int, Any], config: MySQLConfig = CONFIG) -> None:
         self.awaited, self.config = awaited, config
@@ -46,12 +55,13 @@ class Servers:
         return self.kinds[endpoint].get(len(statements), [])
 
     async def connect(self) -> Any:
-        connect = PRIMARY.connect_async if self.awaited else PRIMARY.connect
-        return await result_of(connect(self.config, self.driver, self.topology))
+        return await self.run(PRIMARY.connect(self.config, self.driver, self.topology))
 
     async def gone(self, silent: Endpoint) -> bool:
-        gone = PRIMARY.gone_async if self.awaited else PRIMARY.gone
-        return bool(await result_of(gone(self.config, self.driver, self.topology, silent)))
+        return bool(await self.run(PRIMARY.is_gone(self.config, self.driver, self.topology, silent)))
+
+    async def run(self, steps: Steps[Any]) -> Any:
+        return await run(steps, awaited=self.awaited)
 
     @property
     def ended(self) -> list[tuple[str, str]]:
@@ -61,7 +71,7 @@ class Servers:
 async def test_servers_are_asked_in_turn_until_one_is_the_primary(awaited: bool) -> None:
     servers = Servers(awaited, SECONDARY_ONE, PRIMARY_ONE, PRIMARY_ONE)
     connection = await servers.connect()
-    assert (connection.endpoint, connection.closed) == (B, False)
+    assert (connection.endpoint, connection.connection.closed) == (B, False)
     assert servers.ended == [("a", "closed"), ("b", "")]
     assert servers.driver.asked == [("a", (WRITES, MEMBERS)), ("b", (WRITES, MEMBERS))]
     assert servers.topology.order() == (B, A, C)
@@ -73,14 +83,14 @@ async def test_a_single_server_is_asked_nothing(awaited: bool) -> None:
     single = MySQLConfig(host="a")
     servers = Servers(awaited, SECONDARY_ONE, config=single)
     connection = await servers.connect()
-    assert connection is servers.driver.opened[0]
+    assert connection.connection is servers.driver.opened[0]
     assert servers.driver.asked == []
     servers.kinds[single.endpoints[0]] = AWAY
     with pytest.raises(ConnectionLost, match="Nobody"):
         await servers.connect()
 
 
-async def test_one_that_falls_silent_while_it_is_asked_is_dropped_and_tried_last(awaited: bool) -> None:
+async def test_a_server_that_falls_silent_during_the_probe_is_dropped_and_tried_last(awaited: bool) -> None:
     servers = Servers(awaited, SILENT, AWAY, PRIMARY_ONE)
     connection = await servers.connect()
     assert connection.endpoint == C
@@ -92,20 +102,20 @@ async def test_one_that_falls_silent_while_it_is_asked_is_dropped_and_tried_last
     assert servers.driver.limits[3:] == [BRIEFLY_S]
 
 
-async def test_where_none_is_the_primary_each_says_why(awaited: bool) -> None:
+async def test_without_a_primary_the_error_has_the_reason_of_each_server(awaited: bool) -> None:
     servers = Servers(awaited, SECONDARY_ONE, RECOVERING, AWAY)
     with pytest.raises(NoPrimary) as caught:
         await servers.connect()
     assert [type(reason) for reason in caught.value.reasons] == [ServerError, NotAMember, ConnectionLost]
     assert str(caught.value) == (
-        "[1290] MySQL at a:3306 takes no writes (read_only is on); MySQL at b:3306 is no working member of its group: "
+        "[1290] MySQL at a:3306 takes no writes (it is read-only); MySQL at b:3306 is no working member of its group: "
         "its state is RECOVERING; Nobody is there"
     )
     assert caught.value.answered
     assert servers.ended == [("a", "closed"), ("b", "closed")]
 
 
-async def test_a_user_who_may_not_see_the_group_is_asked_less_once_and_for_all(awaited: bool) -> None:
+async def test_without_the_privilege_group_members_are_queried_only_once(awaited: bool) -> None:
     servers = Servers(awaited, PRIVATE, PRIMARY_ONE, PRIMARY_ONE)
     assert (await servers.connect()).endpoint == A
     assert (await servers.connect()).endpoint == A
@@ -115,7 +125,7 @@ async def test_a_user_who_may_not_see_the_group_is_asked_less_once_and_for_all(a
     assert refusing.ended == [("a", "closed"), ("b", "")]
 
 
-async def test_what_interrupts_the_questions_drops_the_connection(awaited: bool) -> None:
+async def test_an_interrupted_probe_drops_the_connection(awaited: bool) -> None:
     servers = Servers(awaited, {2: KeyboardInterrupt()}, PRIMARY_ONE, PRIMARY_ONE)
     with pytest.raises(KeyboardInterrupt):
         await servers.connect()
@@ -126,23 +136,15 @@ async def test_each_packet_runs_only_while_the_server_takes_writes(awaited: bool
     answers: dict[int, Any] = {**PRIMARY_ONE, 3: [Result(), Result(((7,),)), Result(((8,),))]}
     servers = Servers(awaited, answers, AWAY, AWAY)
     connection = await servers.connect()
-    assert await result_of(connection.execute((SELECT, SELECT))) == [Result(((7,),)), Result(((8,),))]
+    assert await servers.run(connection.execute((SELECT, SELECT))) == [Result(((7,),)), Result(((8,),))]
     assert servers.driver.asked[-1] == ("a", (ONLY_WHERE_WRITTEN, SELECT, SELECT))
     answers[3] = ServerError(1411, f"Incorrect string value: '{NO_LONGER_WRITTEN}' for function uuid_to_bin")
     with pytest.raises(ServerError, match="a:3306 takes no writes") as caught:
-        await result_of(connection.execute((SELECT, SELECT)))
+        await servers.run(connection.execute((SELECT, SELECT)))
     assert is_read_only(caught.value)
     answers[3] = ServerError(1213, "Deadlock")
     with pytest.raises(ServerError, match="Deadlock"):
-        await result_of(connection.execute((SELECT, SELECT)))
-    assert connection.server_version == "9.7.4"
-    assert connection.max_allowed_packet == 1_000_000
-    assert connection.traffic is servers.driver.opened[0].traffic
-    await result_of(connection.ping())
-    assert servers.driver.opened[0].pings == 1
-    await result_of(connection.close())
-    assert servers.ended == [("a", "closed")]
-    assert connection.closed
+        await servers.run(connection.execute((SELECT, SELECT)))
 
 
 @pytest.mark.parametrize(
@@ -169,3 +171,78 @@ async def test_a_silent_server_is_left_where_another_one_is_the_primary_by_now(
         asked = [endpoint for endpoint, _ in servers.driver.asked]
         assert asked.count("b") == 1
         assert asked.count("c") == 0
+
+
+ROUTER_VERSION = "9.7.4-router"
+TAKES_WRITES, TAKES_NONE = Result(((0,),)), Result(((1,),))
+IN_A_GROUP, IN_NO_GROUP = Result((("uuid",),)), Result((("",),))
+
+
+class OnlyAddress(Servers):
+    """One address, with a version in its greeting, and what the server there answers to each statement."""
+
+    def __init__(
+        self, awaited: bool, version: str, answers: dict[Statement, Any], *, read_only: bool = False, **options: Any
+    ) -> None:
+        super().__init__(awaited, {}, config=MySQLConfig(host="a", **options))
+        self.answers = answers
+        self.driver.greeting = version, Session(1, "uuid", read_only=read_only)
+
+    def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        answers = [self.answers[statement] for statement in statements]
+        errors = [answer for answer in answers if isinstance(answer, Exception)]
+        return errors[0] if errors else answers
+
+
+@pytest.mark.parametrize("group", [IN_A_GROUP, IN_NO_GROUP])
+async def test_the_router_is_refused_where_it_leads_to_a_server_without_writes(awaited: bool, group: Result) -> None:
+    address = OnlyAddress(awaited, ROUTER_VERSION, {WRITES: TAKES_NONE, GROUP: group})
+    with pytest.raises(LeadsToSecondary, match="a:3306 takes no writes"):
+        await address.connect()
+    assert address.ended == [("a", "closed")]
+
+
+async def test_each_packet_through_the_router_checks_that_it_reaches_the_primary(awaited: bool) -> None:
+    answers: dict[Statement, Any] = {WRITES: TAKES_WRITES, GROUP: IN_A_GROUP}
+    address = OnlyAddress(awaited, ROUTER_VERSION, answers)
+    connection = await address.connect()
+    answers |= {ONLY_WHERE_WRITTEN: Result(), SELECT: TAKES_WRITES}
+    assert await address.run(connection.execute((SELECT,))) == [TAKES_WRITES]
+    for error in (ServerError(1411, NO_LONGER_WRITTEN), ServerError(1290, "read-only")):
+        answers[ONLY_WHERE_WRITTEN] = error
+        with pytest.raises(LeadsToSecondary):
+            await address.run(connection.execute((SELECT,)))
+    answers[ONLY_WHERE_WRITTEN] = ServerError(1213, "Deadlock")
+    with pytest.raises(ServerError, match="Deadlock"):
+        await address.run(connection.execute((SELECT,)))
+
+
+async def test_a_splitting_port_is_refused_also_while_only_the_primary_answers(awaited: bool) -> None:
+    answers: dict[Statement, Any] = {WRITES: TAKES_WRITES, GROUP: IN_A_GROUP, SPLITS: Result()}
+    address = OnlyAddress(awaited, ROUTER_VERSION, answers, pipeline=False)
+    with pytest.raises(ServerError, match="splits reads from writes") as caught:
+        await address.connect()
+    assert caught.value.errno == NO_SEVERAL_STATEMENTS
+    assert address.ended == [("a", "closed")]
+    answers[SPLITS] = ServerError(1064, "You have an error in your SQL syntax")
+    assert (await address.connect()).connection is address.driver.opened[1]
+
+
+@pytest.mark.parametrize(("group", "refused"), [(IN_A_GROUP, True), (IN_NO_GROUP, False), (Result(()), False)])
+async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of_a_group(
+    awaited: bool, group: Result, refused: bool
+) -> None:
+    answers = {WRITES: TAKES_NONE, GROUP: group}
+    address = OnlyAddress(awaited, "9.7.4", answers, read_only=True)
+    if refused:
+        with pytest.raises(LeadsToSecondary):
+            await address.connect()
+    else:
+        assert (await address.connect()).guard is None
+
+
+@pytest.mark.parametrize("version", ["9.7.4", ROUTER_VERSION])
+async def test_to_inspect_any_single_address_is_used_and_asked_nothing(awaited: bool, version: str) -> None:
+    address = OnlyAddress(awaited, version, {}, read_only=True, reads="inspect", pipeline=False)
+    assert (await address.connect()).guard is None
+    assert address.driver.asked == []

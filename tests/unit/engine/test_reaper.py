@@ -1,4 +1,4 @@
-"""The thread that calls pools back: when it runs, and what it keeps."""
+"""The reaper thread: its schedule, and the references that it keeps."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ import gc
 import threading
 import weakref
 
+from locus_mysql.engine.commands import Sleep, Steps
 from locus_mysql.engine.reaper import Reaper
 
 SOON_S, LATER_S, PATIENCE_S = 0.01, 1000.0, 10.0
 
 
 class Pool:
-    """Counts its calls; the last asks for no other."""
+    """Counts its calls; each but the last requests another."""
 
-    def __init__(self, calls: int = 1) -> None:
+    def __init__(self, calls: int = 1, reaper: Reaper | None = None) -> None:
         self.left = calls
+        self.reaper = reaper
         self.finished = threading.Event()
 
-    def reap(self) -> float | None:
+    def reap(self) -> Steps[None]:
+        yield Sleep(0)
         self.left -= 1
-        if self.left:
-            return SOON_S
-        self.finished.set()
-        return None
+        if self.reaper is not None and self.left:
+            self.reaper.call(self, SOON_S)
+        else:
+            self.finished.set()
 
 
 def threads() -> list[threading.Thread]:
@@ -32,7 +35,7 @@ def threads() -> list[threading.Thread]:
 
 def test_pools_are_called_when_due_as_often_as_they_ask_and_then_the_thread_ends() -> None:
     reaper, before = Reaper(), threads()
-    later, often = Pool(), Pool(3)
+    later, often = Pool(), Pool(3, reaper)
     reaper.call(later, LATER_S)
     reaper.call(often, SOON_S)
     (thread,) = set(threads()) - set(before)
@@ -63,7 +66,7 @@ def test_a_pool_that_is_gone_when_it_is_due_keeps_no_other_from_being_called() -
     assert pool.finished.wait(PATIENCE_S)
 
 
-def test_before_a_fork_the_thread_ends_and_in_the_parent_it_goes_on() -> None:
+def test_the_thread_ends_before_a_fork_and_restarts_in_the_parent() -> None:
     reaper, before, pool = Reaper(), threads(), Pool()
     reaper.call(pool, 0.2)
     reaper.pause()
@@ -78,7 +81,7 @@ def test_a_child_knows_no_pool_of_its_parent_s() -> None:
     reaper, before, pool = Reaper(), threads(), Pool()
     reaper.call(pool, LATER_S)
     reaper.pause()
-    reaper.begin_in_child()
+    reaper.reset_in_child()
     reaper.resume()
     assert threads() == before
     reaper.call(pool, SOON_S)

@@ -1,4 +1,4 @@
-"""What is tried again, for how long, and what the caller is told."""
+"""Decisions about repeating batches, their deadline, and the caller's errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketToo
 from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
-from locus_mysql.engine.topology import NoPrimary, NotAMember
+from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
     DatabaseMissing,
@@ -31,7 +31,7 @@ SECRET = "correct horse battery"
 
 @dataclass
 class Clock:
-    """Seconds that go forward when told to."""
+    """A clock in seconds that tests advance."""
 
     now: float = 100.0
 
@@ -48,13 +48,13 @@ UNREACHED = ConnectionLost("Cannot connect to MySQL", connecting=True)
 
 
 @pytest.mark.parametrize("errno", sorted(CONTENTION | CROWDED))
-def test_contention_and_crowding_pass(errno: int) -> None:
+def test_contention_and_full_servers_are_retried(errno: int) -> None:
     assert may_pass(ServerError(errno, "busy"), config())
     assert Retry(config(), reached_before=True).wait_after(ServerError(errno, "busy")) >= 0
 
 
 @pytest.mark.parametrize("errno", sorted(READ_ONLY))
-def test_a_read_only_server_may_pass_only_if_there_are_others(errno: int) -> None:
+def test_a_read_only_server_is_retried_only_with_several_hosts(errno: int) -> None:
     error = ServerError(errno, "read only")
     assert not may_pass(error, config())
     assert may_pass(error, MySQLConfig(hosts=("a", "b")))
@@ -67,7 +67,7 @@ NOT_LET_IN = ServerError(1045, "Access denied")
 
 
 @pytest.mark.parametrize(
-    ("reasons", "when_reached", "when_new", "told", "words"),
+    ("reasons", "when_reached", "when_new", "explained", "words"),
     [
         ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "at b takes no writes"),
         ([READ_ONLY_ONE, READ_ONLY_ONE], True, True, ReadOnlyServer, "the group has elected one"),
@@ -81,8 +81,8 @@ NOT_LET_IN = ServerError(1045, "Access denied")
         ([NO_SUCH_DATABASE, READ_ONLY_ONE], True, True, Unavailable, "Unknown database"),
     ],
 )
-def test_where_no_server_is_a_primary_one_is_waited_for_if_it_may_come_and_all_reasons_are_told(
-    reasons: list[DriverError], when_reached: bool, when_new: bool, told: type, words: str
+def test_without_a_primary_a_batch_waits_for_one_and_the_error_lists_each_server_s_reason(
+    reasons: list[DriverError], when_reached: bool, when_new: bool, explained: type, words: str
 ) -> None:
     error, several = NoPrimary(reasons), MySQLConfig(user="ann", hosts=("a", "b"))
     for reached, waits in ((True, when_reached), (False, when_new)):
@@ -91,17 +91,17 @@ def test_where_no_server_is_a_primary_one_is_waited_for_if_it_may_come_and_all_r
             assert retry.wait_after(error) > 0
             assert not retry.fate_unknown
         else:
-            with pytest.raises(told, match=words):
+            with pytest.raises(explained, match=words):
                 retry.wait_after(error)
     message = str(explain(error, several))
-    assert type(explain(error, several)) is told
+    assert type(explain(error, several)) is explained
     assert words in message
     assert "a:3306" in message
     assert "b:3306" in message
 
 
 @pytest.mark.parametrize("errno", [1045, 1049, 1054, 1064, 1142, 1146, 1153, 1290, 3636, 9999])
-def test_what_cannot_pass_is_raised_at_once(errno: int) -> None:
+def test_permanent_errors_are_raised_at_once(errno: int) -> None:
     with pytest.raises(LocusMySQLError):
         Retry(config(), reached_before=True).wait_after(ServerError(errno, "no"))
 
@@ -109,7 +109,7 @@ def test_what_cannot_pass_is_raised_at_once(errno: int) -> None:
 GUARD = ServerError(3141, "Invalid JSON text in argument 1 to function cast_as_json")
 
 
-def test_a_batch_that_relies_on_what_is_no_longer_so_is_not_repeated() -> None:
+def test_a_batch_with_an_outdated_precondition_is_not_repeated() -> None:
     with pytest.raises(Outdated) as caught:
         Retry(config(), reached_before=True).wait_after(GUARD)
     assert not caught.value.fate_unknown
@@ -136,7 +136,7 @@ def test_a_batch_that_waited_past_the_deadline_for_its_turn_is_not_sent_again() 
 
 
 @pytest.mark.parametrize("entry", ["a-b", "x' for key 'p_checkpoints.named", ""])
-def test_a_duplicate_names_its_key_whatever_the_entry_says(entry: str) -> None:
+def test_a_duplicate_names_its_key_for_any_entry_text(entry: str) -> None:
     words = f"Duplicate entry '{entry}' for key 'p_checkpoints.PRIMARY'"
     with pytest.raises(Duplicate) as caught:
         Retry(config(), reached_before=True).wait_after(ServerError(1062, words))
@@ -183,7 +183,7 @@ def test_a_batch_that_waited_long_but_never_failed_is_sent() -> None:
     retry.check_deadline()
 
 
-def test_the_log_tells_of_repetitions_and_of_conflicts(
+def test_repetitions_and_conflicts_are_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "locus_mysql")
@@ -193,11 +193,11 @@ def test_the_log_tells_of_repetitions_and_of_conflicts(
         Retry(config(), reached_before=True).wait_after(GUARD)
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "A batch is sent again in 20 ms: Lost connection during query."),
-        ("DEBUG", "A batch was undone, as something is not as it supposed: error 3141."),
+        ("DEBUG", "A batch was undone, because its assumptions do not hold: error 3141."),
     ]
 
 
-def test_what_was_undone_for_no_reason_of_the_server_s_is_told_in_its_own_words() -> None:
+def test_an_error_without_a_server_s_cause_keeps_its_message() -> None:
     assert str(unexpected(Outdated("it is gone"), config())) == "it is gone"
 
 
@@ -212,7 +212,7 @@ def test_a_server_never_reached_is_reported_at_once() -> None:
     assert Retry(config(), reached_before=True).wait_after(UNREACHED) > 0
 
 
-def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out() -> None:
+def test_after_a_lost_connection_the_fate_of_the_batch_is_unknown() -> None:
     retry = Retry(config(), reached_before=True)
     retry.wait_after(UNREACHED)
     retry.wait_after(ServerError(1213, "deadlock"))
@@ -221,26 +221,39 @@ def test_after_a_lost_connection_nobody_knows_whether_the_batch_was_carried_out(
     assert retry.fate_unknown
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
-    assert retry.fate_unknown  # what was sent may arrive while the next batch of the operation runs
+    assert retry.fate_unknown  # the sent batch may arrive while the next batch of the operation runs
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # so the next one's own first try is looked for too
 
 
-def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection() -> None:
+@pytest.mark.parametrize(
+    ("errno", "message"),
+    [
+        (1317, "Query execution was interrupted"),
+        (1105, "An error occurred in multi-table update"),
+        (1105, "An error occurred in multi-table delete"),
+    ],
+)
+def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection(errno: int, message: str) -> None:
     retry = Retry(config(), reached_before=True)
-    assert retry.wait_after(ServerError(1317, "Query execution was interrupted")) > 0
+    assert retry.wait_after(ServerError(errno, message)) > 0
     assert retry.fate_unknown
     with pytest.raises(Unavailable, match="KILL QUERY"):
-        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(ServerError(1317, "interrupted"))
+        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(ServerError(errno, message))
+
+
+def test_an_unknown_error_of_the_server_is_not_repeated() -> None:
+    with pytest.raises(SetupError, match="refused a statement"):
+        Retry(config(), reached_before=True).wait_after(ServerError(1105, "Unknown error"))
 
 
 @pytest.mark.parametrize(("errno", "kind"), [(1062, Duplicate), (3141, Outdated)])
-def test_what_no_operation_expects_is_told_as_the_server_s_error(errno: int, kind: type[Undone]) -> None:
+def test_an_unexpected_conflict_is_explained_by_the_server_s_error(errno: int, kind: type[Undone]) -> None:
     with pytest.raises(kind) as caught:
         Retry(config(), reached_before=True).wait_after(ServerError(errno, "its words"))
     assert str(caught.value) == "its words"
-    told = unexpected(caught.value, config())
-    assert isinstance(told, SetupError)
-    assert f"[{errno}] its words" in str(told)
+    explained = unexpected(caught.value, config())
+    assert isinstance(explained, SetupError)
+    assert f"[{errno}] its words" in str(explained)
 
 
 def test_a_duplicate_is_for_the_operation_to_judge() -> None:
@@ -266,13 +279,13 @@ def test_a_duplicate_is_for_the_operation_to_judge() -> None:
         (DriverError("odd"), LocusMySQLError, "odd"),
     ],
 )
-def test_every_error_says_what_to_do_and_no_password(error: DriverError, kind: type, words: str) -> None:
-    told = explain(error, config())
-    assert type(told) is kind
-    assert words in str(told)
-    assert SECRET not in str(told)
-    assert SECRET not in repr(told)
-    assert ".." not in str(told)
+def test_every_error_gives_advice_and_no_password(error: DriverError, kind: type, words: str) -> None:
+    explained = explain(error, config())
+    assert type(explained) is kind
+    assert words in str(explained)
+    assert SECRET not in str(explained)
+    assert SECRET not in repr(explained)
+    assert ".." not in str(explained)
 
 
 @pytest.mark.parametrize(
@@ -324,22 +337,29 @@ def test_errors_are_known_by_the_numbers_that_a_library_gives_to_their_names(
     kind: type, words: str, names: str
 ) -> None:
     for name in names.split():
-        told = explain(ServerError(getattr(errorcode, f"ER_{name}"), "what the server said"), config())
-        assert type(told) is kind, name
-        assert words in str(told), name
+        explained = explain(ServerError(getattr(errorcode, f"ER_{name}"), "what the server said"), config())
+        assert type(explained) is kind, name
+        assert words in str(explained), name
 
 
-def test_a_packet_that_is_too_large_is_told_with_its_size_and_the_limit() -> None:
-    told = explain(PacketTooLarge(2_000_000, 1_048_576), config())
-    assert type(told) is StateTooLarge
-    assert "2000000" in str(told)
-    assert "1048576" in str(told)
+def test_the_error_of_a_packet_that_is_too_large_has_its_size_and_the_limit() -> None:
+    explained = explain(PacketTooLarge(2_000_000, 1_048_576), config())
+    assert type(explained) is StateTooLarge
+    assert "2000000" in str(explained)
+    assert "1048576" in str(explained)
 
 
-def test_what_is_neither_lost_nor_of_the_server_does_not_pass() -> None:
+def test_other_exceptions_are_not_retried() -> None:
     assert not may_pass(DriverError("odd"), config())
 
 
 def test_a_message_that_ends_in_a_full_stop_ends_in_one() -> None:
     assert ".." not in str(explain(ConnectionLost("It broke."), config()))
     assert ".." not in str(explain(ServerError(1064, "It broke."), config()))
+
+
+def test_an_address_that_leads_to_a_secondary_is_retried_only_if_it_led_to_a_primary_before() -> None:
+    error = LeadsToSecondary("MySQL at router:6446 takes no writes (read_only is on)")
+    assert Retry(config(), reached_before=True).wait_after(error) >= 0
+    with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*for writes"):
+        Retry(config(), reached_before=False).wait_after(error)

@@ -1,4 +1,4 @@
-"""What a process has seen, and which calls a secondary is to answer; no server."""
+"""Transactions that a process has seen, and the choice of a secondary for a call; without a server."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.servers import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
+from locus_mysql.dialect.server_roles import CARRIED_OUT, LAGS, MEMBERS, READS, only_after
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
-from locus_mysql.engine.operation import Batch
+from locus_mysql.engine.operation import Batch, Results
 from locus_mysql.engine.secondaries import LAG_S, REST_S, Question, Secondaries, is_behind
 from locus_mysql.engine.secondary import SECONDARY
+from locus_mysql.engine.servers import ServerConnection
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
 from locus_mysql.errors import ReadOnlyServer
 
@@ -27,63 +28,63 @@ SELECT, INSERT = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)")
 BEHIND = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
 
 
-def told(executed: str, owned: str = "", mode: str = "ON") -> Result:
+def carried_out(executed: str, owned: str = "", mode: str = "ON") -> Result:
     return Result(((owned, executed, mode),))
 
 
 @pytest.fixture
 def hosts() -> tuple[str, ...]:
-    """Servers that no other test has seen anything of."""
+    """Names of servers that no other test uses."""
     return tuple(f"{name}-{secrets.token_hex(4)}" for name in "abc")
 
 
-def test_what_was_seen_only_grows_and_holds_what_was_being_committed() -> None:
+def test_seen_transactions_only_grow_and_include_those_being_committed() -> None:
     seen = GtidTracker()
     assert seen.needed() == ""
-    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-6"
-    seen.learn(told(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary that has less
+    seen.learn(carried_out(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary that has less
     assert seen.needed() == f"{A}:1-6"
-    seen.learn(told(f"{A}:1-9"), seen.begin(), primary=False)  # one that has more
+    seen.learn(carried_out(f"{A}:1-9"), seen.begin(), primary=False)  # one that has more
     assert seen.needed() == f"{A}:1-9"
 
 
-def test_what_was_never_committed_is_not_waited_for_for_ever() -> None:
+def test_a_transaction_that_was_never_committed_is_not_awaited_forever() -> None:
     seen = GtidTracker()
-    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     seen.forget_committing()
-    assert seen.needed() is None  # until the primary says what it has
-    seen.learn(told(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
+    assert seen.needed() is None  # until the primary has answered
+    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-6"  # still on its way
     seen.forget_committing()
-    seen.learn(told(f"{A}:1-5"), seen.begin(), primary=True)
+    seen.learn(carried_out(f"{A}:1-5"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-5"
 
 
-def test_after_an_answer_that_did_not_come_only_the_primary_s_next_answer_tells_what_was_seen() -> None:
+def test_after_a_lost_answer_seen_transactions_come_from_the_primary_s_next_answer() -> None:
     seen = GtidTracker()
     earlier = seen.begin()
     seen.doubt()
     assert seen.needed() is None
-    seen.learn(told(f"{A}:1-5"), earlier, primary=True)  # it may have been given before that answer
+    seen.learn(carried_out(f"{A}:1-5"), earlier, primary=True)  # it may have been given before that answer
     assert seen.needed() is None
-    seen.learn(told(f"{A}:1-6"), seen.begin(), primary=False)
+    seen.learn(carried_out(f"{A}:1-6"), seen.begin(), primary=False)
     assert seen.needed() is None
-    seen.learn(told(f"{A}:1-7"), seen.begin(), primary=True)
+    seen.learn(carried_out(f"{A}:1-7"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-7"
-    seen.learn(told(f"{A}:1-7"), earlier, primary=True)
+    seen.learn(carried_out(f"{A}:1-7"), earlier, primary=True)
     assert seen.needed() == f"{A}:1-7"
 
 
 def test_without_gtids_only_the_primary_will_do() -> None:
     seen = GtidTracker()
-    seen.learn(told("", mode="OFF_PERMISSIVE"), seen.begin(), primary=True)
+    seen.learn(carried_out("", mode="OFF_PERMISSIVE"), seen.begin(), primary=True)
     assert (seen.needed(), seen.counted) == (None, False)
-    seen.learn(told(f"{A}:1", mode="ON"), seen.begin(), primary=True)
+    seen.learn(carried_out(f"{A}:1", mode="ON"), seen.begin(), primary=True)
     assert (seen.needed(), seen.counted) == (f"{A}:1-1", True)
 
 
-def test_what_is_seen_of_the_same_servers_is_one_thing_and_begins_in_doubt_where_they_were_used_before() -> None:
+def test_databases_on_the_same_servers_share_seen_transactions_and_start_in_doubt_if_used_before() -> None:
     servers = [Endpoint(secrets.token_hex(4), port) for port in (1, 2)]
     first = REGISTER.want(servers)
     assert first is REGISTER.want(reversed(servers)) is REGISTER.get(frozenset(servers))
@@ -107,9 +108,7 @@ def test_what_is_seen_of_the_same_servers_is_one_thing_and_begins_in_doubt_where
         ("inspect", Batch.of(SELECT, SELECT), True),
     ],
 )
-def test_a_secondary_is_asked_only_what_the_user_wants_it_to_be(
-    hosts: tuple[str, ...], reads: Any, batch: Batch, asked: bool
-) -> None:
+def test_a_secondary_is_used_only_as_configured(hosts: tuple[str, ...], reads: Any, batch: Batch, asked: bool) -> None:
     several = Secondaries(MySQLConfig(hosts=hosts, reads=reads))
     several.check(batch)
     assert isinstance(several.question(batch), Question) is asked
@@ -121,24 +120,24 @@ def test_a_secondary_is_asked_only_what_the_user_wants_it_to_be(
 
 @pytest.mark.parametrize("batch", [Batch.of(INSERT), Batch.of(SELECT, INSERT), Batch((SELECT, INSERT), atomic=False)])
 @pytest.mark.parametrize("several", [True, False])
-def test_who_only_looks_writes_nothing(hosts: tuple[str, ...], batch: Batch, several: bool) -> None:
+def test_with_reads_inspect_nothing_is_written(hosts: tuple[str, ...], batch: Batch, several: bool) -> None:
     where: dict[str, Any] = {"hosts": hosts} if several else {"host": hosts[0]}
     with pytest.raises(ReadOnlyServer, match="reads='inspect'"):
         Secondaries(MySQLConfig(reads="inspect", **where)).check(batch)
     Secondaries(MySQLConfig(reads="secondary", **where)).check(batch)
 
 
-def test_a_process_that_reads_secondaries_takes_note_of_what_all_its_databases_saw(hosts: tuple[str, ...]) -> None:
+def test_a_process_that_reads_secondaries_records_transactions_of_all_its_databases(hosts: tuple[str, ...]) -> None:
     app = Secondaries(MySQLConfig(hosts=hosts))
     assert app.seen is None
     report = Secondaries(MySQLConfig(hosts=hosts[::-1], reads="inspect"))
     assert app.seen is report.seen
-    assert report.question(Batch.of(SELECT)) is None  # nobody took note of what the other one has seen before
-    report.seen.learn(told(f"{A}:1-5"), report.seen.begin(), primary=True)  # type: ignore[union-attr]
+    assert report.question(Batch.of(SELECT)) is None  # what the other one saw before was not recorded
+    report.seen.learn(carried_out(f"{A}:1-5"), report.seen.begin(), primary=True)  # type: ignore[union-attr]
     assert report.question(Batch.of(SELECT)) is not None
 
 
-def test_the_primary_answers_for_a_while_after_a_secondary_could_not_and_the_log_says_so_once(
+def test_the_primary_answers_for_a_while_after_a_secondary_could_not_which_is_logged_once(
     hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "locus_mysql.servers")
@@ -160,8 +159,8 @@ def test_the_primary_answers_for_a_while_after_a_secondary_could_not_and_the_log
     assert is_behind(BEHIND)
     secondaries.rest(BEHIND)
     clock.now += 2 * REST_S
-    assert secondaries.question(batch) is None  # the primary says first what it has
-    begins = "The primary answers what a secondary was to be asked: "
+    assert secondaries.question(batch) is None  # the primary must answer first
+    begins = "The primary answers instead of a secondary: "
     assert [record.getMessage() for record in caplog.records] == [
         begins + "MySQL at a gave no answer.",
         begins + "MySQL at a gave no answer; error 1045.",
@@ -170,10 +169,10 @@ def test_the_primary_answers_for_a_while_after_a_secondary_could_not_and_the_log
     ]
 
 
-def test_the_log_says_that_there_are_no_gtids(hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_gtids_are_logged(hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
     assert secondaries.seen is not None
-    secondaries.seen.learn(told("", mode="OFF"), secondaries.seen.begin(), primary=True)
+    secondaries.seen.learn(carried_out("", mode="OFF"), secondaries.seen.begin(), primary=True)
     assert secondaries.question(Batch.query(SELECT)) is None
     assert "gtid_mode" in caplog.text
 
@@ -189,7 +188,7 @@ def test_any_server_but_the_primary_may_be_tried_and_those_that_did_not_answer_l
     assert orders == {(servers[2], servers[3], servers[1]), (servers[3], servers[2], servers[1])}
 
 
-def test_only_what_a_secondary_says_of_lagging_means_that_it_lags() -> None:
+def test_only_the_error_of_a_lagging_secondary_means_that_it_lags() -> None:
     assert is_behind(BEHIND)
     for other in (
         ServerError(1411, "Incorrect datetime value"),
@@ -199,7 +198,7 @@ def test_only_what_a_secondary_says_of_lagging_means_that_it_lags() -> None:
         assert not is_behind(other)
 
 
-def test_what_two_databases_wanted_to_know_is_known_to_have_been_used(hosts: tuple[str, ...]) -> None:
+def test_a_later_database_does_not_know_what_an_earlier_one_saw(hosts: tuple[str, ...]) -> None:
     first = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
     assert first.seen is not None
     assert first.seen.needed() == ""
@@ -209,17 +208,22 @@ def test_what_two_databases_wanted_to_know_is_known_to_have_been_used(hosts: tup
     assert later.seen.needed() is None  # what the first one has seen is not known any more
 
 
-def test_where_nothing_was_seen_nothing_is_waited_for(hosts: tuple[str, ...]) -> None:
+def test_without_seen_transactions_a_secondary_does_not_wait(hosts: tuple[str, ...]) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
     question = secondaries.question(Batch.query(SELECT))
     assert question is not None
-    connection: Any = Connection([Result((("found",),)), told("")])
-    assert list(question.ask(connection)) == [Result((("found",),))]
+    connection: Any = Connection([Result((("found",),)), carried_out("")])
+    assert list(ask(question, connection)) == [Result((("found",),))]
     assert connection.asked == [(SELECT, CARRIED_OUT)]
 
 
+def ask(question: Question, connection: Any) -> Results:
+    """Query a secondary on a connection of the blocking side; return its results."""
+    return scripted.run_blocking(question.ask(ServerConnection(connection, Endpoint("a", 3306), None)))
+
+
 class Connection:
-    """Gives scripted answers, and remembers what it was asked."""
+    """Gives scripted answers and records the statements."""
 
     server_version, max_allowed_packet, closed = "9.7.4", 1_000_000, False
 
@@ -243,7 +247,7 @@ class Connection:
 
 
 class Driver:
-    """Opens the connections that it is given by the name of the host."""
+    """Opens prepared connections by host name."""
 
     def __init__(self, connections: dict[str, Connection]) -> None:
         self.connections = connections
@@ -258,31 +262,26 @@ def is_secondary(read_only: int = 1, mode: str = "ON", state: str = "ONLINE") ->
     return [Result(((read_only, mode),)), Result(((1, state),))]
 
 
-async def test_a_question_waits_for_what_was_seen_and_its_answer_is_taken_note_of(hosts: tuple[str, ...]) -> None:
+async def test_a_query_waits_for_seen_transactions_and_records_the_server_s(hosts: tuple[str, ...]) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
     assert secondaries.seen is not None
-    secondaries.seen.learn(told(f"{A}:1-5"), secondaries.seen.begin(), primary=True)
+    secondaries.seen.learn(carried_out(f"{A}:1-5"), secondaries.seen.begin(), primary=True)
     question = secondaries.question(Batch.query(SELECT))
     assert question is not None
     answer = Result((("found",),))
-    connection: Any = Connection([Result(), answer, told(f"{A}:1-8")])
-    results = question.ask(connection)
+    connection: Any = Connection([Result(), answer, carried_out(f"{A}:1-8")])
+    results = ask(question, connection)
     assert list(results) == [answer]
     assert not results.fate_unknown
     assert connection.asked == [(only_after(f"{A}:1-5", LAG_S), SELECT, CARRIED_OUT)]
     assert secondaries.seen.needed() == f"{A}:1-8"
-    other_mode: Any = Connection([Result(), answer, told(f"{A}:1-9", mode="OFF")])
-    question.ask(other_mode)
+    other_mode: Any = Connection([Result(), answer, carried_out(f"{A}:1-9", mode="OFF")])
+    ask(question, other_mode)
     assert secondaries.seen.counted  # which is for the primary to say
     behind: Any = Connection(BEHIND)
     with pytest.raises(ServerError):
-        question.ask(behind)
+        ask(question, behind)
     assert behind.ended == "aborted"
-    driver: Any = scripted.Driver(lambda endpoint, statements: BEHIND if statements else [])
-    awaited = await driver.connect_async(MySQLConfig(hosts=hosts), Endpoint(hosts[0], 3306))
-    with pytest.raises(ServerError):
-        await question.ask_async(awaited)
-    assert awaited.ended == "aborted"
 
 
 def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_now_and_then(
@@ -300,7 +299,7 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
         connections[hosts[0]].answers = [is_secondary(read_only=0)]
         connections[hosts[1]].answers = [refused, [Result(((1, "ON"),))]]
         topology = Topology(config.endpoints)
-        opened: Any = SECONDARY.connect(config, driver, topology)
+        opened = scripted.run_blocking(SECONDARY.connect(config, driver, topology))
         assert opened.endpoint.host == hosts[1]
         if connections[hosts[0]].ended and topology.order()[0].host == hosts[0]:
             break
@@ -308,10 +307,10 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
     assert topology.order()[0].host == hosts[0]  # the primary, as was learned on the way
     assert connections[hosts[1]].asked[-2:] == [(READS, MEMBERS), (READS,)]
     connections[hosts[1]].answers = [[Result((("a",),))], [Result(((0, "ON"),)), Result()]]
-    assert opened.execute((SELECT,)) == [Result((("a",),))]
+    assert scripted.run_blocking(opened.execute((SELECT,))) == [Result((("a",),))]
     monkeypatch.setattr("locus_mysql.engine.secondary.CHECK_EVERY_S", 0.0)
     with pytest.raises(NotASecondary, match="is the primary"):
-        opened.execute((SELECT,))
+        scripted.run_blocking(opened.execute((SELECT,)))
     assert connections[hosts[1]].asked[-2:] == [(SELECT,), (READS, SELECT)]
 
 
@@ -323,13 +322,13 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
         (is_secondary(read_only=0), "is the primary"),
     ],
 )
-def test_where_no_server_is_a_working_secondary_each_says_why(
+def test_without_a_secondary_the_error_has_the_reason_of_each_server(
     hosts: tuple[str, ...], answer: list[Result], words: str
 ) -> None:
     config = MySQLConfig(hosts=hosts, reads="inspect")
     driver: Any = Driver({hosts[0]: Connection(answer)})
     with pytest.raises(NoSecondary, match=words) as caught:
-        SECONDARY.connect(config, driver, Topology(config.endpoints))
+        scripted.run_blocking(SECONDARY.connect(config, driver, Topology(config.endpoints)))
     assert "Cannot connect" in str(caught.value)
     assert len(caught.value.reasons) == len(hosts)
 
@@ -344,7 +343,7 @@ def test_where_no_server_is_a_working_secondary_each_says_why(
         pytest.param(KeyboardInterrupt(), "aborted", id="interrupted"),
     ],
 )
-async def test_what_cannot_be_read_as_a_secondary_is_left(
+async def test_an_unsuitable_secondary_is_dropped(
     hosts: tuple[str, ...], awaited: bool, first: Any, ended: str
 ) -> None:
     config = MySQLConfig(hosts=hosts[:2], reads="inspect", connect_timeout_s=30)
@@ -355,47 +354,44 @@ async def test_what_cannot_be_read_as_a_secondary_is_left(
         return [] if not statements else first if endpoint == bad else working
 
     driver: Any = scripted.Driver(answer)
-    connect = SECONDARY.connect_async if awaited else SECONDARY.connect
-    gone = SECONDARY.gone_async if awaited else SECONDARY.gone
+    connect, is_gone = SECONDARY.connect, SECONDARY.is_gone
     topology = Topology((bad,))
     with pytest.raises((NoSecondary, KeyboardInterrupt)) as caught:
-        await scripted.result_of(connect(config, driver, topology))
+        await scripted.run(connect(config, driver, topology), awaited=awaited)
     assert driver.opened[0].ended == ended
     if not isinstance(first, KeyboardInterrupt):
         assert len(caught.value.reasons) == 1  # type: ignore[union-attr]
-        assert await scripted.result_of(gone(config, driver, topology, bad)) is True
+        assert await scripted.run(is_gone(config, driver, topology, bad), awaited=awaited) is True
     several = Topology((bad, good))
     if isinstance(first, ConnectionLost):
         several.failed(bad, first)
         for _ in range(20):  # the silent one is tried last
-            assert (await scripted.result_of(connect(config, driver, several))).endpoint == good
+            assert (await scripted.run(connect(config, driver, several), awaited=awaited)).endpoint == good
         assert several.secondaries() == (good, bad)
         fresh = Topology((bad, good))
         with pytest.raises(NoSecondary):
-            await scripted.result_of(connect(config, driver, fresh_one := Topology((bad,))))
+            await scripted.run(connect(config, driver, fresh_one := Topology((bad,))), awaited=awaited)
         assert fresh_one.limits(config, bad).connect_timeout_s < 30
         assert fresh.limits(config, bad).connect_timeout_s == 30
     driver.opened.clear()
-    assert await scripted.result_of(gone(config, driver, several, good)) is False
+    assert await scripted.run(is_gone(config, driver, several, good), awaited=awaited) is False
     assert driver.opened[0].ended == "closed"
-    connection = await scripted.result_of(connect(config, driver, Topology((good,))))
-    assert not connection.closed
-    assert connection.server_version == "9.7.4"
+    connection = await scripted.run(connect(config, driver, Topology((good,))), awaited=awaited)
+    assert not connection.connection.closed
     assert set(driver.limits) == {2.0}
 
 
 @pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
-async def test_a_user_who_may_not_see_the_group_is_asked_less(hosts: tuple[str, ...], awaited: bool) -> None:
+async def test_without_the_privilege_group_members_are_not_queried(hosts: tuple[str, ...], awaited: bool) -> None:
     config = MySQLConfig(hosts=hosts, reads="inspect")
-    connect = SECONDARY.connect_async if awaited else SECONDARY.connect
     script: list[Any] = [ServerError(1142, "SELECT command denied"), [Result(((1, "ON"),))]]
     driver: Any = scripted.Driver(lambda endpoint, statements: script.pop(0) if statements else [])
     topology = Topology(config.endpoints)
-    connection = await scripted.result_of(connect(config, driver, topology))
-    assert not connection.closed
+    connection = await scripted.run(SECONDARY.connect(config, driver, topology), awaited=awaited)
+    assert not connection.connection.closed
     assert [statements for _, statements in driver.asked] == [(READS, MEMBERS), (READS,)]
     assert len({host for host, _ in driver.asked}) == 1
-    assert not topology.members_are_told
+    assert not topology.may_see_members
 
 
 async def test_a_secondary_that_turned_out_to_be_the_primary_is_known_as_such(hosts: tuple[str, ...]) -> None:
@@ -403,5 +399,5 @@ async def test_a_secondary_that_turned_out_to_be_the_primary_is_known_as_such(ho
     last = config.endpoints[-1]
     driver: Any = scripted.Driver(lambda endpoint, statements: [Result(((0, "ON"),)), Result()] if statements else [])
     topology = Topology(config.endpoints)
-    assert SECONDARY.gone(config, driver, topology, last)
+    assert scripted.run_blocking(SECONDARY.is_gone(config, driver, topology, last))
     assert topology.order()[0] == last

@@ -1,4 +1,4 @@
-"""Which of several servers is tried first, and by which answers one is the primary."""
+"""The order in which servers are tried, and detection of the primary by its answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.servers import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from locus_mysql.dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, WRITES
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from locus_mysql.engine.topology import (
     BRIEFLY_S,
@@ -44,13 +44,13 @@ def test_servers_are_tried_in_the_order_of_the_user_until_one_is_known_to_be_the
     assert topology.order() == (A, B, C)
 
 
-def test_one_that_is_read_only_and_was_not_the_primary_changes_nothing(topology: Topology) -> None:
+def test_a_read_only_server_that_was_not_the_primary_changes_nothing(topology: Topology) -> None:
     topology.is_primary(B)
     topology.failed(A, READ_ONLY)
     assert topology.order() == (B, A, C)
 
 
-def test_one_that_did_not_answer_comes_last_for_a_while_and_is_not_waited_for_long(
+def test_a_server_that_did_not_answer_comes_last_for_a_while_with_a_short_timeout(
     topology: Topology, clock: Clock
 ) -> None:
     topology.is_primary(A)
@@ -63,7 +63,7 @@ def test_one_that_did_not_answer_comes_last_for_a_while_and_is_not_waited_for_lo
     assert topology.limits(CONFIG, A) is CONFIG
 
 
-def test_one_that_answers_again_is_trusted_again(topology: Topology) -> None:
+def test_a_server_that_answers_again_is_trusted_again(topology: Topology) -> None:
     topology.failed(A, SILENT)
     topology.is_primary(A)
     assert topology.order() == (A, B, C)
@@ -80,7 +80,7 @@ def test_a_single_server_is_no_choice() -> None:
     assert not Topology(CONFIG.endpoints[:1]).several
 
 
-def test_a_user_who_may_not_see_the_members_is_asked_no_more_about_them(topology: Topology) -> None:
+def test_without_the_privilege_members_are_queried_only_once(topology: Topology) -> None:
     assert topology.questions() == (WRITES, MEMBERS)
     assert not topology.asks_less_after(ServerError(1064, "syntax"))
     assert topology.questions() == (WRITES, MEMBERS)
@@ -92,12 +92,10 @@ def test_a_user_who_may_not_see_the_members_is_asked_no_more_about_them(topology
 @pytest.mark.parametrize("name", ["TABLEACCESS", "COLUMNACCESS", "SPECIFIC_ACCESS"])
 def test_any_missing_privilege_counts(topology: Topology, name: str) -> None:
     assert topology.asks_less_after(ServerError(getattr(errorcode, f"ER_{name}_DENIED_ERROR"), "denied"))
-    assert not topology.members_are_told
+    assert not topology.may_see_members
 
 
-def test_the_log_tells_which_server_is_the_primary_once_and_that_it_is_another(
-    topology: Topology, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_primary_is_logged_once_and_each_change_of_it(topology: Topology, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "locus_mysql.servers")
     topology.is_primary(A)
     topology.failed(A, SILENT)
@@ -110,7 +108,7 @@ def test_the_log_tells_which_server_is_the_primary_once_and_that_it_is_another(
 
 
 @pytest.mark.parametrize("kind", [NoPrimary, NoSecondary])
-def test_that_there_is_no_server_is_told_with_every_reason(kind: type[NoPrimary | NoSecondary]) -> None:
+def test_an_error_for_several_servers_has_the_reason_of_each(kind: type[NoPrimary | NoSecondary]) -> None:
     error = kind([SILENT, DriverError("It is gone.")])
     assert str(error) == "no answer; It is gone"
     assert error.reasons[0] is SILENT
@@ -121,7 +119,7 @@ def answers(read_only: int, *members: tuple[int, str]) -> list[Result]:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "answers",
     [
         answers(0),
         answers(0, (1, "ONLINE"), (0, "ONLINE"), (0, "ONLINE")),
@@ -129,12 +127,12 @@ def answers(read_only: int, *members: tuple[int, str]) -> list[Result]:
         answers(0)[:1],
     ],
 )
-def test_a_server_that_takes_writes_is_the_primary(told: list[Result]) -> None:
-    check_answers(told, A)
+def test_a_server_that_takes_writes_is_the_primary(answers: list[Result]) -> None:
+    check_answers(answers, A)
 
 
 @pytest.mark.parametrize(
-    ("told", "kind", "words"),
+    ("answers", "kind", "words"),
     [
         (answers(1), ServerError, "a:3306 takes no writes"),
         (answers(1)[:1], ServerError, "a:3306 takes no writes"),
@@ -147,10 +145,10 @@ def test_a_server_that_takes_writes_is_the_primary(told: list[Result]) -> None:
     ],
 )
 def test_a_server_that_takes_none_or_is_outside_of_its_group_is_not(
-    told: list[Result], kind: type[DriverError], words: str
+    answers: list[Result], kind: type[DriverError], words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
-        check_answers(told, A)
+        check_answers(answers, A)
     assert is_read_only(caught.value) == (kind is ServerError)
 
 

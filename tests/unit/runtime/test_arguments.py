@@ -1,4 +1,4 @@
-"""What callers pass is checked before anything is sent."""
+"""Arguments of callers are checked before any statement is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TestIds:
         for good in ("a", " ", "😀" * limit, "a/b:c'\"`%_\\", "\x01", "\u200b"):
             assert check(good) == good
 
-    def test_others_are_refused_with_the_limit(self, check: Any, limit: int) -> None:
+    def test_invalid_ids_are_refused_with_the_reason(self, check: Any, limit: int) -> None:
         with pytest.raises(InvalidInput, match=str(limit)):
             check("x" * (limit + 1))
         with pytest.raises(InvalidInput, match="empty"):
@@ -61,7 +61,7 @@ def test_text_is_text_that_utf_8_can_hold() -> None:
 
 
 class TestMetadata:
-    def test_none_and_nothing_are_none(self) -> None:
+    def test_none_and_empty_metadata_are_stored_as_null(self) -> None:
         assert encode_metadata(None) == (None, None)
         assert encode_metadata({}) == (None, None)
 

@@ -12,6 +12,7 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.runtime.matching import COMPARISONS_LIMIT, Containment, contains, same_json
 from tests.growth import assert_linear, steps_of
 
+from ...thoroughness import FULL
 from ..families.checkpoints.states import JSON
 
 DOCUMENT = {"a": 1, "b": 2, "c": {"d": 4}}
@@ -54,7 +55,7 @@ DOCUMENT = {"a": 1, "b": 2, "c": {"d": 4}}
         (1, [1], False),
     ],
 )
-def test_containment_is_as_the_manual_tells_it(target: Any, candidate: Any, expected: bool) -> None:
+def test_containment_follows_the_manual(target: Any, candidate: Any, expected: bool) -> None:
     assert contains(target, candidate) is expected
 
 
@@ -87,7 +88,7 @@ def test_a_value_is_equal_to_itself_unless_it_is_not_a_number(value: Any) -> Non
 
 
 def by_definition(target: Any, candidate: Any) -> bool:
-    """The manual's definition word by word: every element with every element."""
+    """Apply the manual's definition literally: compare every element with every element."""
     if isinstance(target, list):
         if isinstance(candidate, list):
             return all(any(by_definition(element, wanted) for element in target) for wanted in candidate)
@@ -108,7 +109,7 @@ SIMILAR = st.recursive(
 
 
 @given(SIMILAR, SIMILAR)
-@settings(max_examples=100)
+@settings(max_examples=200 if FULL else 50)
 @example([[[1, 2]]], [[1, 2]])
 @example([[1], [2]], [[1, 2]])
 @example([1, 2, 3, 4, 5], [1, 2, 3, 4, 5.0, True])
@@ -121,7 +122,7 @@ def test_containment_is_that_of_every_element_with_every_element(target: Any, ca
 
 
 @given(st.lists(SIMILAR, max_size=12), st.lists(SIMILAR, max_size=12))
-@settings(max_examples=100)
+@settings(max_examples=200 if FULL else 50)
 def test_containment_of_long_arrays_is_too(target: list[Any], candidate: list[Any]) -> None:
     assert contains(target, candidate) is by_definition(target, candidate)
     assert contains([*target, *candidate], candidate) is by_definition([*target, *candidate], candidate)
@@ -149,7 +150,7 @@ def test_containment_takes_time_linear_in_both_values(shape: str) -> None:
 
 
 def hard(n: int) -> tuple[list[Any], list[Any]]:
-    """Objects of which many have each pair, and few have two: no index tells which contains which."""
+    """Return objects where many share each pair and few share two, so that no index can select candidates."""
     bits = range(12)
     target = [{f"k{bit}": i >> bit & 1 for bit in bits} for i in range(n)]
     wanted = [
@@ -158,7 +159,7 @@ def hard(n: int) -> tuple[list[Any], list[Any]]:
     return target, wanted
 
 
-def test_what_cannot_be_told_quickly_is_refused_in_clear_words() -> None:
+def test_comparisons_that_take_too_long_are_refused_with_an_explanation() -> None:
     target, wanted = hard(4_000)
     with pytest.raises(InvalidInput, match="too much to look for"):
         Containment(wanted, 1_000).within(target)
@@ -166,7 +167,7 @@ def test_what_cannot_be_told_quickly_is_refused_in_clear_words() -> None:
     assert contains(few, asked) is by_definition(few, asked)
 
 
-def test_the_comparisons_of_one_question_about_many_rows_are_counted_together() -> None:
+def test_comparisons_of_one_query_over_many_rows_share_a_limit() -> None:
     target, wanted = hard(256)
     question = Containment(wanted, COMPARISONS_LIMIT // 10)
     asked = (question.within(target) for _ in range(COMPARISONS_LIMIT))

@@ -1,4 +1,4 @@
-"""The keys under which metadata is indexed, and looked up."""
+"""Keys of the metadata index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from locus_mysql.runtime.metadata_index import INDEXED_KEYS_LIMIT, TOO_MANY_NAME
 
 from ..families.checkpoints.states import JSON
 
-#: Small values, of which one often contains another.
+#: Small values that often contain one another.
 SMALL = st.recursive(
     st.sampled_from([None, True, False, 0, 1, 1.0, "1", "a", "\0bool"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("ab"), inner, max_size=2),
@@ -24,12 +24,12 @@ SMALL = st.recursive(
 
 
 def finds(metadata: dict[str, Any], name: str, value: Any) -> bool:
-    """Whether the index leads from a pair to metadata."""
+    """Return whether the index finds metadata by a pair."""
     return not {*index_keys(metadata)}.isdisjoint(lookup_keys(name, value))
 
 
 @given(SMALL, SMALL)
-def test_whatever_contains_a_value_is_found_by_it(target: Any, candidate: Any) -> None:
+def test_metadata_is_found_by_every_value_that_it_contains(target: Any, candidate: Any) -> None:
     if contains(target, candidate):
         assert finds({"k": target, "other": 1}, "k", candidate)
 
@@ -61,7 +61,7 @@ def test_different_pairs_have_different_keys() -> None:
         ({"k": [1]}, "k", {}),
     ],
 )
-def test_what_does_not_contain_a_value_is_mostly_not_looked_at(metadata: Any, name: str, value: Any) -> None:
+def test_the_index_excludes_most_metadata_without_the_value(metadata: Any, name: str, value: Any) -> None:
     assert not finds(metadata, name, value)
 
 
@@ -80,7 +80,7 @@ def test_of_a_pair_with_too_many_keys_only_the_name_is_indexed() -> None:
     assert len(index_keys({"many": list(range(INDEXED_KEYS_LIMIT - 1))})) == INDEXED_KEYS_LIMIT
 
 
-def test_metadata_with_too_many_names_is_always_looked_at() -> None:
+def test_metadata_with_too_many_names_is_always_compared() -> None:
     metadata = {str(number): number for number in range(INDEXED_KEYS_LIMIT + 1)}
     assert index_keys(metadata) == [TOO_MANY_NAMES]
     assert finds(metadata, "7", 7)

@@ -1,4 +1,4 @@
-"""Only regular files are opened, and never waited for."""
+"""Only regular files are opened, and opening never blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a query."""
+"""Splitting of a query into words and phrases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From which pages requests are taken: of the same name, port and scheme."""
+"""Requests are accepted only from pages of the same host, port and scheme."""
 
 from __future__ import annotations
 

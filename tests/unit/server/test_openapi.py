@@ -1,4 +1,4 @@
-"""The description of the API: that it is OpenAPI 3.1, complete, and tells of every error there is."""
+"""The description of the API is valid OpenAPI 3.1 and lists every endpoint and error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVER = Path(application.__file__).parent
 
 
 def described(*, secured: bool = True) -> dict[str, Any]:
-    """The whole description, as a client reads it."""
+    """The whole description, in the form that clients receive."""
     document = json.loads(json.dumps(description(ENDPOINTS, Limits(), secured=secured)))
     assert isinstance(document, dict)
     return document
@@ -48,19 +48,19 @@ def references(part: Any) -> Iterator[str]:
             yield from references(value)
 
 
-def test_it_is_openapi() -> None:
+def test_the_description_is_valid_openapi() -> None:
     for secured in (True, False):
         schemathesis.openapi.from_dict(described(secured=secured)).validate()
 
 
-def test_it_has_every_endpoint_once_under_a_name_of_its_own() -> None:
+def test_the_description_has_every_endpoint_once_with_a_unique_id() -> None:
     found = list(operations(described()))
     assert {(method, path) for method, path, _ in found} == {(one.method, one.template) for one in ENDPOINTS}
     assert len(found) == len(ENDPOINTS)
     assert len({operation["operationId"] for _, _, operation in found}) == len(found)
 
 
-def test_whatever_it_refers_to_is_there() -> None:
+def test_every_reference_resolves() -> None:
     document = described()
     for reference in references(document):
         part: Any = document
@@ -69,7 +69,7 @@ def test_whatever_it_refers_to_is_there() -> None:
 
 
 def test_models_have_names_of_their_own_by_which_clients_are_generated() -> None:
-    """Generators name classes by titles, and leave out what has the title of something else."""
+    """Generators name classes by title, and omit a model whose title another one has."""
     schemas = described()["components"]["schemas"]
     assert [name for name in schemas if not re.fullmatch(r"[A-Za-z]+", name)] == []
     assert {name: schema.get("title", name) for name, schema in schemas.items()} == {name: name for name in schemas}
@@ -89,7 +89,7 @@ def test_every_answer_has_a_model_and_every_operation_a_summary() -> None:
         assert operation["summary"]
 
 
-def test_what_needs_a_token_says_so() -> None:
+def test_operations_that_need_a_token_declare_it() -> None:
     for _, path, operation in operations(described()):
         assert operation["security"] == ([] if path == "/health" else [{"bearer": []}, {"basic": []}])
     unsecured = described(secured=False)
@@ -97,7 +97,7 @@ def test_what_needs_a_token_says_so() -> None:
     assert all(not operation.get("security") for _, _, operation in operations(unsecured))
 
 
-def test_it_tells_of_every_error_that_the_service_knows() -> None:
+def test_every_error_of_the_service_is_documented() -> None:
     source = "\n".join(path.read_text() for path in SERVER.rglob("*.py") if "pages" not in path.parts)
     raised = {
         *((code, int(status)) for status, code in re.findall(r'^    (\d{3}): \("(\w+)", ', source, re.MULTILINE)),

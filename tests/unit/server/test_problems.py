@@ -1,4 +1,4 @@
-"""What callers are told of errors, and which names requests may be sent to."""
+"""Responses to errors, accepted host names, and limits of request bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locus_mysql.server.quotas import Quota, Quotas
 
 
 def concrete(kind: type[Exception]) -> list[type[Exception]]:
-    """A kind of error and all below it, but for those of integrations, which may be imported or not."""
+    """Return an error class and its subclasses, without those of integrations, which may not be imported."""
     below = [one for one in kind.__subclasses__() if one.__module__ == errors.__name__]
     return [kind, *(found for one in below for found in concrete(one))]
 
@@ -24,7 +24,7 @@ def concrete(kind: type[Exception]) -> list[type[Exception]]:
 @pytest.mark.parametrize(
     "kind", concrete(errors.SetupError) + concrete(errors.Unavailable), ids=lambda one: one.__name__
 )
-def test_what_is_the_operators_is_told_without_its_words(kind: type[Exception]) -> None:
+def test_errors_for_operators_hide_their_message(kind: type[Exception]) -> None:
     problem = problem_of(kind("SELECT secret FROM /etc at db.internal"))
     assert problem.status == 503
     assert int(problem.headers["Retry-After"]) > 0
@@ -36,20 +36,20 @@ def test_what_is_the_operators_is_told_without_its_words(kind: type[Exception]) 
     [kind for kind in concrete(errors.UsageError) if kind is not errors.StateTooLarge],
     ids=lambda one: one.__name__,
 )
-def test_what_is_the_callers_is_a_4xx(kind: type[Exception]) -> None:
+def test_errors_of_callers_are_4xx(kind: type[Exception]) -> None:
     error = kind("keys", 2, 1, "s") if kind is errors.CapacityExceeded else kind("Shorten it.")
     problem = problem_of(error)
     assert 400 <= problem.status < 500
     assert problem.message == str(error) or kind is errors.CapacityExceeded
 
 
-def test_a_full_session_is_told_of_without_options_that_only_python_has() -> None:
+def test_a_full_session_is_reported_without_python_options() -> None:
     message = problem_of(errors.CapacityExceeded("max_keys", 3, 2, "s")).message
     assert "3 of max_keys" in message
     assert "on_full" not in message
 
 
-def test_a_state_that_is_too_large_tells_nothing_of_the_server() -> None:
+def test_the_error_of_a_too_large_state_reveals_nothing_of_the_server() -> None:
     error = explain(PacketTooLarge(2_000_000, 1_000_000), MySQLConfig(host="db.internal", database="app"))
     problem = problem_of(error)
     assert (problem.status, problem.code) == (413, "state_too_large")
@@ -57,12 +57,12 @@ def test_a_state_that_is_too_large_tells_nothing_of_the_server() -> None:
     assert "db.internal" not in problem.message
 
 
-def test_what_nobody_expected_is_told_without_its_words() -> None:
+def test_unexpected_errors_hide_their_message() -> None:
     problem = problem_of(KeyError("secret"))
     assert (problem.status, problem.code) == (500, "internal_error")
     assert "secret" not in explained(problem, "r").body.decode()
-    said = json.loads(explained(Problem(400, "c", 'a "quoted" <b> \n'), "r").body)
-    assert said == {"error": {"code": "c", "message": 'a "quoted" <b> \n', "request_id": "r"}}
+    body = json.loads(explained(Problem(400, "c", 'a "quoted" <b> \n'), "r").body)
+    assert body == {"error": {"code": "c", "message": 'a "quoted" <b> \n', "request_id": "r"}}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_only_names_of_this_machine_are_the_loopback_interfaces() -> None:
     assert [name for name in (*ours, *others) if is_loopback(name)] == list(ours)
 
 
-def test_no_tenant_gets_more_than_half_of_what_others_leave_and_all_is_given_back() -> None:
+def test_no_tenant_gets_more_than_half_of_the_rest_and_everything_is_returned() -> None:
     shares = Quotas(4)
     held = [Quota("a"), Quota("a")]
     for one in held:
@@ -120,7 +120,7 @@ def test_a_limit_of_nothing_is_refused(name: str) -> None:
 
 
 def test_a_body_that_one_caller_could_never_send_is_no_limit() -> None:
-    """One caller may have half of what all bodies together may take."""
+    """One caller may use half of the limit of all bodies."""
     assert Limits(body_bytes=10, bodies_bytes=20)
     with pytest.raises(errors.ConfigError, match="twice body_bytes"):
         Limits(body_bytes=11, bodies_bytes=20)

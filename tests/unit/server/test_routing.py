@@ -1,4 +1,4 @@
-"""From raw paths to endpoints."""
+"""Routing of raw paths to endpoints."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def test_any_ids_come_out_of_a_path_as_they_went_in(thread_id: str, checkpoint_i
 
 
 @pytest.mark.parametrize("root", ["", "/memory", "/a/b", "/ü x", "/memory/"])
-def test_what_the_application_is_mounted_under_is_left_out(root: str) -> None:
+def test_the_mount_path_of_the_application_is_removed(root: str) -> None:
     raw = quote(root.rstrip("/")).encode() + b"/threads/a%2Fb"
     assert segments_of(scope(raw, root)) == ["threads", "a/b"]
     assert segments_of({"path": "/memory/x", "root_path": "/memory"}) == ["x"]
 
 
 @pytest.mark.parametrize("raw", [b"/%", b"/%z0", b"/a%2", b"/%ff", b"/%C3", b"/\xff"])
-def test_what_is_no_percent_encoded_utf_8_is_refused(raw: bytes) -> None:
+def test_invalid_percent_encoding_is_refused(raw: bytes) -> None:
     with pytest.raises(Problem) as refused:
         segments_of(scope(raw))
     assert refused.value.status == 400
 
 
 @pytest.mark.parametrize("raw", [b"x/threads", b"http:/threads", b"*", b"http://localhost/threads"])
-def test_what_is_no_path_leads_nowhere(raw: bytes) -> None:
+def test_an_unknown_path_matches_no_endpoint(raw: bytes) -> None:
     with pytest.raises(Problem) as refused:
         segments_of(scope(raw))
     assert refused.value.status == 404
 
 
-def test_the_template_that_names_most_is_meant() -> None:
+def test_the_most_specific_template_wins() -> None:
     two = router("GET /threads/{t}", "GET /threads/checkpoints", "DELETE /threads/{t}")
     found = two.find("GET", ["threads", "checkpoints"])
     assert found is not None

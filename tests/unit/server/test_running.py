@@ -1,4 +1,4 @@
-"""How the service listens."""
+"""Connections of the service: timeouts, acknowledgements and idle limits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from locus_mysql.server.limits import Limits
 from locus_mysql.server.listening import Connection
 from locus_mysql.server.running import Server, bind, server_of
 
-#: For how long httpx, and so Locus' client, uses an idle connection again, in seconds.
+#: How long httpx, and therefore Locus' client, reuses an idle connection, in seconds.
 HTTPX_KEEPALIVE_EXPIRY_S = 5
 
 
@@ -37,8 +37,8 @@ def test_an_idle_connection_is_kept_for_longer_than_clients_use_it_again() -> No
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(Connection, H11Protocol), (Server, uvicorn.Server)])
-def test_what_is_overridden_of_uvicorn_is_there(ours: type, theirs: type) -> None:
-    """Else it would never be called, and limits of ours would hold no more."""
+def test_overridden_methods_of_uvicorn_exist(ours: type, theirs: type) -> None:
+    """Otherwise our overrides would never be called, and their limits would not apply."""
     overridden = {name for name, value in vars(ours).items() if callable(value) and not name.startswith("_")}
     assert len(overridden) > 2
     assert overridden <= {*dir(theirs)}

@@ -1,4 +1,4 @@
-"""Files of tokens, and the tokens that are made."""
+"""Token files and generated tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_name_or_tenant_that_could_break_a_log_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "no tokens"),
         ("token = []", "no tokens"),
@@ -62,15 +62,15 @@ def test_a_name_or_tenant_that_could_break_a_log_is_refused(name: str) -> None:
         (ENTRY + "[other]", "other"),
     ],
 )
-def test_what_is_no_list_of_tokens_is_refused_without_being_repeated(text: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=told) as refused:
+def test_an_invalid_list_of_tokens_is_refused_without_repeating_it(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as refused:
         Tokens(text)
     assert "SECRET" not in str(refused.value)
 
 
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Path:
-    """A file of the token ENTRY, at which is looked whenever a token is looked up."""
+    """A file with the token ENTRY, checked for changes at every lookup."""
     monkeypatch.setattr(tokens, "LOOK_S", 0.0)
     caplog.set_level(logging.INFO, "locus_mysql.tokens")
     path = tmp_path / "tokens.toml"
@@ -94,17 +94,17 @@ def test_a_file_that_is_emptied_takes_all_tokens_away(
 @pytest.mark.parametrize(
     "spoil", [Path.unlink, lambda path: path.write_text("[[token]"), lambda path: path.write_bytes(b"\xff")]
 )
-def test_a_file_that_cannot_be_read_takes_none_away_and_it_is_told_loudly_but_not_each_time(
+def test_an_unreadable_file_keeps_the_tokens_and_is_logged_as_an_error_at_intervals(
     spoil: Callable[[Path], object], file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = Tokens(path=file)
     spoil(file)
     for _ in range(3):
         assert known.of_digest(DIGEST) is not None
-    (told,) = caplog.records
-    assert told.levelname == "ERROR"
-    assert "stay in force" in told.getMessage()
-    monkeypatch.setattr(tokens, "TOLD_AGAIN_S", 0.0)
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert "stay valid" in record.getMessage()
+    monkeypatch.setattr(tokens, "LOG_AGAIN_S", 0.0)
     assert known.of_digest(DIGEST) is not None
     assert len(caplog.records) == 2
     file.write_text(ENTRY.replace(DIGEST, "cd" * 32))
@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
 
 
 def test_every_entry_is_compared_whichever_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So how long it takes tells nothing of which tokens there are."""
+    """So the duration reveals nothing about existing tokens."""
     import hmac
 
     made = [new_token(str(number), "t", "read") for number in range(5)]

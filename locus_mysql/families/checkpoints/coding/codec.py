@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ....runtime.exact_json import encode_json
+from ....runtime.log_digests import Log
 
 
 class EncodedList(NamedTuple):
@@ -27,15 +28,6 @@ _NO_ITEMS = EncodedList(b"", 0)
 
 #: Stands in the place of a list while the head is encoded. It is random, so that no state can hold it.
 _PLACEHOLDER = secrets.token_hex(16)
-
-
-class Log(NamedTuple):
-    """One top-level list: its items' JSON text without the brackets."""
-
-    name: str
-    cut: int
-    text: bytes
-    item_count: int
 
 
 @dataclass(frozen=True, slots=True)

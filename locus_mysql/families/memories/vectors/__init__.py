@@ -1,1 +1,5 @@
-"""Embeddings: how they are stored, compared and kept in memory. Knows nothing of what is embedded."""
+"""Embeddings: how they are encoded, compared and cached, whatever they embed. No I/O; results do not depend on NumPy.
+
+Imports no other module of memories, so that memU's family can use it as well. Begin with `coding`, then `scoring`;
+`table` ranks many embeddings in memory, `cache` keeps the tables.
+"""

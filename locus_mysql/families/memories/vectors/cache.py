@@ -1,31 +1,59 @@
-"""Codes of recently searched ranges, bounded by memory: `VectorCache`."""
+"""Recently searched ranges of embeddings in memory, bounded by bytes: `VectorCache`."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from ....engine.at_fork import tell_at_fork
+from ....engine.at_fork import reset_at_fork
 from ....errors import ConfigError
 from .table import CodeTable
 
-#: The embeddings of a range take at most this part of the bound: 64 MB of 256.
+#: The embeddings of one range take at most this fraction of the cache: a quarter, 64 MB of 256.
 EMBEDDINGS_SHARE = 4
 
-#: Of so many ranges it is remembered that they are large.
+#: The cache remembers this many ranges that were found to be large.
 _LARGE_REMEMBERED = 1_000
 
-#: Tenant, path and whether only that namespace.
-RangeKey: TypeAlias = tuple[str, bytes, bool]
+
+class RangeKey(NamedTuple):
+    """The key of a range in the cache.
+
+    Args:
+        tenant: The tenant.
+        path: The path of the namespace.
+        exact: Whether the range is this namespace only, without those below.
+    """
+
+    tenant: str
+    path: bytes
+    exact: bool
+
+
+class Write(NamedTuple):
+    """A write to a namespace.
+
+    Args:
+        stamp: The stamp that the write gave to the namespace.
+        token: The write's random token.
+    """
+
+    stamp: int
+    token: bytes
+
+
+#: The last known write to each namespace, by the namespace's path.
+Writes: TypeAlias = Mapping[bytes, Write]
 
 
 def check_cache_bytes(limit: object) -> int:
-    """Memory for what repeated searches compare.
+    """Check the size of a cache of embeddings.
 
     Raises:
-        ConfigError: It is no whole number, or below 0.
+        ConfigError: The size is not a whole number, or is below 0.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise ConfigError(f"vector_cache_bytes must be a whole number of bytes, 0 or more, not {limit!r:.50}.")
@@ -33,21 +61,21 @@ def check_cache_bytes(limit: object) -> int:
 
 
 @dataclass(slots=True)
-class KnownRange:
-    """A range as it was after the last known write to each of its namespaces. Used under its lock.
+class CachedRange:
+    """The codes of a range, as of the last known write to each of its namespaces. Hold the lock to use it.
 
     Args:
-        table: Its codes.
-        writes: Stamp and token of that write, by the path of the namespace.
+        table: The codes.
+        writes: The last known writes.
     """
 
     table: CodeTable
-    writes: dict[bytes, tuple[int, bytes]]
+    writes: dict[bytes, Write]
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class VectorCache:
-    """Ranges by their keys; the least recently used goes when they take more than a bound. Safe among threads.
+    """An LRU cache of ranges, bounded by bytes. Safe to share between threads.
 
     Args:
         limit_bytes: The bound.
@@ -55,47 +83,42 @@ class VectorCache:
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
-        self.begin_in_child()
-        tell_at_fork(self)
+        self.reset_in_child()
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """Keep nothing, under a new lock: after a fork, the old one may be held for ever, and so may a range's."""
-        self._ranges: OrderedDict[RangeKey, KnownRange] = OrderedDict()
+    def reset_in_child(self) -> None:
+        """Start empty, with a new lock: after a fork, the old lock may be held for ever, and so may a range's."""
+        self._ranges: OrderedDict[RangeKey, CachedRange] = OrderedDict()
         self._large: OrderedDict[RangeKey, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: RangeKey) -> KnownRange | None:
-        """What is known of a range."""
+    def get(self, key: RangeKey) -> CachedRange | None:
+        """Return a range; None if it is not in the cache."""
         with self._lock:
             found = self._ranges.get(key)
             if found is not None:
                 self._ranges.move_to_end(key)
             return found
 
-    def put(self, key: RangeKey, known: KnownRange) -> None:
-        """Remember a range; forget others, or itself if it is larger than the bound."""
+    def put(self, key: RangeKey, cached: CachedRange) -> None:
+        """Add a range, and evict others; a range that is larger than the bound is evicted itself."""
         with self._lock:
-            self._ranges[key] = known
+            self._ranges[key] = cached
             self._ranges.move_to_end(key)
-            self._shrink()
+            self._evict()
 
-    def drop(self, key: RangeKey) -> None:
-        """Forget a range."""
+    def evict(self) -> None:
+        """Evict ranges after tables grew."""
         with self._lock:
-            self._ranges.pop(key, None)
-
-    def has_grown(self) -> None:
-        """See to the bound after tables grew."""
-        with self._lock:
-            self._shrink()
+            self._evict()
 
     def was_large(self, key: RangeKey) -> bool:
-        """Whether a range is among those that were last found to be large."""
+        """Check whether `mark_large` was called for a range lately."""
         with self._lock:
             return key in self._large
 
-    def found_large(self, key: RangeKey) -> None:
-        """Remember that a range is better searched in memory, if it is searched again."""
+    def mark_large(self, key: RangeKey) -> None:
+        """Remember that a range should be searched in memory if it is searched again."""
         with self._lock:
             self._large[key] = None
             self._large.move_to_end(key)
@@ -103,13 +126,13 @@ class VectorCache:
                 self._large.popitem(last=False)
 
     def fits(self, count: int, dims: int) -> bool:
-        """Whether so many codes may be kept."""
+        """Check whether a number of codes fits into the cache."""
         return count * (dims + 400) <= self._limit_bytes
 
     def fits_embeddings(self, count: int, dims: int) -> bool:
-        """Whether so many embeddings may be kept beside their codes, so that other ranges have room."""
+        """Check whether a number of embeddings may be kept beside their codes, so that other ranges have room."""
         return count * 4 * dims <= self._limit_bytes // EMBEDDINGS_SHARE
 
-    def _shrink(self) -> None:
-        while self._ranges and sum(known.table.size_bytes for known in self._ranges.values()) > self._limit_bytes:
+    def _evict(self) -> None:
+        while self._ranges and sum(cached.table.size_bytes for cached in self._ranges.values()) > self._limit_bytes:
             self._ranges.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Embeddings as bytes: in full, as a byte per dimension and as a bit per dimension."""
+"""The encodings of embeddings: in full, as a byte per dimension (codes), and as a bit per dimension (signs)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 from ....errors import InvalidInput
 from .numeric import np
 
-#: A sign bit per dimension takes 2,048 bytes at most; the VECTOR type has the same limit.
+#: The signs of an embedding take at most 2,048 bytes. MySQL's VECTOR type has the same limit.
 DIMENSIONS_LIMIT = 16_383
 
-#: Scale, length of the error, length of the embedding; then a signed byte per dimension.
+#: The header of a code: scale, length of the error, length of the embedding. A signed byte per dimension follows.
 HEADER = struct.Struct("<ddd")
 
-#: Types of NumPy arrays of which all numbers are taken at once.
+#: Types of NumPy arrays that are converted at once.
 _FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
 
-#: What a byte's value may be, either way.
+#: The largest absolute value of a byte.
 _LARGEST = 127
 
 
@@ -30,8 +30,8 @@ class Coded(NamedTuple):
 
     Args:
         embedding: 32-bit floats, little-endian.
-        code: See `HEADER`.
-        sig: Sign bits, the first dimension's the highest of the first byte.
+        code: A byte per dimension; see `HEADER`.
+        sig: A bit per dimension; that of the first dimension is the highest of the first byte.
     """
 
     embedding: bytes
@@ -40,15 +40,15 @@ class Coded(NamedTuple):
 
 
 def encode_vector(vector: Any, dims: int | None, what: str = "The embedding") -> Coded:
-    """An embedding as what is stored.
+    """Encode an embedding.
 
     Args:
-        vector: Numbers; a list, an array of any kind, or a NumPy array of one dimension.
-        dims: How many there must be; any number if None.
-        what: What it is called in errors.
+        vector: Numbers: a list, an array of any kind, or a NumPy array of one dimension.
+        dims: The width that the embedding must have; any width if None.
+        what: The name of the embedding in errors.
 
     Raises:
-        InvalidInput: It is of another width, holds NaN or an infinity, or is all zeros, as 32-bit floats.
+        InvalidInput: The embedding has another width, contains NaN or an infinity, or is all zeros, as 32-bit floats.
     """
     values = floats_of(vector, dims, what)
     norm, scale, error, steps = _quantized_fast(values) if np is not None else _quantized(values)
@@ -57,7 +57,7 @@ def encode_vector(vector: Any, dims: int | None, what: str = "The embedding") ->
 
 
 def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
-    """Length, scale, length of the error, and a signed byte per dimension."""
+    """Return length, scale, length of the error, and a signed byte per dimension."""
     norm = math.sqrt(math.fsum(value * value for value in values))
     scale = max(map(abs, values)) / _LARGEST
     steps = [max(-_LARGEST, min(_LARGEST, round(value / scale))) for value in values]
@@ -66,7 +66,7 @@ def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
 
 
 def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
-    """The same by NumPy."""
+    """Do the same with NumPy."""
     wide = np.asarray(values, dtype=np.float64)
     scale = float(np.abs(wide).max()) / _LARGEST
     steps = np.clip(np.rint(wide / scale), -_LARGEST, _LARGEST)
@@ -74,7 +74,7 @@ def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
 
 
 def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
-    """An embedding as 32-bit floats, checked as `encode_vector` says."""
+    """Return an embedding as 32-bit floats. Raises as `encode_vector` does."""
     values = finite_floats(vector, dims, what)
     if not any(values):
         raise InvalidInput(f"{what} is all zeros (as 32-bit floats): it has no direction to be compared by.")
@@ -82,7 +82,7 @@ def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> arr
 
 
 def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
-    """The same, where all may be zeros."""
+    """Return an embedding, which may be all zeros, as 32-bit floats."""
     if np is not None and isinstance(vector, np.ndarray) and vector.dtype in _FLOATS and vector.ndim == 1:
         with np.errstate(over="ignore"):
             narrow = vector.astype(np.float32)
@@ -95,7 +95,7 @@ def finite_floats(vector: Any, dims: int | None, what: str = "The embedding") ->
     except OverflowError:
         raise InvalidInput(f"{what} holds a number that a 32-bit float cannot hold.") from None
     except (TypeError, ValueError):
-        raise InvalidInput(f"{what} holds something that is no number.") from None
+        raise InvalidInput(f"{what} contains a value that is not a number.") from None
     return _checked(values, dims, what, finite=all(map(math.isfinite, values)))
 
 
@@ -110,7 +110,7 @@ def _checked(values: array[float], dims: int | None, what: str, *, finite: bool)
 
 
 def decode_vector(raw: bytes) -> array[float]:
-    """The 32-bit floats that were stored."""
+    """Return the 32-bit floats of a stored embedding."""
     values = array("f", raw)
     if sys.byteorder == "big":
         values.byteswap()
@@ -118,14 +118,14 @@ def decode_vector(raw: bytes) -> array[float]:
 
 
 def signs_of(values: array[float]) -> bytes:
-    """A bit per dimension: whether it is above zero."""
+    """Return a bit per dimension: whether it is above zero."""
     bits = "".join("1" if value > 0 else "0" for value in values)
     width = -(-len(bits) // 8)
     return int(bits.ljust(8 * width, "0"), 2).to_bytes(width)
 
 
 def encode_floats(values: array[float]) -> bytes:
-    """32-bit floats as what is stored."""
+    """Return 32-bit floats as they are stored."""
     if sys.byteorder == "little":
         return values.tobytes()
     swapped = array("f", values)

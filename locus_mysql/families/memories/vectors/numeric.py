@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....engine.logs import CALLS
+from ....extras import install_command
 
 np: Any
 try:
@@ -12,14 +13,14 @@ try:
 except ImportError:  # pragma: no cover - depends on what is installed
     np = None
 
-_said: set[str] = set()
+_warned: set[str] = set()
 
 
-def say_if_missing() -> None:
-    """Tell once, in the log, that searches are slower than they could be."""
-    if np is None and not _said:
-        _said.add("slow")
+def warn_if_numpy_is_missing() -> None:
+    """Log once that searches are slower without NumPy."""
+    if np is None and not _warned:
+        _warned.add("slow")
         CALLS.warning(
-            "NumPy is not installed: searches by meaning give the same results, but more slowly. Install "
-            "locus-mysql[vectors]."
+            "NumPy is not installed: searches by meaning give the same results, but more slowly. Run %s.",
+            install_command("vectors"),
         )

@@ -1,33 +1,32 @@
-"""How near two embeddings are: `Metric`, and exact scores."""
+"""Exact scores of embeddings: `Metric` and `QueryVector`."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import tee
-from operator import mul, sub
+from operator import add, mul, sub
 from typing import Any, Literal, TypeAlias
 
 from .coding import decode_vector
 from .numeric import np
-from .sums import sum_columns_in_halves, sum_in_halves
 
 #: ``cosine``: the cosine of the angle, from -1 to 1. ``dot``: the inner product. ``euclidean``: 1 / (1 + distance),
-#: from 0 to 1. More is nearer, always.
+#: from 0 to 1. A higher score is always nearer.
 Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
 METRICS: tuple[Metric, ...] = ("cosine", "dot", "euclidean")
 
 
-class Query:
-    """An embedding that others are compared with.
+class QueryVector:
+    """The embedding of a query, with which others are compared.
 
-    A score depends on the two embeddings alone, to the last bit: it is the same with and without NumPy, on every
+    A score depends on the two embeddings only, to the last bit: it is the same with and without NumPy, on every
     processor, and whatever else is compared in the same call. So equal embeddings have equal scores.
 
     Args:
         values: 32-bit floats.
-        metric: How near is near.
+        metric: How embeddings are compared.
     """
 
     def __init__(self, values: array[float], metric: Metric) -> None:
@@ -42,13 +41,14 @@ class Query:
 
     @property
     def unit(self) -> Any:
-        """The same of length 1, as 32-bit floats. With NumPy only."""
+        """The embedding scaled to length 1, as 32-bit floats. Requires NumPy."""
         return (self._wide / self.norm).astype(np.float32)
 
     def scores(self, embeddings: Sequence[bytes]) -> list[float]:
-        """The score of each of these embeddings; NaN with one that is damaged or all zeros.
+        """Return the scores of embeddings; NaN for one that is damaged or all zeros.
 
-        The cosine is the product by the root of the product of both squares: exactly 1 with the query itself.
+        The cosine is the inner product divided by the root of the product of both squares: exactly 1 for the query
+        itself.
         """
         if not embeddings:
             return []
@@ -66,11 +66,11 @@ class Query:
         return self._scored(sums, squares or [float(any(values)) for values in decoded])
 
     def scores_of_rows(self, matrix: Any) -> list[float]:
-        """The same of the rows of a matrix of 32-bit floats. With NumPy only."""
+        """Return the scores of the rows of a matrix of 32-bit floats. Requires NumPy."""
         count, own = len(matrix), self._wide[:, np.newaxis]
         wide = matrix.T.astype(np.float64, order="C")
         columns = np.empty((len(wide), 2 * count if self.metric == "cosine" else count))
-        with np.errstate(invalid="ignore"):  # infinities in damaged ones
+        with np.errstate(invalid="ignore"):  # damaged embeddings may contain infinities
             if self.metric == "euclidean":
                 np.subtract(wide, own, out=columns)
                 np.multiply(columns, columns, out=columns)
@@ -82,11 +82,11 @@ class Query:
         return self._scored(sums[:count], sums[count:] or wide.any(axis=0).tolist())
 
     def _scored(self, sums: list[float], squares: list[float]) -> list[float]:
-        """Scores of products, or of squares of distances.
+        """Return the scores for inner products, or for squares of distances.
 
         Args:
-            sums: These.
-            squares: For cosines the squares of the lengths, else any numbers that are 0 where these are.
+            sums: The products, or squares of distances.
+            squares: The squares of the lengths; if the metric is not the cosine, any numbers that are 0 for length 0.
         """
         scores = [math.nan] * len(sums)
         for place, (total, square) in enumerate(zip(sums, squares, strict=True)):
@@ -100,11 +100,11 @@ class Query:
         return scores
 
     def bounds(self, products: Any, slack: Any, norms: Any) -> Any:
-        """No score is above its bound.
+        """Return upper bounds of scores.
 
         Args:
-            products: About the inner products with the query; numbers, or NumPy arrays of them, like the others.
-            slack: By how much they may be wrong.
+            products: Approximate inner products with the query. Numbers or NumPy arrays, like the other arguments.
+            slack: The largest errors of the products.
             norms: The lengths of the embeddings.
         """
         above = products + slack
@@ -116,3 +116,26 @@ class Query:
         gap = squares - 2 * above - 1e-9 * squares
         root = np.sqrt(np.maximum(gap, 0.0)) if np is not None else math.sqrt(max(gap, 0.0))
         return 1 / (1 + root)
+
+
+def sum_in_halves(terms: Iterable[float]) -> float:
+    """Return the sum of 64-bit floats: the same to the last bit with and without NumPy, on every processor.
+
+    The order in which NumPy adds depends on the shape of the array, and that of a BLAS product also on the number of
+    rows. So terms are added in one fixed order: the second half of them to the first, until one is left. Each addition
+    is one of IEEE 754, and the error is that of pairwise summation, at most a dozen roundings.
+    """
+    several = list(terms)
+    while (width := len(several)) > 1:
+        half = width // 2
+        several = [*map(add, several, several[width - half :]), *several[half : width - half]]
+    return several[0] if several else 0.0
+
+
+def sum_columns_in_halves(terms: Any) -> Any:
+    """Return the sums of a NumPy matrix's columns in the same order. The matrix is overwritten; best contiguous."""
+    while (width := len(terms)) > 1:
+        half = width // 2
+        terms[:half] += terms[width - half :]
+        terms = terms[: width - half]
+    return terms[0]

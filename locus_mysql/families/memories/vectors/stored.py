@@ -1,24 +1,45 @@
-"""Embeddings as they are read from their rows, checked: `sound_embeddings`."""
+"""Checking the checksums of stored embeddings: `verified_embeddings`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import Protocol, TypeVar
 
 from ....dialect.memories.vectors import embedding_checksum
-from ....drivers.interface import Row
 
 
-def sound_embeddings(tenant: str, rows: Iterable[Row]) -> list[tuple[Row, bytes]]:
-    """The rows whose checksum is right, each with its embedding.
+class StoredEmbedding(Protocol):
+    """A row with an embedding and its checksum."""
 
-    Args:
-        tenant: Whose they are.
-        rows: They begin with path, key, place, embedding and checksum.
-    """
-    return [(row, cast(bytes, row[3])) for row in rows if is_sound(tenant, row)]
+    @property
+    def path(self) -> bytes:
+        """The namespace's path."""
+
+    @property
+    def key(self) -> bytes:
+        """The item's key."""
+
+    @property
+    def place(self) -> int:
+        """The embedding's number among those of its item."""
+
+    @property
+    def embedding(self) -> bytes:
+        """32-bit floats, little-endian."""
+
+    @property
+    def checksum(self) -> int:
+        """The stored checksum."""
 
 
-def is_sound(tenant: str, row: Row) -> bool:
-    """Whether the checksum of a row is right."""
-    return row[4] == embedding_checksum(tenant, *cast("tuple[bytes, bytes, int, bytes]", row[:4]))
+E = TypeVar("E", bound=StoredEmbedding)
+
+
+def verified_embeddings(tenant: str, rows: Iterable[E]) -> list[E]:
+    """Return the rows whose checksum is right, read for a tenant."""
+    return [row for row in rows if is_sound(tenant, row)]
+
+
+def is_sound(tenant: str, row: StoredEmbedding) -> bool:
+    """Check whether the checksum of a row is right."""
+    return row.checksum == embedding_checksum(tenant, row.path, row.key, row.place, row.embedding)

@@ -1,6 +1,6 @@
-"""The codes of a range of namespaces in memory, and which of them may be nearest: `CodeTable`.
+"""The codes of a range of namespaces in memory, ranked by upper bounds of their scores: `CodeTable`.
 
-Where embeddings are few enough to be kept beside their codes, these tell it, in less time and more narrowly.
+If the embeddings are few enough to be kept beside their codes, they rank faster and with narrower bounds.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, NamedTuple, TypeAlias
 
 from .coding import HEADER
 from .numeric import np
-from .scoring import Query
+from .scoring import QueryVector
 
-#: Path, key and place of an embedding.
+#: The path, item key and place of an embedding.
 VectorKey: TypeAlias = tuple[bytes, bytes, int]
 
-#: What an entry takes beside its code and its key's bytes, counted generously.
+#: The memory of an entry besides its code and the bytes of its key, estimated generously.
 _OVERHEAD_BYTES = 350
 
-#: So many dimensions are multiplied at a time, so that their wider copies stay in a processor's cache.
+#: The number of dimensions that are multiplied at a time, so that their wider copies stay in the processor's cache.
 _BLOCK = 524_288
 
-#: So many are added at a time, so that their bytes stay few.
+#: The number of codes that are added at a time, to limit memory.
 _FILLED_AT_ONCE = 4_096
 
-#: How far a sum of 32-bit products may be off, for each product: Higham, Accuracy and Stability, 3.1.
+#: The largest relative error of a sum of 32-bit products, for each product: Higham, Accuracy and Stability, 3.1.
 _ROUNDING = 6.1e-8
 
 #: A 32-bit product below this may be rounded to 0.
@@ -36,12 +36,12 @@ _SMALLEST = 1.2e-38
 
 
 class Candidate(NamedTuple):
-    """An embedding by what its code tells of it.
+    """An embedding with bounds of its score.
 
     Args:
-        key: Its key.
-        bound: Its score is at most this.
-        floor: And about this at least.
+        key: The key.
+        bound: The upper bound of the score.
+        floor: About the lower bound of the score.
     """
 
     key: VectorKey
@@ -50,10 +50,10 @@ class Candidate(NamedTuple):
 
 
 class CodeTable:
-    """Codes by their keys, to be compared with a query all at once.
+    """Codes by key, which are compared with a query all at once.
 
     Args:
-        dims: The width of the embeddings; codes of others are passed over.
+        dims: The width of the embeddings; codes of another width are ignored.
     """
 
     def __init__(self, dims: int) -> None:
@@ -61,51 +61,51 @@ class CodeTable:
         self._keys: list[VectorKey] = []
         self._lent = False
         self._rows: dict[VectorKey, int] = {}
-        self._headers: Any = np.empty((3, 0)) if np is not None else []  # a row for each number of a header
+        self._headers: Any = np.empty((3, 0)) if np is not None else []  # a row for each number of the header
         self._codes: Any = np.empty((0, dims), dtype=np.int8) if np is not None else []
         self._floats: Any = None
-        self._lacking: dict[VectorKey, None] = {}
+        self._missing: dict[VectorKey, None] = {}
         self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._keys)
 
     @property
-    def could_keep_embeddings(self) -> bool:
-        """Whether embeddings could be kept and are not. Only NumPy holds them in little memory."""
+    def can_keep_embeddings(self) -> bool:
+        """Return whether embeddings could be kept and are not. Only NumPy stores them in little memory."""
         return np is not None and self._floats is None
 
     @property
-    def knows_all(self) -> bool:
-        """Whether all embeddings are at hand, so that `best` tells their order but for roundings."""
-        return self._floats is not None and not self._lacking
+    def has_all_embeddings(self) -> bool:
+        """Return whether all embeddings are kept, so that the order of `ranked` is right except for roundings."""
+        return self._floats is not None and not self._missing
 
     def keep_embeddings(self) -> None:
-        """Keep embeddings from now on, as they become known."""
+        """Keep embeddings from now on; see `add_embedding`."""
         self._floats = np.empty(self._codes.shape, dtype="<f4")
-        self._lacking = dict.fromkeys(self._keys)
+        self._missing = dict.fromkeys(self._keys)
         self.size_bytes += 4 * self.dims * len(self._keys)
 
-    def lacking(self, limit: int) -> list[VectorKey]:
-        """Some whose embeddings shall be kept and are not known: new ones, and those that changed."""
-        return list(islice(self._lacking, limit))
+    def missing_embeddings(self, limit: int) -> list[VectorKey]:
+        """Return keys whose embeddings should be kept and are missing: new ones, and those that changed."""
+        return list(islice(self._missing, limit))
 
-    def know(self, key: VectorKey, embedding: bytes) -> None:
-        """Keep an embedding, if it is wanted. It must be the one that the code was made of."""
-        if key in self._lacking and len(embedding) == 4 * self.dims:
+    def add_embedding(self, key: VectorKey, embedding: bytes) -> None:
+        """Keep an embedding, if it is missing. It must be the one that the code was made from."""
+        if key in self._missing and len(embedding) == 4 * self.dims:
             self._floats[self._rows[key]] = np.frombuffer(embedding, dtype="<f4")
-            del self._lacking[key]
+            del self._missing[key]
 
-    def scores(self, query: Query, keys: Iterable[VectorKey]) -> dict[VectorKey, float]:
-        """The exact scores of those of these keys whose embeddings are known; NaN of one that is damaged."""
+    def scores(self, query: QueryVector, keys: Iterable[VectorKey]) -> dict[VectorKey, float]:
+        """Return the exact scores of those of these keys whose embeddings are kept; NaN for a damaged one."""
         if self._floats is None:
             return {}
-        known = [key for key in keys if key not in self._lacking]
+        known = [key for key in keys if key not in self._missing]
         rows = [self._rows[key] for key in known]
         return dict(zip(known, query.scores_of_rows(self._floats[rows]), strict=True)) if known else {}
 
     def put(self, key: VectorKey, code: bytes) -> None:
-        """Add an embedding, or give it another code."""
+        """Add an embedding, or replace its code."""
         if len(code) != HEADER.size + self.dims:
             self.remove(key)
             return
@@ -115,7 +115,7 @@ class CodeTable:
             self._changing_keys().append(key)
             self.size_bytes += self._bytes_of(key)
         if self._floats is not None:
-            self._lacking[key] = None
+            self._missing[key] = None
         header = HEADER.unpack_from(code)
         if np is None:
             values = array("b", code[HEADER.size :])
@@ -131,7 +131,7 @@ class CodeTable:
         self._codes[row] = np.frombuffer(code, dtype=np.int8, offset=HEADER.size)
 
     def fill(self, rows: Sequence[tuple[VectorKey, bytes]]) -> None:
-        """Add many embeddings that are not there yet."""
+        """Add many new embeddings."""
         if np is None or self._floats is not None:
             for key, code in rows:
                 self.put(key, code)
@@ -151,12 +151,12 @@ class CodeTable:
             self.size_bytes += sum(map(self._bytes_of, keys))
 
     def remove(self, key: VectorKey) -> None:
-        """Remove an embedding if it is there. The last one takes its row."""
+        """Remove an embedding, if it exists. The last embedding takes its row."""
         row = self._rows.pop(key, None)
         if row is None:
             return
         self.size_bytes -= self._bytes_of(key)
-        self._lacking.pop(key, None)
+        self._missing.pop(key, None)
         last = self._changing_keys().pop()
         end = len(self._keys)
         if row != end:
@@ -178,19 +178,19 @@ class CodeTable:
         for key in [key for key in self._keys if key[0] == path]:
             self.remove(key)
 
-    def best(self, query: Query) -> Iterator[Candidate]:
-        """All embeddings as they are now, in falling order of what their scores are at most."""
-        self._lent = True  # a copy would take longer than all else here: it touches every key
+    def ranked(self, query: QueryVector) -> Iterator[Candidate]:
+        """Return all current embeddings, in falling order of the upper bounds of their scores."""
+        self._lent = True  # copying every key would take longer than everything else here
         return _in_order(self._keys, query, *self._compared(query))
 
     def _changing_keys(self) -> list[VectorKey]:
-        """The list of keys, to be changed: a new one if `best` has lent it."""
+        """Return the list of keys to change: a copy if `ranked` has lent it."""
         if self._lent:
             self._keys, self._lent = list(self._keys), False
         return self._keys
 
-    def _compared(self, query: Query) -> tuple[Any, Any, Any]:
-        """Of each embedding about its product with the query's, by how much that may be wrong, and its length."""
+    def _compared(self, query: QueryVector) -> tuple[Any, Any, Any]:
+        """Return of each embedding the approximate inner product with the query, its largest error, and the length."""
         count = len(self._keys)
         if np is None:
             unit = [value / query.norm for value in query.values]
@@ -202,11 +202,11 @@ class CodeTable:
             return scaled, slack, [norm for _, _, norm in self._headers]
         unit = query.unit
         scales, errors, norms = self._headers[:, :count]
-        if self.knows_all:
+        if self.has_all_embeddings:
             with np.errstate(invalid="ignore", over="ignore"):
                 products = (self._floats[:count] @ unit).astype(np.float64)
             products *= query.norm
-            products[~np.isfinite(products)] = np.inf  # too large for 32 bits, or damaged: it may be anything
+            products[~np.isfinite(products)] = np.inf  # too large for 32 bits, or damaged: the score is unknown
             return products, self._slack(query, self.dims * _SMALLEST, norms), norms
         products = np.empty(count, dtype=np.float64)
         rows = max(1, _BLOCK // self.dims)
@@ -218,8 +218,8 @@ class CodeTable:
         products *= scales * query.norm
         return products, self._slack(query, errors, norms), norms
 
-    def _slack(self, query: Query, error: Any, norm: Any) -> Any:
-        """By how much a product may be wrong: the code's error, and the rounding of sums."""
+    def _slack(self, query: QueryVector, error: Any, norm: Any) -> Any:
+        """Return the largest error of a product: that of the code, and that of rounding."""
         return query.norm * (error + (self.dims + 16) * _ROUNDING * (norm + error))
 
     def _grow(self, rows: int) -> None:
@@ -239,7 +239,7 @@ class CodeTable:
         return _OVERHEAD_BYTES + width + len(key[0]) + len(key[1])
 
 
-def _in_order(keys: list[VectorKey], query: Query, products: Any, slack: Any, norms: Any) -> Iterator[Candidate]:
+def _in_order(keys: list[VectorKey], query: QueryVector, products: Any, slack: Any, norms: Any) -> Iterator[Candidate]:
     if np is None:
         bounds = [_sure(query.bounds(*one)) for one in zip(products, slack, norms, strict=True)]
         for row in sorted(range(len(bounds)), key=lambda row: -bounds[row]):
@@ -254,14 +254,14 @@ def _in_order(keys: list[VectorKey], query: Query, products: Any, slack: Any, no
 
 
 def _sure(bound: float) -> float:
-    """A bound; of a damaged code, which has none, infinity."""
+    """Return a bound; infinity for a damaged code, which has none."""
     return math.inf if math.isnan(bound) else bound
 
 
 def _parts_in_order(bounds: Any) -> Iterator[Any]:
-    """All rows in falling order of their bounds, a part at a time, as few are asked for. With NumPy only.
+    """Return all rows in falling order of their bounds, a part at a time, as few are needed. Requires NumPy.
 
-    A part ends behind all that are equal to its last bound, so none is in two parts or in none.
+    A part includes all rows that are equal to its last bound, so each row is in exactly one part.
     """
     count, size = len(bounds), 64
     rest, above = count, None

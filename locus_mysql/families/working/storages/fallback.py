@@ -1,4 +1,4 @@
-"""A storage that goes on while the one that it relies on is away: `FallbackStorage`."""
+"""A storage that continues while its primary storage is unavailable: `FallbackStorage`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-from ....engine.at_fork import tell_at_fork
-from ....engine.logs import WORKING, told
+from ....engine.at_fork import reset_at_fork
+from ....engine.logs import WORKING, loggable
 from ....errors import ConfigError, LocusMySQLError
 from ....runtime.arguments import check_tenant
 from ....runtime.generators import drive_awaited, drive_blocking
 from ..calls import Address, Call, Reply
 from .in_memory import InMemoryStorage
-from .interface import Condition, MayDegrade, Storage
+from .interface import MayDegrade, OutageStatus, Storage
 from .outages.breaker import Breaker
+from .outages.failover import Failover
+from .outages.fair_lock import FairLock
 from .outages.mirror import Mirror
-from .outages.serving import Serving
-from .outages.session_state import Lines
-from .outages.steps import Ask, Forget, Settings, Step, Steps
-from .outages.turns import Turn
-from .outages.workers import Workers
+from .outages.session_state import SessionStates
+from .outages.steps import Acquire, Execute, Settings, Step, Steps
+from .outages.timeout_executor import TimeoutExecutor
 
 T = TypeVar("T")
 
@@ -31,25 +31,27 @@ T = TypeVar("T")
 class FallbackStorage:
     """Serves sessions from a primary storage, and from a fallback while the primary does not answer. See `Storage`.
 
-    What is written meanwhile is remembered in this process, and written to the primary when it is back, before that
-    serves the session again: each acknowledged write once, in order, but none over what somebody else wrote to the
-    primary meanwhile; that is reported. A process that ends before the primary is back loses what it remembers.
+    Writes during an outage are queued in this process. When the primary answers again, they are written to it before it
+    serves the session: each acknowledged write once, in order. A write that would overwrite another process's newer
+    data on the primary is dropped and reported. A process that ends before that loses its queued writes.
 
     Args:
-        primary: The storage that counts. Not a `FallbackStorage` itself.
-        fallback: What serves while the primary is away: a storage, ``"memory"`` for this process's own memory, or None:
-            calls raise `Unavailable`, at once while the primary is known to be away. It may be a `FallbackStorage`.
-        timeout_s: The primary is given up on when it has not answered within so many seconds.
-        first_retry_s: Seconds until a primary that is away is tried again; each further wait is twice as long.
+        primary: The main storage. Not a `FallbackStorage` itself.
+        fallback: The storage that serves during an outage of the primary: a storage, ``"memory"`` for this process's
+            own memory, or None: calls raise `Unavailable`, at once while the primary is known to be unavailable. It may
+            be a `FallbackStorage`.
+        timeout_s: Seconds to wait for an answer of the primary.
+        first_retry_s: Seconds until an unavailable primary is tried again; each further wait is twice as long.
         longest_retry_s: The longest wait.
         jitter: Each wait is up to this part of it shorter or longer.
-        max_pending: Most writes of all sessions that wait for the primary. Further ones raise `CapacityExceeded`.
-        max_pending_bytes: Most bytes of these.
-        max_sessions: Of so many sessions it is known what of them is new; of others, what others wrote before the
-            outage counts as newer than what this process writes during it.
-        mirror_bytes: So many bytes of what passes through are kept for an outage; sessions used least recently go.
-        threads: Most blocking calls to the primary at once.
-        on_lost: Called with a session's address and texts that name what was not written, without values.
+        max_pending: Maximum number of queued writes of all sessions. Further writes raise `CapacityExceeded`.
+        max_pending_bytes: Maximum bytes of these.
+        max_sessions: The number of sessions of which this process remembers what it has seen. Of any other session,
+            all that others wrote before an outage counts as newer than this process's writes during it.
+        mirror_bytes: Bytes of sessions, as they passed through, that are kept for an outage; the least recently used
+            sessions are dropped.
+        threads: Maximum number of concurrent blocking calls to the primary.
+        on_lost: Called with a session's address and descriptions of the lost writes, without values.
 
     Raises:
         ConfigError: An option is wrong.
@@ -90,21 +92,21 @@ class FallbackStorage:
         self._settings = Settings(timeout_s, max_pending, max_pending_bytes, fallback is not None, on_lost)
         self._limits = max_sessions, mirror_bytes
         self._breaker = Breaker(first_retry_s, longest_retry_s, jitter, time.monotonic)
-        self._serving = self._begin()
-        self._workers = Workers(threads)
-        tell_at_fork(self)
+        self._failover = self._begin()
+        self._executor = TimeoutExecutor(threads)
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
-        """After a fork: what waits is the parent's to write; locks and threads are new."""
-        self._breaker.begin_in_child()
-        self._workers.begin_in_child()
-        self._serving = self._begin()
+    def reset_in_child(self) -> None:
+        """After a fork, replace locks and threads, and leave the queued writes to the parent."""
+        self._breaker.reset_in_child()
+        self._executor.reset_in_child()
+        self._failover = self._begin()
         if self._in_memory:
             self.fallback = InMemoryStorage()
 
-    def _begin(self) -> Serving:
+    def _begin(self) -> Failover:
         max_sessions, mirror_bytes = self._limits
-        return Serving(self._settings, self._breaker, Mirror(mirror_bytes), Lines(max_sessions))
+        return Failover(self._settings, self._breaker, Mirror(mirror_bytes), SessionStates(max_sessions))
 
     @property
     def config(self) -> Any:
@@ -113,70 +115,70 @@ class FallbackStorage:
 
     @property
     def degraded(self) -> bool:
-        """Whether the primary is away."""
+        """Return whether the primary is unavailable."""
         return self._breaker.open
 
     @property
     def pending(self) -> int:
-        """How many writes of all sessions wait for the primary."""
-        return self._serving.lines.entries
+        """The number of queued writes of all sessions."""
+        return self._failover.states.entries
 
-    def condition(self, address: Address) -> Condition:
-        """How it is with a session now: of this process, as what waits is remembered here."""
-        mine = self._serving.condition(address)
+    def condition(self, address: Address) -> OutageStatus:
+        """Return whether a session is degraded, and the writes that this process queued and lost."""
+        mine = self._failover.status(address)
         if not (mine.degraded and isinstance(self.fallback, MayDegrade)):
             return mine
         degraded, pending, lost = self.fallback.condition(address)
-        return Condition(mine.degraded or degraded, mine.pending + pending, mine.lost + lost)
+        return OutageStatus(mine.degraded or degraded, mine.pending + pending, mine.lost + lost)
 
     async def execute(self, call: Call) -> Reply:
         """See `Storage`."""
-        return await self._run(self._serving.serve(call))
+        return await self._run(self._failover.serve(call))
 
     def execute_blocking(self, call: Call) -> Reply:
         """See `Storage`."""
-        return self._run_blocking(self._serving.serve(call))
+        return self._run_blocking(self._failover.serve(call))
 
     async def flush(self) -> int:
-        """Try the primary now, and write all that waits to it; how many writes still wait."""
-        return await self._run(self._serving.flush())
+        """Try the primary now and write all queued writes to it; returns how many are still queued."""
+        return await self._run(self._failover.flush())
 
     def flush_blocking(self) -> int:
         """The same, blocking."""
-        return self._run_blocking(self._serving.flush())
+        return self._run_blocking(self._failover.flush())
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove sessions that have expired from the primary, if it is there; how many.
+        """Remove expired sessions from the primary, unless it is unavailable; returns how many.
 
         Args:
-            limit: At most this many.
+            limit: The most sessions to remove.
         """
-        self._serving.mirror.sweep()
+        self._failover.mirror.sweep()
         if self.fallback is not None:
             await self.fallback.sweep(limit)
         return 0 if self._breaker.open else await self.primary.sweep(limit)
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
-        self._serving.mirror.sweep()
+        self._failover.mirror.sweep()
         if self.fallback is not None:
             self.fallback.sweep_blocking(limit)
         return 0 if self._breaker.open else self.primary.sweep_blocking(limit)
 
     async def forget_tenant(self, tenant: str) -> int:
-        """See `Storage`. Forgets what waits, too, and what passed through this process; not what others remember.
+        """See `Storage`. Also drops this process's queued writes and its copies, but not those of other processes.
 
         Raises:
-            Unavailable: The primary is away. What waited is forgotten then; call it again when the primary is back.
+            Unavailable: The primary is unavailable. The queued writes are dropped then; call it again later.
         """
-        return await self._run(self._serving.forget_tenant(check_tenant(tenant)))
+        return await self._run(self._failover.forget_tenant(check_tenant(tenant)))
 
     def forget_tenant_blocking(self, tenant: str) -> int:
         """The same, blocking."""
-        return self._run_blocking(self._serving.forget_tenant(check_tenant(tenant)))
+        return self._run_blocking(self._failover.forget_tenant(check_tenant(tenant)))
 
     async def aclose(self) -> None:
-        """Try to write what waits, and close the connections of both storages."""
+        """Try to write the queued writes, and close the connections of both storages."""
         error: LocusMySQLError | None = None
         if self.pending:
             try:
@@ -206,7 +208,7 @@ class FallbackStorage:
             WORKING.warning(
                 "%d writes still wait for the primary storage of working memory, and are lost when this process ends%s",
                 self.pending,
-                "" if error is None else f" ({told(error)})",
+                "" if error is None else f" ({loggable(error)})",
             )
 
     async def _run(self, steps: Steps[T]) -> T:
@@ -214,83 +216,83 @@ class FallbackStorage:
 
     async def _do(self, step: Step) -> Reply | int | None:
         match step:
-            case Ask("primary", call, timeout_s):
+            case Execute("primary", call, timeout_s):
                 async with asyncio.timeout(timeout_s):
                     return await self.primary.execute(call)
-            case Ask(_, call):
-                return await self._standing_in.execute(call)
-            case Forget(which, tenant):
-                return await (self.primary if which == "primary" else self._standing_in).forget_tenant(tenant)
-            case _:
-                await _take(step.turn)
+            case Execute(_, call):
+                return await self._storage("fallback").execute(call)
+            case Acquire(lock):
+                await _acquire(lock)
                 return None
+        return await self._storage(step.storage).forget_tenant(step.tenant)
 
     def _run_blocking(self, steps: Steps[T]) -> T:
         return drive_blocking(steps, self._do_blocking)
 
     def _do_blocking(self, step: Step) -> Reply | int | None:
         match step:
-            case Ask("primary", call, timeout_s):
+            case Execute("primary", call, timeout_s):
                 work = functools.partial(self.primary.execute_blocking, call)
-                return work() if timeout_s is None else self._workers.run(work, timeout_s)
-            case Ask(_, call):
-                return self._standing_in.execute_blocking(call)
-            case Forget(which, tenant):
-                return (self.primary if which == "primary" else self._standing_in).forget_tenant_blocking(tenant)
-            case _:
-                _take_blocking(step.turn)
+                return work() if timeout_s is None else self._executor.run(work, timeout_s)
+            case Execute(_, call):
+                return self._storage("fallback").execute_blocking(call)
+            case Acquire(lock):
+                _acquire_blocking(lock)
                 return None
+        return self._storage(step.storage).forget_tenant_blocking(step.tenant)
 
-    @property
-    def _standing_in(self) -> Storage:
-        if self.fallback is None:
-            raise NotImplementedError("there is no fallback")
-        return self.fallback
+    def _storage(self, name: Literal["primary", "fallback"]) -> Storage:
+        storage = self.primary if name == "primary" else self.fallback
+        if storage is None:
+            raise RuntimeError(
+                "A call was sent to the fallback, and there is none: a defect of locus-mysql. Report it."
+            )
+        return storage
 
     def __repr__(self) -> str:
         return f"FallbackStorage({self.primary!r}, {self.fallback!r})"
 
 
-async def _take(turn: Turn) -> None:
-    """Wait until the turn is taken."""
+async def _acquire(lock: FairLock) -> None:
+    """Wait until the lock is held."""
     loop = asyncio.get_running_loop()
-    come: asyncio.Future[None] = loop.create_future()
+    held: asyncio.Future[None] = loop.create_future()
 
     def wake() -> bool:
         try:
-            loop.call_soon_threadsafe(_settle, come)
+            loop.call_soon_threadsafe(_settle, held)
         except RuntimeError:  # the loop is closed
             return False
         return True
 
-    if turn.take(wake):
+    if lock.acquire(wake):
         return
     try:
-        await come
+        await held
     except BaseException:
-        turn.leave(wake)
+        lock.cancel(wake)
         raise
 
 
-def _settle(come: asyncio.Future[None]) -> None:
-    if not come.done():
-        come.set_result(None)
+def _settle(held: asyncio.Future[None]) -> None:
+    if not held.done():
+        held.set_result(None)
 
 
-def _take_blocking(turn: Turn) -> None:
-    """Wait until the turn is taken, blocking."""
-    come = threading.Event()
+def _acquire_blocking(lock: FairLock) -> None:
+    """Wait until the lock is held, blocking."""
+    held = threading.Event()
 
     def wake() -> bool:
-        come.set()
+        held.set()
         return True
 
-    if turn.take(wake):
+    if lock.acquire(wake):
         return
     try:
-        come.wait()
+        held.wait()
     except BaseException:
-        turn.leave(wake)
+        lock.cancel(wake)
         raise
 
 

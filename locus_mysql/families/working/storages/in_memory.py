@@ -1,4 +1,4 @@
-"""Sessions in the process's own memory: `InMemoryStorage`. Also the plainest place to see what each command does."""
+"""Sessions in this process's own memory: `InMemoryStorage`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from ....engine.at_fork import tell_at_fork
+from ....engine.at_fork import reset_at_fork
 from ....errors import CapacityExceeded
-from ..calls import BEGINS, RECOGNISED_US, Address, Call, Reply, StampMoved
+from .. import calls
+from .expiry_queue import ExpiryQueue
 from .session import Session
 
-#: Of the last calls so many at most are recognised, which is enough here: no answer gets lost between this storage and
-#: its caller.
+#: The number of last calls whose repetition is recognised. It suffices, as no answer of this storage gets lost.
 RECOGNISED_CALLS = 10_000
 
 
 class InMemoryStorage:
-    """Keeps sessions in this process, with all that the other storages promise but to outlive it. Thread-safe.
+    """Keeps sessions in this process, with all guarantees of the other storages except durability. Thread-safe.
 
     Args:
-        max_sessions: Most sessions at once.
-        max_bytes: Most bytes of variables, task states and notes of all sessions together, checkpoints included.
-        forgets: Whether the sessions used least recently go when there are too many; else a write that would exceed a
-            limit raises `CapacityExceeded`.
-        clock: Tells the time in microseconds since 1970.
+        max_sessions: The most sessions at once.
+        max_bytes: The most bytes of variables, task states and notes of all sessions together, checkpoints included.
+        forgets: Whether the least recently used sessions are dropped to make room; otherwise a write that would exceed
+            a limit raises `CapacityExceeded`.
+        clock: Returns the time in microseconds since 1970.
     """
 
     def __init__(
@@ -40,22 +40,23 @@ class InMemoryStorage:
         self._max_bytes = max_bytes
         self._forgets = forgets
         self._clock = clock or (lambda: time.time_ns() // 1_000)
-        self._sessions: OrderedDict[Address, Session] = OrderedDict()
+        self._sessions: OrderedDict[calls.Address, Session] = OrderedDict()
+        self._expiries: ExpiryQueue[calls.Address] = ExpiryQueue()
         self._bytes = 0
-        self._done: OrderedDict[bytes, tuple[int, str, Reply]] = OrderedDict()
+        self._done: OrderedDict[bytes, tuple[int, str, calls.Reply]] = OrderedDict()
         self._lock = threading.Lock()
-        tell_at_fork(self)
+        reset_at_fork(self)
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """After a fork: a new lock, as a thread of the parent may hold the old one for ever."""
         self._lock = threading.Lock()
 
-    def execute_blocking(self, call: Call) -> Reply:
+    def execute_blocking(self, call: calls.Call) -> calls.Reply:
         """See `Storage`."""
         with self._lock:
             return self._execute(call, self._clock())
 
-    async def execute(self, call: Call) -> Reply:
+    async def execute(self, call: calls.Call) -> calls.Reply:
         """See `Storage`."""
         return self.execute_blocking(call)
 
@@ -84,12 +85,12 @@ class InMemoryStorage:
         return self.forget_tenant_blocking(tenant)
 
     def close(self) -> None:
-        """Nothing is closed; what is kept is kept."""
+        """Does nothing; the sessions stay."""
 
     async def aclose(self) -> None:
-        """Nothing is closed; what is kept is kept."""
+        """Does nothing; the sessions stay."""
 
-    def _execute(self, call: Call, now_us: int) -> Reply:
+    def _execute(self, call: calls.Call, now_us: int) -> calls.Reply:
         if not (call.writes and call.token):
             return self._carry_out(call, now_us)
         done = self._done.get(call.token)
@@ -98,43 +99,43 @@ class InMemoryStorage:
         reply = self._carry_out(call, now_us)
         self._done[call.token] = now_us, call.address.tenant, reply
         oldest = next(iter(self._done))
-        while len(self._done) > RECOGNISED_CALLS or self._done[oldest][0] < now_us - RECOGNISED_US:
+        while len(self._done) > RECOGNISED_CALLS or self._done[oldest][0] < now_us - calls.RECOGNISED_US:
             del self._done[oldest]
             oldest = next(iter(self._done))
         return reply
 
-    def _carry_out(self, call: Call, now_us: int) -> Reply:
+    def _carry_out(self, call: calls.Call, now_us: int) -> calls.Reply:
         session = self._sessions.get(call.address)
         if session is not None and session.expired(now_us):
             session = None
         stamp = 0 if session is None else session.stamp
         if call.if_stamp is not None and call.if_stamp != stamp:
-            raise StampMoved
+            raise calls.StampMoved
         if not call.writes:
             return self._read(call, session, now_us)
         if session is not None:
             session = session.copy()
-        elif any(isinstance(command, BEGINS) for command in call.commands):
+        elif any(isinstance(command, calls.BEGINS) for command in call.commands):
             session = Session(call.address.session_id, call.ttl_us)
         else:
             return Session.of_nothing(call)
         results = session.carry_out(call, now_us)
         self._keep(call.address, session, now_us)
         if session.ended:
-            return Reply(results)
-        return Reply(results, session.stamp, session.ttl_us, session.evicted)
+            return calls.Reply(results)
+        return calls.Reply(results, session.stamp, session.ttl_us, session.evicted)
 
-    def _read(self, call: Call, session: Session | None, now_us: int) -> Reply:
+    def _read(self, call: calls.Call, session: Session | None, now_us: int) -> calls.Reply:
         if session is None:
             return Session.of_nothing(call)
         if call.renew:
             session.renew(now_us)
         self._sessions.move_to_end(call.address)
         results = tuple(session.read(command, now_us) for command in call.commands)
-        return Reply(results, session.stamp, session.ttl_us)
+        return calls.Reply(results, session.stamp, session.ttl_us)
 
-    def _keep(self, address: Address, session: Session, now_us: int) -> None:
-        """Put a session in the place of what it was, if there is place."""
+    def _keep(self, address: calls.Address, session: Session, now_us: int) -> None:
+        """Replace a session by its new state, if there is room for it."""
         before = self._sessions.get(address)
         more_bytes = (0 if session.ended else session.all_bytes) - (0 if before is None else before.all_bytes)
         more_sessions = int(before is None and not session.ended)
@@ -150,25 +151,36 @@ class InMemoryStorage:
         self._bytes += more_bytes
         if session.ended:
             self._sessions.pop(address, None)
+            self._expiries.remove(address)
         else:
             self._sessions[address] = session
             self._sessions.move_to_end(address)
+            self._expiries.schedule(address, session.expires_us)
 
     def _over(self, more_bytes: int, more_sessions: int) -> tuple[str, int, int] | None:
-        """The limit that would be exceeded, how much there would be, and how much there may be."""
+        """The limit that would be exceeded, the value it would have, and the highest allowed one."""
         if more_bytes > 0 and self._bytes + more_bytes > self._max_bytes:
             return "max_bytes", self._bytes + more_bytes, self._max_bytes
         if more_sessions and len(self._sessions) >= self._max_sessions:
             return "max_sessions", len(self._sessions) + 1, self._max_sessions
         return None
 
-    def _sweep(self, limit: int, now_us: int, spared: Address | None = None) -> int:
-        gone = [
-            address for address, session in self._sessions.items() if session.expired(now_us) and address != spared
-        ][:limit]
-        for address in gone:
-            self._drop(address)
-        return len(gone)
+    def _sweep(self, limit: int, now_us: int, spared: calls.Address | None = None) -> int:
+        """Remove expired sessions; returns how many."""
+        removed = 0
+        kept: list[calls.Address] = []
+        for address in self._expiries.due(now_us):
+            if removed < limit and address != spared and self._sessions[address].expired(now_us):
+                self._drop(address)
+                removed += 1
+            else:
+                kept.append(address)
+            if removed == limit:
+                break
+        for address in kept:
+            self._expiries.schedule(address, self._sessions[address].expires_us)
+        return removed
 
-    def _drop(self, address: Address) -> None:
+    def _drop(self, address: calls.Address) -> None:
         self._bytes -= self._sessions.pop(address).all_bytes
+        self._expiries.remove(address)

@@ -1,4 +1,4 @@
-"""What a storage must do: `Storage`; and what one tells that may be away: `MayDegrade`."""
+"""The protocol of a storage: `Storage`; and of one whose outages are bridged: `MayDegrade`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Storage(Protocol):
     """Keeps sessions. Has an asynchronous and a blocking side; each may be used from any event loop, or thread.
 
     Both sides raise:
-        Unavailable: It did not answer in time. Whether the call was carried out is not known; the same call with the
-            same token may be made again for a quarter of an hour, and is then carried out once.
+        Unavailable: The storage did not answer in time. Whether the call was carried out is not known; the same call
+            with the same token may be made again for a quarter of an hour, and is then carried out once.
         CapacityExceeded: The session would exceed a limit; nothing was changed.
         InvalidInput, NotFound: See the commands; nothing was changed.
         StampMoved: The session has another stamp than the call's ``if_stamp``; nothing was changed.
@@ -26,42 +26,42 @@ class Storage(Protocol):
         """The same, blocking."""
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove sessions that have expired, each whole; how many. They are no longer seen anyway.
+        """Remove expired sessions, each whole; returns how many. Calls do not see them even before that.
 
         Args:
-            limit: At most this many.
+            limit: The most sessions to remove.
         """
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
 
     async def forget_tenant(self, tenant: str) -> int:
-        """Remove all sessions of a tenant with all that they hold; how many. Those begun meanwhile may stay.
+        """Remove all sessions of a tenant with all their content; returns how many. Those begun meanwhile may stay.
 
-        Made again, it removes what is left. Random tokens by which repeated calls are recognised may stay for a quarter
-        of an hour, and the tenant's name with them.
+        Another call removes what is left. The random tokens by which repeated calls are recognised may stay for a
+        quarter of an hour, and the tenant's name with them.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant.
         """
 
     def forget_tenant_blocking(self, tenant: str) -> int:
         """The same, blocking."""
 
     async def aclose(self) -> None:
-        """Close the connections that it opened."""
+        """Close the connections that the storage opened."""
 
     def close(self) -> None:
-        """Close those of the blocking side."""
+        """Close the connections of the blocking side."""
 
 
-class Condition(NamedTuple):
-    """Whether a storage serves a session.
+class OutageStatus(NamedTuple):
+    """The effects of an outage on a session.
 
     Args:
-        degraded: Whether another one serves it, as it is away.
-        pending: How many writes wait for it to be back.
-        lost: What was not written when it was back, as somebody else had written meanwhile.
+        degraded: Whether another storage serves the session, as its own is unavailable.
+        pending: The number of writes that wait for the storage.
+        lost: Descriptions of writes that were dropped, because another process had written meanwhile.
     """
 
     degraded: bool = False
@@ -71,7 +71,7 @@ class Condition(NamedTuple):
 
 @runtime_checkable
 class MayDegrade(Protocol):
-    """A storage that may be away while another one serves in its place."""
+    """A storage with a fallback that serves calls during outages."""
 
-    def condition(self, address: Address) -> Condition:
-        """How it is with a session now. Asks no server."""
+    def condition(self, address: Address) -> OutageStatus:
+        """Return the effects of an outage on a session. Calls no server."""

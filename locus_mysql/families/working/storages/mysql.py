@@ -13,7 +13,7 @@ from ....runtime.arguments import check_tenant
 from ....runtime.database import Database, share
 from ....runtime.stores import AsyncStore, SyncStore
 from ..calls import Call, Reply
-from ..operations import WorkingOperations
+from .mysql_calls import WorkingOperations
 
 
 class _Blocking(SyncStore[WorkingOperations]):
@@ -38,7 +38,7 @@ class MySQLStorage:
         self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
-        find_driver(self.config.driver)  # a missing library is told now, not at the first call
+        find_driver(self.config.driver)  # a missing library is reported now, not at the first call
         self._operations = WorkingOperations(self.config)
 
     @cached_property
@@ -58,10 +58,10 @@ class MySQLStorage:
         return self._blocking._run(self._operations.execute(call))
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove sessions that have expired, each whole, those of all tenants; how many.
+        """Remove expired sessions of all tenants, each whole; returns how many.
 
         Args:
-            limit: At most this many.
+            limit: The most sessions to remove.
         """
         return await self._awaited._run(self._operations.sweep(limit))
 
@@ -83,7 +83,7 @@ class MySQLStorage:
             await self.database.aclose()
 
     def close(self) -> None:
-        """Close those of the blocking side if this opened them; the next call opens new ones."""
+        """Close the connections of the blocking side if this opened them; the next call opens new ones."""
         if self._owned:
             self.database.close()
 

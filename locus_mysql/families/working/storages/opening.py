@@ -1,4 +1,4 @@
-"""Which storage the first argument of a working memory means."""
+"""Opens the storage that the first argument of a working memory names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_TENANT = "default"
 def storage_of(
     where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
 ) -> tuple[Storage, bool, str]:
-    """The storage, whether it was made here and so has to be closed, and the tenant where none is given.
+    """The storage, whether it was opened here and so must be closed, and the tenant if none is given.
 
     Args:
         where: See `WorkingMemory`.

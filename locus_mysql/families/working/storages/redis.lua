@@ -1,26 +1,26 @@
--- Carries out one call on one session of working memory: all its commands, or none. What each command does is said in
--- calls.py; session.py does the same in Python. Needs Redis 6.2 or later, or Valkey.
+-- Carries out one call on one session of working memory: all its commands, or none. calls.py documents
+-- the commands; session.py does the same in Python. Needs Redis 6.2 or later, or Valkey.
 --
 -- KEYS[1] is the session; the names of all its keys begin with it, and its braces put them into one slot of a cluster:
 --
 --     (itself)       hash    stamp, ttl, expires, kept (until then Redis keeps the keys), bytes, task, task_version,
 --                            notes_version, notes_bytes, notes_cut (the stamp of when notes were last removed),
---                            forgotten (deletions up to this stamp are no longer told) and had (see below)
+--                            forgotten (deletions up to this stamp are no longer reported) and had (see below)
 --     :values        hash    JSON by key
 --     :likenesses    hash    likeness by key, where it is not the JSON
 --     :versions      zset    the stamp of the last write, by key
---     :uses          zset    the stamp of the last use, by key; from when variables may be evicted
---     :expiries      zset    when it expires, by key; of those that do
+--     :uses          zset    the stamp of the last use, by key; present once variables may be evicted
+--     :expiries      zset    the time of expiry, by key; only of variables that expire
 --     :deleted       zset    the stamp of the deletion, by key
 --     :notes         list
 --     :order         list    ids of checkpoints, oldest first
---     :checkpoints   hash    what is told of a checkpoint, by id
---     :deltas        hash    what changed from the checkpoint before to this one, by id
+--     :checkpoints   hash    the description of a checkpoint, by id
+--     :deltas        hash    the changes between the previous checkpoint and this one, by id
 --     :base:…        copies of :values, :likenesses, :versions, :expiries and :notes: the oldest checkpoint
 --     :token:…       string  the reply to a call, by the call's token; it outlives the session
 --
--- `had` names the first letter of those of :likenesses, :uses, :expiries and :deleted that the session has had: what it
--- never had need not be looked at.
+-- `had` contains the first letter of each of :likenesses, :uses, :expiries and :deleted that has ever existed for the
+-- session. The others need not be read.
 --
 -- Times are microseconds since 1970 by Redis' clock. They and stamps are below 2^53, which Lua's numbers hold exactly.
 --
@@ -33,8 +33,8 @@
 -- that is its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
--- call was refused, so that nothing was changed, it begins with a word that says why. Those of the two short calls are
--- said there.
+-- call was refused, so that nothing was changed, it begins with a word that says why. The replies to the two
+-- short calls are documented there.
 
 local call, session = redis.call, KEYS[1]
 local values, expiries = session .. ':values', session .. ':expiries'
@@ -65,7 +65,7 @@ if #ARGV == 1 then
   return value and line .. '\n' .. value or line
 end
 
-local TOLD = 3600000000       -- for how long deletions are told, in microseconds
+local REPORTED = 3600000000   -- for how long deletions are reported, in microseconds
 local RECOGNISED = 900000     -- for how long a repeated call is recognised, in milliseconds
 local AT_ONCE = 1000          -- how many arguments a command of Redis is given at most
 
@@ -253,7 +253,7 @@ function reads.Inspect()
     return {{}, 0, 0}
   end
   local known = {}
-  local function tell(zset, least)
+  local function report(zset, least)
     if everything then
       for _, part in ipairs(call('ZRANGEBYSCORE', zset, string.format('%.0f', least), '+inf', 'WITHSCORES')) do
         known[#known + 1] = part
@@ -268,8 +268,8 @@ function reads.Inspect()
       end
     end
   end
-  tell(session .. ':deleted', now - TOLD + 1)
-  tell(session .. ':versions', 0)
+  report(session .. ':deleted', now - REPORTED + 1)
+  report(session .. ':versions', 0)
   return {known, tonumber(call('HGET', session, 'task_version') or 0), notes_version}
 end
 
@@ -411,7 +411,7 @@ local function forget(key, version)
     change(name)
   end
   bytes = bytes - #key - call('HSTRLEN', values, key)
-  if version > now - TOLD then
+  if version > now - REPORTED then
     have('d')
     call('ZADD', deleted, version, key)
   end
@@ -422,10 +422,10 @@ local function forget(key, version)
   call('ZREM', expiries, key)
 end
 
--- Ceases to tell of deletions of long ago.
+-- Stops reporting old deletions.
 local function forget_deletions()
-  if call('ZREMRANGEBYSCORE', deleted, '-inf', now - TOLD) > 0 then
-    forgotten = now - TOLD
+  if call('ZREMRANGEBYSCORE', deleted, '-inf', now - REPORTED) > 0 then
+    forgotten = now - REPORTED
   end
 end
 
@@ -470,7 +470,7 @@ local function put(key, value, likeness, expiry)
   wrote(key, likeness)
 end
 
--- The bytes of a variable; nil if it is not there.
+-- The bytes of a variable; nil if it does not exist.
 local function size(key)
   local length = call('HSTRLEN', values, key)
   if length > 0 or call('HEXISTS', values, key) == 1 then
@@ -478,7 +478,7 @@ local function size(key)
   end
 end
 
--- Makes room for what would be so many variables and bytes; why that cannot be, or nil. Nothing is changed then.
+-- Makes room for a number of variables and bytes. Returns nil, or the reason why it cannot; then nothing is changed.
 local function make_room(keys, size_bytes)
   if keys <= most_keys and size_bytes <= most_bytes then
     return
@@ -558,12 +558,12 @@ function commands.Clear()
   local keys = call('HKEYS', values)
   have('d')
   change(':deleted')
-  local told = {}
+  local deletions = {}
   for _, key in ipairs(keys) do
-    told[#told + 1] = stamp
-    told[#told + 1] = key
+    deletions[#deletions + 1] = stamp
+    deletions[#deletions + 1] = key
   end
-  in_parts(told, function(...)
+  in_parts(deletions, function(...)
     call('ZADD', deleted, ...)
   end)
   for _, name in ipairs({':values', ':likenesses', ':versions', ':uses', ':expiries'}) do

@@ -14,17 +14,18 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ....drivers.wire.sockets import abort_transport
-from ....engine.at_fork import tell_at_fork
+from ....engine.at_fork import reset_at_fork
 from ....errors import ConfigError, DriverMissing, PoolTimeout
+from ....extras import install_command
 from ....runtime.arguments import check_tenant
 from ..calls import Address, Call, End, Reply
 from .redis_calls import arguments, key_of, pattern_of, reply_of, session_of
-from .redis_failures import failure
+from .redis_errors import failure
 
-#: So many names of keys Redis looks at, each time that it is asked for those of a tenant.
+#: The number of names of keys that Redis scans at a time, for those of a tenant.
 SCANNED_AT_ONCE = 1_000
 
-#: What is sent to end any session.
+#: The arguments of a call that ends a session.
 ENDING = arguments(Call("forget_tenant", Address("", ""), (End(),)))
 
 
@@ -38,7 +39,7 @@ class _Script:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """A client that a storage opened for one event loop, and who may use it at once."""
+    """A client that a storage opened for one event loop, and its free connections."""
 
     client: Any
     places: asyncio.Semaphore
@@ -47,23 +48,22 @@ class _Own:
 class RedisStorage:
     """Keeps sessions in Redis 6.2 or later, or in Valkey. Each call is one round trip, and one Lua script.
 
-    What was acknowledged survives what Redis' own settings let it survive. With ``appendonly yes`` and
-    ``appendfsync always`` nothing that was acknowledged is lost when Redis or its machine dies; with ``everysec``, the
-    last second or two; without ``appendonly``, all since the last snapshot. A replica that takes over may lack what the
-    primary acknowledged last. With another ``maxmemory-policy`` than ``noeviction``, Redis drops sessions, or parts of
-    them, when it is full. A session that expires is removed by Redis itself.
+    How durable acknowledged writes are depends on Redis' settings. With ``appendonly yes`` and ``appendfsync always``
+    none is lost when Redis or its machine fails; with ``everysec``, those of the last second or two; without
+    ``appendonly``, those since the last snapshot. A replica that takes over may lack the primary's last writes. With
+    another ``maxmemory-policy`` than ``noeviction``, Redis drops sessions, or parts of them, when it is full. Redis
+    itself removes sessions that expire.
 
     Args:
         where: A URL (``redis://``, ``rediss://``, ``unix://``; ``valkey://`` and ``valkeys://`` mean the first two), or
-            a client of redis-py: ``redis.asyncio.Redis``,
-            ``redis.Redis``, or either ``RedisCluster``; it must not decode responses. A client that is given serves its
-            own side only, and an asynchronous one its own event loop.
-        other: A client for the other side, if the first one was given as a client.
-        prefix: What the names of all keys begin with; without braces.
-        timeout_s: How long connecting, and waiting for an answer, may take each.
-        max_connections: Most connections at once, of each event loop and of the blocking side; further calls wait.
+            a client of redis-py: ``redis.asyncio.Redis``, ``redis.Redis``, or either ``RedisCluster``; it must not
+            decode responses. A given client serves only its own side, and an asynchronous one only its own event loop.
+        other: A client for the other side, if ``where`` is a client.
+        prefix: The prefix of all keys' names; without braces.
+        timeout_s: The timeout of connecting, and of waiting for an answer.
+        max_connections: The most connections of each event loop, and of the blocking side; further calls wait.
         cluster: Whether the URL is that of a node of a Redis Cluster.
-        options: Others of redis-py's clients, for clients that are opened here.
+        options: Further options of redis-py's clients, for clients that are opened here.
 
     Raises:
         DriverMissing: redis-py is not installed.
@@ -83,7 +83,7 @@ class RedisStorage:
     ) -> None:
         if not prefix or "{" in prefix or "}" in prefix:
             raise ConfigError(
-                f"The prefix {prefix!r} cannot begin keys of Redis: give one character or more, no braces."
+                f"The prefix {prefix!r} cannot be used for keys in Redis: give at least one character, and no braces."
             )
         self._prefix = prefix
         self._library = _library()
@@ -110,11 +110,11 @@ class RedisStorage:
                 raise ConfigError("Give RedisStorage a URL, or clients, but not both.")
             self._where = "its URL"
             self._where = _shown(self._open(awaited=True))
-        tell_at_fork(self)
+        reset_at_fork(self)
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> RedisStorage:
-        """One with clients of its own, as redis-py's clients are made; the options are those of the class."""
+        """A storage that opens its own clients; the options are those of the class."""
         return cls(url, **options)
 
     async def execute(self, call: Call) -> Reply:
@@ -150,15 +150,15 @@ class RedisStorage:
         return reply_of(call, answer)
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Nothing is left to remove: Redis removes keys that have expired."""
+        """Does nothing: Redis itself removes expired keys."""
         return 0
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
-        """Nothing is left to remove: Redis removes keys that have expired."""
+        """Does nothing: Redis itself removes expired keys."""
         return 0
 
     async def forget_tenant(self, tenant: str) -> int:
-        """See `Storage`. All names of keys in the database are looked through, some at a time (``SCAN``)."""
+        """See `Storage`. Scans the names of all keys of the database, some at a time (``SCAN``)."""
         check_tenant(tenant)
         client = self._given(self._awaited, "asynchronous") if self._url is None else self._of_this_loop().client
         known: set[bytes | None] = {None}
@@ -204,12 +204,12 @@ class RedisStorage:
                 loop.call_soon_threadsafe(_abort, one.client, loop)
 
     def close(self) -> None:
-        """Close those that the blocking side opened. The next call opens new ones."""
+        """Close the connections that the blocking side opened. The next call opens new ones."""
         if self._owns_blocking and self._blocking is not None:
             client, self._blocking = self._blocking, None
             client.close()
 
-    def begin_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """After a fork: leave the parent's connections alone, and its locks, which a thread of it may hold for ever."""
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
@@ -255,7 +255,7 @@ class RedisStorage:
         )
 
     def _take(self, *clients: Any) -> None:
-        """Use clients that were given."""
+        """Use given clients."""
         for client in clients:
             if client is None:
                 continue
@@ -269,8 +269,8 @@ class RedisStorage:
                 )
             if client.get_encoder().decode_responses:
                 raise ConfigError(
-                    "A client of Redis was given that decodes responses, which spoils values that are bytes. Make it "
-                    "with decode_responses=False."
+                    "The given client of Redis decodes responses, which damages binary values. Create it with "
+                    "decode_responses=False."
                 )
 
     def _given(self, client: Any, side: str) -> Any:
@@ -279,11 +279,11 @@ class RedisStorage:
         return client
 
     def _open(self, *, awaited: bool) -> Any:
-        """A client of this storage's own."""
+        """Open a client."""
         library = self._library.asyncio if awaited else self._library
         kind = library.RedisCluster if self._cluster else library.Redis
-        # An idle connection may have been closed by the server: then once more, at once. What was sent is recognised by
-        # its token. Not after a time-out, which would make it twice as long.
+        # The server may have closed an idle connection: then the call is repeated once, and recognised by its token.
+        # Not after a timeout, which would take twice as long then.
         retry_of = self._library.asyncio.retry.Retry if awaited else self._library.retry.Retry
         options: dict[str, Any] = {
             "socket_timeout": self._timeout_s,
@@ -315,7 +315,7 @@ class RedisStorage:
             return self._blocking
 
     def _of_this_loop(self) -> _Own:
-        """The running loop's client. Those of closed loops are dropped."""
+        """The running loop's client. Clients of closed loops are dropped."""
         loop = asyncio.get_running_loop()
         own = self._own.get(loop)
         if own is None:
@@ -331,9 +331,7 @@ class RedisStorage:
 def _library() -> Any:
     """redis-py."""
     if find_spec("redis") is None:
-        raise DriverMissing(
-            "The library of RedisStorage, redis-py, is not installed. Run pip install 'locus-mysql[redis]'."
-        )
+        raise DriverMissing(f"The library of RedisStorage, redis-py, is not installed. Run {install_command('redis')}.")
     import redis
     import redis.asyncio
     import redis.asyncio.retry
@@ -344,7 +342,7 @@ def _library() -> Any:
 
 
 def _places(count: int) -> queue.SimpleQueue[None]:
-    """As a semaphore, which is written in Python and takes ten times as long."""
+    """A semaphore; that of the standard library is written in Python and takes ten times as long."""
     places: queue.SimpleQueue[None] = queue.SimpleQueue()
     for _ in range(count):
         places.put(None)
@@ -375,7 +373,7 @@ def _abort(client: Any, loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _shown(client: Any) -> str:
-    """Where a client connects to, without a password."""
+    """The address of a client, without a password."""
     pool = getattr(client, "connection_pool", None)
     if pool is None:
         nodes = client.get_nodes() or getattr(getattr(client, "nodes_manager", None), "startup_nodes", {}).values()

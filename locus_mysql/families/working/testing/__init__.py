@@ -1,4 +1,4 @@
-"""One suite of checks for every storage, those of others too, so that they cannot drift apart.
+"""One suite of checks for every storage, including those of other packages, so that all behave alike.
 
     from locus_mysql.working.testing import CHECKS
 
@@ -10,9 +10,9 @@
     async def test_my_storage_awaited(check, my_storage):
         await check.run(my_storage)
 
-A check raises `ContractBroken`, which says what was expected, where a storage does otherwise than
-`families.working.calls` says. Each uses sessions of a tenant of its own, so checks may run beside each other, and on
-a storage that has others' sessions. Needs nothing but the package.
+A check raises `ContractBroken`, with what was expected, if a storage deviates from `families.working.calls`. Each check
+uses sessions of its own tenant, so checks may run concurrently, and on a storage that has other sessions. Imports only
+the package and the standard library. Begin with `checks`, then `variables`.
 """
 
 from __future__ import annotations

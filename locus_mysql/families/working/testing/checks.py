@@ -1,4 +1,4 @@
-"""What a check is, and how one is run on either side of a storage."""
+"""The steps of checks, and the runners of a check for both sides of a storage."""
 
 from __future__ import annotations
 
@@ -10,61 +10,61 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..calls import Address, Call, Command, Limits, Reply, Variable
+from .. import calls
 from ..storages.interface import Storage
 
 T = TypeVar("T")
 
-#: For how long a check waits for what time brings, in seconds: far longer than that takes on a busy machine.
+#: How long a check waits for a result, in seconds: far longer than it takes on a busy machine.
 PATIENCE_S = 60.0
 
 
 class ContractBroken(AssertionError):
-    """A storage does otherwise than `calls` says; the message tells what was expected."""
+    """A storage does not behave as `calls` specifies; the message has the expected and the actual value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait a moment before looking again."""
+    """Wait before the next attempt."""
 
     seconds: float = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Have the storage remove expired sessions; answered with how many it said."""
+    """Have the storage remove expired sessions. The script is sent the number that it returns."""
 
     limit: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetTenant:
-    """Have the storage remove all sessions of a tenant; answered with how many it said."""
+    """Have the storage remove all sessions of a tenant. The script is sent the number that it returns."""
 
     tenant: str
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Do several things at once, in threads or in tasks; answered with what each returned."""
+    """Run several steps at once, in threads or in tasks. The script is sent the result of each."""
 
     scripts: tuple[Script[Any], ...]
 
 
-#: What a check asks for: it is sent the answer, or the storage's error is raised in it.
-Step: TypeAlias = Call | Pause | Sweep | ForgetTenant | Together
+#: A step that a check yields: it is sent the result, or the storage's error is raised in it.
+Step: TypeAlias = calls.Call | Pause | Sweep | ForgetTenant | Together
 
-#: A check while it runs: it does no input or output itself, as the package's operations, so both sides are asked alike.
+#: A running check. Like the package's operations it does no I/O, so it runs on both sides of a storage.
 Script: TypeAlias = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that every storage does alike.
+    """One behaviour that all storages share.
 
     Args:
-        name: What it does, as a sentence without spaces.
-        begin: Begins the check, with sessions that nobody else has.
+        name: The behaviour, as a sentence without spaces.
+        begin: Begins the check, with sessions that no other check uses.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Check:
         """Check the asynchronous side of a storage.
 
         Raises:
-            ContractBroken: It does otherwise.
+            ContractBroken: The storage does not behave as specified.
         """
         await _run(storage, self.begin(Sessions()))
 
@@ -82,51 +82,51 @@ class Check:
         """Check the blocking side of a storage.
 
         Raises:
-            ContractBroken: It does otherwise.
+            ContractBroken: The storage does not behave as specified.
         """
         _run_blocking(storage, self.begin(Sessions()))
 
 
 @dataclass(frozen=True)
 class Session:
-    """A session to try things on."""
+    """A session for a check."""
 
-    address: Address
-    limits: Limits = field(default_factory=Limits)
+    address: calls.Address
+    limits: calls.Limits = field(default_factory=calls.Limits)
     ttl_us: int | None = None
 
-    def call(self, *commands: Command[object], **options: Any) -> Call:
-        """A call of these commands."""
-        return Call(
+    def call(self, *commands: calls.Command[object], **options: Any) -> calls.Call:
+        """Return a call of these commands."""
+        return calls.Call(
             "check",
             self.address,
             commands,
             **{"limits": self.limits, "ttl_us": self.ttl_us, "token": token(), **options},
         )
 
-    def ask(self, *commands: Command[object], **options: Any) -> Script[Reply]:
+    def ask(self, *commands: calls.Command[object], **options: Any) -> Script[calls.Reply]:
         """Make a call, and get its reply."""
         reply = yield self.call(*commands, **options)
-        if not isinstance(reply, Reply):
-            raise ContractBroken(f"{commands} was answered with {reply!r}, which is no Reply.")
+        if not isinstance(reply, calls.Reply):
+            raise ContractBroken(f"{commands} was answered with {reply!r}, which is not a Reply.")
         equal(len(reply.results), len(commands), f"the number of results of {commands}")
         return reply
 
-    def do(self, command: Command[T], **options: Any) -> Script[T]:
+    def do(self, command: calls.Command[T], **options: Any) -> Script[T]:
         """Make a call of one command, and get its result."""
         reply = yield from self.ask(command, **options)
         return cast(T, reply.results[0])
 
-    def refused(self, error: type[Exception], *commands: Command[object], **options: Any) -> Script[Any]:
-        """Make a call that is to be refused, and get the error."""
+    def refused(self, error: type[Exception], *commands: calls.Command[object], **options: Any) -> Script[Any]:
+        """Make a call that must be refused, and get the error."""
         try:
             reply = yield self.call(*commands, **options)
         except error as refusal:
             return refusal
-        raise ContractBroken(f"{commands} was to raise {error.__name__}, and was answered with {reply!r}.")
+        raise ContractBroken(f"{commands} should raise {error.__name__}, and returned {reply!r}.")
 
-    def until(self, command: Command[T], reached: Callable[[T], bool], what: str) -> Script[T]:
-        """Repeat a command until its result is as wanted."""
+    def until(self, command: calls.Command[T], reached: Callable[[T], bool], what: str) -> Script[T]:
+        """Repeat a command until it has the expected result."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             result = yield from self.do(command)
@@ -139,54 +139,56 @@ class Session:
             yield Pause()
 
     def limited(self, **limits: Any) -> Session:
-        """The same session, with other limits."""
+        """Return the same session, with other limits."""
         return replace(self, limits=replace(self.limits, **limits))
 
 
 class Sessions:
-    """Makes sessions that nobody else has, also on a storage that others use."""
+    """Creates sessions that no other check uses, even on a shared storage."""
 
     def __init__(self) -> None:
         self.tenant = f"check-{secrets.token_hex(8)}"
 
     def new(self, *, ttl_us: int | None = None, **limits: Any) -> Session:
-        """A session."""
-        return Session(Address(self.tenant, secrets.token_hex(8)), Limits(**limits), ttl_us)
+        """Return a new session."""
+        return Session(calls.Address(self.tenant, secrets.token_hex(8)), calls.Limits(**limits), ttl_us)
 
     def named(self, tenant: str, session_id: str) -> Session:
-        """The session of this id, of a tenant of this check."""
-        return Session(Address(f"{self.tenant}{tenant}", session_id))
+        """Return the session with this id, of a tenant of this check."""
+        return Session(calls.Address(f"{self.tenant}{tenant}", session_id))
 
 
 def token() -> bytes:
-    """One for a call."""
+    """Return a random token for a call."""
     return secrets.token_bytes(16)
 
 
-def variable(key: str, value: bytes | str = b"1", ttl_us: int | None = None, likeness: bytes | None = None) -> Variable:
-    """A variable whose likeness is its JSON, unless another one is given."""
+def variable(
+    key: str, value: bytes | str = b"1", ttl_us: int | None = None, likeness: bytes | None = None
+) -> calls.Variable:
+    """Return a variable whose likeness is its JSON, unless another one is given."""
     value = value.encode() if isinstance(value, str) else value
-    return Variable(key, value, value if likeness is None else likeness, ttl_us)
+    return calls.Variable(key, value, value if likeness is None else likeness, ttl_us)
 
 
 def equal(actual: object, expected: object, what: str) -> None:
-    """Check that something is as expected.
+    """Check that a value is the expected one.
 
     Raises:
         ContractBroken: It is not.
     """
     if actual != expected:
-        raise ContractBroken(f"Not as expected is {what}. It is {_short(actual)}, expected was {_short(expected)}.")
+        raise ContractBroken(f"{what}: expected {_short(expected)}, got {_short(actual)}.")
 
 
 def true(condition: bool, what: str) -> None:
-    """Check that something is so.
+    """Check that a condition holds.
 
     Raises:
         ContractBroken: It is not.
     """
     if not condition:
-        raise ContractBroken(f"It is not so: {what}.")
+        raise ContractBroken(f"Expected, but not true: {what}.")
 
 
 def _short(value: object) -> str:
@@ -205,7 +207,7 @@ async def _run(storage: Storage, script: Script[T]) -> T:
         answer = error = None
         try:
             match step:
-                case Call():
+                case calls.Call():
                     answer = await storage.execute(step)
                 case Pause(seconds):
                     await asyncio.sleep(seconds)
@@ -230,7 +232,7 @@ def _run_blocking(storage: Storage, script: Script[T]) -> T:
         answer = error = None
         try:
             match step:
-                case Call():
+                case calls.Call():
                     answer = storage.execute_blocking(step)
                 case Pause(seconds):
                     time.sleep(seconds)

@@ -1,12 +1,12 @@
-// What pages gain from a script. Without it every page works as well: all of this is links and forms.
+// Optional improvements of the pages. Every page works without this script, with links and forms.
 "use strict";
 
 const one = (selector, within = document) => within.querySelector(selector);
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const tell = (text) => { one("#told").textContent = text; };
+const announce = (text) => { one("#announcements").textContent = text; };
 
-// Another look at a page: what came of it, or null if it cannot be had.
-async function look(address, signal) {
+// Loads a page again; returns the document, or null if it cannot be loaded.
+async function load(address, signal) {
   const answer = await fetch(address, { signal, headers: { Accept: "text/html" }, credentials: "same-origin" });
   if (!answer.ok || answer.redirected) { return null; }
   return new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -26,16 +26,16 @@ for (const form of all("form[data-live-search]")) {
     const results = one("[data-results]");
     results.setAttribute("aria-busy", "true");
     try {
-      const page = await look(address, asked.signal);
+      const page = await load(address, asked.signal);
       const found = page && one("[data-results]", page);
       if (!found) { form.submit(); return; }
       results.replaceChildren(...found.childNodes);
       history.replaceState(null, "", address);
       const count = all("[data-entry]", results).length;
-      tell(count === 1 ? "1 found" : `${count} found`);
+      announce(count === 1 ? "1 found" : `${count} found`);
     } catch (error) {
       if (error.name === "AbortError") { return; }
-      tell("The search failed. Press Enter to try again.");
+      announce("The search failed. Press Enter to try again.");
     }
     results.removeAttribute("aria-busy");
   };
@@ -45,10 +45,10 @@ for (const form of all("form[data-live-search]")) {
   });
 }
 
-// Keys. They can be switched off, as they may be in the way of what else listens to keys.
+// Keyboard shortcuts. Users can switch them off, because they may conflict with other software.
 const keysOn = one("#keys-on");
 const help = one("#help");
-try { keysOn.checked = localStorage.getItem("locus-mysql-keys") !== "off"; } catch { /* not kept then */ }
+try { keysOn.checked = localStorage.getItem("locus-mysql-keys") !== "off"; } catch { /* storage is unavailable */ }
 keysOn.addEventListener("change", () => {
   try { localStorage.setItem("locus-mysql-keys", keysOn.checked ? "on" : "off"); } catch { /* not kept then */ }
 });
@@ -79,7 +79,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// A state's JSON to the clipboard, where there is one: not on a page that came unencrypted from another machine.
+// Copies a state's JSON. Browsers offer a clipboard only to pages over HTTPS or from this machine.
 document.documentElement.classList.toggle("can-copy", Boolean(navigator.clipboard));
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
@@ -89,19 +89,19 @@ document.addEventListener("click", async (event) => {
     if (!answer.ok) { throw new Error(String(answer.status)); }
     await navigator.clipboard.writeText(await answer.text());
     button.textContent = "Copied";
-    tell("The state is copied as JSON.");
+    announce("The state is copied as JSON.");
   } catch {
     button.textContent = "Not copied";
-    tell("It could not be copied. The link beside it saves it as a file.");
+    announce("It could not be copied. The link beside it saves it as a file.");
   }
   setTimeout(() => { button.textContent = "Copy JSON"; }, 2000);
 });
 
-// Finding in a tree, as you type. What is not shown, as it is too large, only the JSON has.
+// Searches a tree as the user types. Values that are too large to be shown are not searched.
 function findInTree(form) {
   const field = one("input[type=search]", form);
   const tree = form.parentElement.querySelector(".tree");
-  const told = one("[data-tree-hits]", form);
+  const hits = one("[data-tree-hits]", form);
   const find = field.value.trim().toLowerCase();
   let count = 0;
   for (const part of all(".key, .value", tree)) {
@@ -115,7 +115,7 @@ function findInTree(form) {
       }
     }
   }
-  told.textContent = find ? (count === 1 ? "1 place" : `${count} places`) : "";
+  hits.textContent = find ? (count === 1 ? "1 place" : `${count} places`) : "";
 }
 document.addEventListener("input", (event) => {
   const form = event.target.closest("[data-tree-search]");
@@ -128,7 +128,7 @@ document.addEventListener("submit", (event) => {
     findInTree(form);
     one(".found", form.parentElement)?.scrollIntoView({ block: "center" });
   } else if (form.method === "post") {
-    // Sent once, however often it is pressed. After coming back to the page it can be pressed again.
+    // The form is sent once, however often the button is pressed. It works again after a return to the page.
     setTimeout(() => all("button", form).forEach((button) => { button.disabled = true; }), 0);
   }
 });
@@ -136,18 +136,18 @@ window.addEventListener("pageshow", (event) => {
   if (event.persisted) { all("button:disabled").forEach((button) => { button.disabled = false; }); }
 });
 
-// A thread that is being written: the page looks again, and replaces those parts that became others.
+// Live updates of a thread: the page is loaded again after each write, and its changed parts are replaced.
 const live = one("[data-live]");
 if (live) {
-  const told = one("[data-live-told]", live);
+  const status = one("[data-live-status]", live);
   const parts = () => new Map(all("[data-part]").map((part) => [part.dataset.part, part]));
   const show = (text, away) => {
     live.hidden = false;
     live.classList.toggle("away", away);
-    if (told.textContent !== text) { told.textContent = text; }
+    if (status.textContent !== text) { status.textContent = text; }
   };
 
-  // Unchanged messages stay as they are, with what is unfolded in them and where one reads.
+  // Unchanged messages are kept, so that unfolded parts and the scroll position stay.
   function merge(old, fresh) {
     const list = one(".messages", old);
     const news = one(".messages", fresh);
@@ -162,14 +162,14 @@ if (live) {
     }
   }
 
-  let looking = false;
+  let loading = false;
   let again = false;
   async function refresh() {
-    if (looking) { again = true; return; }
-    looking = true;
+    if (loading) { again = true; return; }
+    loading = true;
     const low = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 80;
     try {
-      const page = await look(location.href);
+      const page = await load(location.href);
       if (page) {
         for (const [name, part] of parts()) {
           const fresh = one(`[data-part="${name}"]`, page);
@@ -189,13 +189,13 @@ if (live) {
         live.classList.remove("fresh");
         void live.offsetWidth;
         live.classList.add("fresh");
-        tell("The thread was written to.");
+        announce("The thread was updated.");
         if (low) { window.scrollTo(0, document.documentElement.scrollHeight); }
       } else {
-        show("The thread is not there any more", true);
+        show("The thread was deleted", true);
       }
-    } catch { /* the stream tells of it, and another event comes */ }
-    looking = false;
+    } catch { /* the event stream reports the failure and sends another event */ }
+    loading = false;
     if (again) { again = false; refresh(); }
   }
 
@@ -204,7 +204,7 @@ if (live) {
     source = new EventSource(live.dataset.live);
     source.addEventListener("open", () => show("Live", false));
     source.addEventListener("changed", () => { show("Live", false); refresh(); });
-    source.addEventListener("away", () => show("The database is away; waiting", true));
+    source.addEventListener("away", () => show("The database cannot be reached; waiting", true));
     source.addEventListener("back", () => show("Live", false));
     source.addEventListener("ended", () => { source.close(); show("Signed out", true); });
     source.addEventListener("error", () => {
@@ -212,7 +212,7 @@ if (live) {
       if (source.readyState === EventSource.CLOSED) { setTimeout(listen, 5000); }
     });
   }
-  // Nobody is told who does not look.
+  // A hidden page closes its event stream.
   const heed = () => {
     if (document.hidden) { source?.close(); source = null; }
     else if (!source) { listen(); }

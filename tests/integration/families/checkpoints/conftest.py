@@ -1,4 +1,4 @@
-"""Stores of both sides with one face, raw access to their tables, and a check of the tables after every test."""
+"""Stores of both sides with one interface, raw access to their tables, and a check of the tables after every test."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ ALL_SIDES = (
     ("pymysql", False),
 )
 
-#: One that is awaited, one that blocks and one in a thread: after the login, drivers share all code of these. In full,
-#: every one.
+#: One asynchronous driver, one blocking, and one in a worker thread: after the login, the drivers of each kind share
+#: all code. A test of these three runs on one of them, chosen by `rotated`; in full runs, on every driver.
 EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
 
 
@@ -73,14 +73,14 @@ def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
 
 @pytest.fixture
 async def make_store(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """``make_store(**options)``: another store on the test's schema, as another process has it."""
+    """Yield ``make_store(**options)``: another store on the test's schema, like that of another process."""
     async for make in _maker(make_config, side, CheckpointStore, SyncCheckpointStore):
         yield make
 
 
 @pytest.fixture
 async def make_backend(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """``make_backend(**options)``: a backend on the test's schema."""
+    """Yield ``make_backend(**options)``: a backend on the test's schema."""
     async for make in _maker(make_config, side, MySQLBackend, SyncMySQLBackend):
         yield make
 
@@ -110,7 +110,7 @@ async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type,
 
 @pytest.fixture
 def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
-    """A connection with the test's schema selected."""
+    """Yield a connection with the test's schema selected."""
     connection = connect(MySQLConfig(dsn=server_dsn), database)
     with connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00'")
@@ -120,7 +120,7 @@ def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
 
 @pytest.fixture
 def sql(raw: pymysql.Connection[Any]) -> RunSQL:
-    """``sql(text, *params)``: rows of one statement in the test's schema."""
+    """Return ``sql(text, *params)``, which returns the rows of one statement in the test's schema."""
 
     def run(text: str, *params: Any) -> tuple[Any, ...]:
         with raw.cursor() as cursor:
@@ -132,14 +132,14 @@ def sql(raw: pymysql.Connection[Any]) -> RunSQL:
 
 @pytest.fixture(autouse=True)
 def sound_tables(raw: pymysql.Connection[Any]) -> Iterator[None]:
-    """After each test, whatever it did: the tables are sound."""
+    """Check after each test that the tables are sound."""
     yield
     assert_all_sound(raw)
 
 
 @pytest.fixture
 def age(sql: RunSQL) -> Callable[..., None]:
-    """``age(days, thread_id, checkpoint_id=None)``: make a thread's rows, or one and those before it, older."""
+    """Return ``age(days, thread_id, checkpoint_id=None)``: makes a thread, or its rows up to a checkpoint, older."""
 
     def older(days: float, thread_id: str, checkpoint_id: str | None = None) -> None:
         seconds = int(days * 86_400)
@@ -181,7 +181,7 @@ def age(sql: RunSQL) -> Callable[..., None]:
 
 @pytest.fixture
 def expire(sql: RunSQL) -> Callable[[str], None]:
-    """``expire(thread_id)``: let a thread's time run out now."""
+    """Return ``expire(thread_id)``, which makes a thread expire now."""
 
     def run_out(thread_id: str) -> None:
         sql(

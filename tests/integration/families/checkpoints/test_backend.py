@@ -1,4 +1,4 @@
-"""The storage backend: one current state for each id, by itself and under Locus' own adapter."""
+"""The storage backend keeps one current state per id, used directly and under Locus' own adapter."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_times_are_text_as_with_locus_own_backends(backend: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [MySQLBackend, SyncMySQLBackend])
-def test_it_takes_what_the_built_in_backend_takes(kind: Any) -> None:
+def test_the_backend_accepts_the_arguments_of_the_built_in_backend(kind: Any) -> None:
     places = inspect.signature(BuiltIn.__init__).parameters
     assert [*places][1:7] == ["host", "port", "database", "user", "password", "dsn"]
     config = kind("db.example", 3307, "app", "agent", "pw", max_pool_size=4).config
@@ -122,7 +122,7 @@ def test_it_takes_what_the_built_in_backend_takes(kind: Any) -> None:
         (("user:secret@h/app",), {}, "host"),
     ],
 )
-def test_what_it_cannot_take_it_refuses_at_once(arguments: Any, options: Any, remedy: str) -> None:
+def test_the_backend_refuses_invalid_arguments_at_once(arguments: Any, options: Any, remedy: str) -> None:
     with pytest.raises(ConfigError, match=remedy) as caught:
         MySQLBackend(*arguments, **options)
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""What is deleted is not kept in memory either; what fails after a save does not fail the save."""
+"""Deleted states leave the caches too, and a failure after a save does not fail the save."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = "a sentence that nobody else says"
 
 
 def in_memory(owner: Any, text: str) -> list[str]:
-    """The types of what ``owner`` holds, near or far, that contains a text."""
+    """Return the types of the objects reachable from ``owner`` that contain a text."""
     found, seen, open_ = [], set(), [owner]
     while open_:
         one = open_.pop()

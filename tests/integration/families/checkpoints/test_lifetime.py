@@ -1,4 +1,4 @@
-"""The end of checkpoints: copies, vacuum, expiry, and how many are kept."""
+"""The lifetime of checkpoints: copies, vacuum, expiry, and the number of checkpoints that a thread keeps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TestCopying:
         await store.save("u", conversation(7), "after")
         assert await store.load("u") == conversation(7)
 
-    async def test_a_copy_onto_a_deleted_thread_works_also_for_who_remembers_it(
+    async def test_a_copy_onto_a_deleted_thread_works_for_a_process_that_cached_it(
         self, store: Any, make_store: Make
     ) -> None:
         other = make_store()
@@ -156,7 +156,7 @@ class TestVacuum:
         assert await store.vacuum(30) == 0
         assert await store.exists("t")
 
-    async def test_rows_that_nothing_needs_any_more_go(self, store: Any, age: Age, sql: RunSQL) -> None:
+    async def test_rows_that_nothing_needs_are_removed(self, store: Any, age: Age, sql: RunSQL) -> None:
         for turn in range(1, 17):
             await store.save("t", conversation(turn), str(turn))
         await store.save("t", {"messages": ["begun anew"]}, "new")
@@ -166,7 +166,9 @@ class TestVacuum:
         assert size < 200
         assert await store.search("word") == []
 
-    async def test_text_of_removed_checkpoints_that_nothing_holds_goes(self, store: Any, age: Age, sql: RunSQL) -> None:
+    async def test_text_that_only_removed_checkpoints_contain_is_removed(
+        self, store: Any, age: Age, sql: RunSQL
+    ) -> None:
         await store.save("t", {"messages": ["secret apple"]}, "one")
         await store.save("t", {"messages": ["another beginning"]}, "two")
         age(31, "t", "one")
@@ -254,7 +256,7 @@ class TestExpiry:
         assert await store.delete("t") is False
 
     @pytest.mark.parametrize("turns", [1, 20])
-    async def test_a_save_starts_an_expired_thread_anew(
+    async def test_a_save_to_an_expired_thread_starts_a_new_thread(
         self, make_store: Make, expire: Expire, sql: RunSQL, turns: int
     ) -> None:
         store = make_store(ttl_s=600)
@@ -305,7 +307,7 @@ class TestExpiry:
         assert await store.load("u") == {"n": 1}
 
     @pytest.mark.parametrize("expired", [True, False])
-    async def test_a_delete_whose_answer_was_lost_tells_whether_the_thread_had_expired(
+    async def test_a_delete_whose_answer_was_lost_reports_whether_the_thread_had_expired(
         self, make_store: Make, expire: Expire, proxy: WireProxy, expired: bool
     ) -> None:
         store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", ttl_s=60)
@@ -360,7 +362,9 @@ class TestKeepingTheNewest:
         assert await reader.load("t", "17") is None
         assert await reader.query_by_metadata("turn", 17) == []
 
-    async def test_what_was_pruned_is_still_searched_through_what_holds_it(self, make_store: Make) -> None:
+    async def test_text_of_pruned_checkpoints_is_found_through_the_checkpoints_that_contain_it(
+        self, make_store: Make
+    ) -> None:
         store = make_store(keep_checkpoints=1)
         words = ["apple", "banana", "cherry"]
         for turn in range(1, 4):
@@ -377,7 +381,7 @@ class TestKeepingTheNewest:
         assert await strict.load("t", "10") == conversation(10)
 
     async def test_a_save_whose_thread_was_made_anew_meanwhile_leaves_no_rows_behind(self, make_store: Make) -> None:
-        """Its first try finds what it would build on gone, and prunes; its second one saves. See `sound_tables`."""
+        """The first attempt finds its base deleted and prunes; the second one saves. See `sound_tables`."""
         generous, strict = make_store(), make_store(keep_checkpoints=2)
         await strict.save("t", {"messages": ["a"]})
         await generous.delete("t")
@@ -389,7 +393,7 @@ class TestKeepingTheNewest:
     async def test_a_save_that_pruned_much_and_whose_answer_was_lost_leaves_no_rows_behind(
         self, make_store: Make, proxy: WireProxy
     ) -> None:
-        """Its repeat does not learn how many rows it pruned. See `sound_tables`."""
+        """The repeated call does not learn how many rows it pruned. See `sound_tables`."""
         generous = make_store()
         strict = make_store(keep_checkpoints=1, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
         for turn in range(1, 10):

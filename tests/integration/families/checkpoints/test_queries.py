@@ -1,4 +1,4 @@
-"""Finding checkpoints: by metadata, by text, by a value in the state, by a pattern of ids."""
+"""Queries find checkpoints by metadata, by text, by a value in the state, and by a pattern of ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locus_mysql.runtime.matching import contains
 
 from .conftest import Make, RunSQL
 
-#: Values no two of which are the same JSON.
+#: Values that are all different JSON.
 DISTINCT_VALUES: list[Any] = [
     None,
     True,
@@ -126,8 +126,8 @@ class TestMetadata:
             await store.save("t", {"n": number}, metadata={"user": [number, {"is": number}], "kind": "all"})
         sql("ANALYZE TABLE locus_store_checkpoints")
         operations = store.wrapped._operations
-        statement = operations.checkpoints.sql.queries.find_by_metadata(
-            "default", operations.checkpoints._check_pair("user", value, 10)[1], 10
+        statement = operations.checkpoints.context.sql.queries.find_by_metadata(
+            "default", operations.checkpoints.queries._check_pair("user", value, 10)[1], 10
         )
         plan = sql("EXPLAIN FORMAT=JSON " + statement.sql, *statement.params)[0][0]
         assert "metadata_pairs" in plan.replace("possible_keys", "")
@@ -165,7 +165,7 @@ class TestMetadata:
         await store.save("t", {}, metadata=metadata)
         assert (await store.get_metadata("t"))["metadata"] == metadata
 
-    async def test_get_metadata_tells_of_one_or_the_newest(self, store: Any) -> None:
+    async def test_get_metadata_returns_that_of_one_checkpoint_or_the_newest(self, store: Any) -> None:
         await store.save("t", {}, "one", {"n": 1})
         await store.save("t", {}, "two")
         newest, first = await store.get_metadata("t"), await store.get_metadata("t", "one")
@@ -174,7 +174,7 @@ class TestMetadata:
         assert first["created_at"] < newest["created_at"]
         assert await store.get_metadata("t", "three") is None
 
-    async def test_list_with_metadata_tells_each_thread_s_newest(self, store: Any) -> None:
+    async def test_list_with_metadata_returns_the_newest_of_each_thread(self, store: Any) -> None:
         for name in ("a", "b", "c"):
             await store.save(name, {"n": 1}, f"{name}1", {"n": 1})
             await store.save(name, {"n": 2}, f"{name}2", {"n": 2})
@@ -308,7 +308,7 @@ class TestSearch:
         assert (hit["thread_id"], hit["checkpoint_id"]) == ("t", "c")
         assert "北京" in hit["snippet"]
 
-    async def test_what_another_process_saved_is_found_at_once(self, make_store: Make, sql: RunSQL) -> None:
+    async def test_checkpoints_saved_by_another_process_are_found_at_once(self, make_store: Make, sql: RunSQL) -> None:
         writer, reader = make_store(), make_store()
         for number in range(3):
             await writer.save(f"t{number}", {"m": [f"apple {number}"]})
@@ -345,14 +345,14 @@ class TestSearch:
         assert found == {"indexed", "indexed copy", "waiting", "waiting copy"}
 
     async def test_text_of_any_size_is_found_in_a_thread_begun_anew_under_the_same_id(self, store: Any) -> None:
-        """InnoDB writes over the deleted rows, and must fit their old values into an undo record (error 1713)."""
+        """InnoDB reuses deleted rows, and their old values must fit into an undo record (error 1713)."""
         for size in range(500, 17_000, 1_500):
             for fruit in ("apple", "pear"):
                 await store.save("t", {"m": [f"{fruit} " + "word " * (size // 5)]})
                 assert len(await store.search(fruit)) == 1
                 await store.delete("t")
 
-    async def test_search_switched_off_says_so_and_stores_no_text(self, make_store: Make, sql: RunSQL) -> None:
+    async def test_search_switched_off_raises_an_error_and_stores_no_text(self, make_store: Make, sql: RunSQL) -> None:
         store = make_store(search=False)
         await store.save("t", {"m": ["apple"]})
         with pytest.raises(InvalidInput, match="search=True"):
@@ -375,7 +375,7 @@ class TestSearch:
 
 
 class TestSearchData:
-    async def test_values_are_contained_as_mysql_tells_it(self, store: Any) -> None:
+    async def test_containment_of_values_follows_mysql(self, store: Any) -> None:
         await store.save("a", {"tags": ["x", "y"], "user": {"name": "Ann", "age": 3}, "n": 1})
         await store.save("b", {"tags": ["y"], "user": {"name": "Bob"}, "n": True})
         expected = [

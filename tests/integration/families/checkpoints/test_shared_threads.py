@@ -1,4 +1,4 @@
-"""Processes that serve one thread in turn: each loads what the others saved, and goes on from it."""
+"""Processes that serve one thread in turn: each loads the others' newest state and continues from it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
 
 
 def grown(state: dict[str, Any], turn: int) -> dict[str, Any]:
-    """The state one turn later, as an agent's grows: messages are added, the steps are this turn's."""
-    said = [{"role": role, "content": f"turn {turn} " + "x" * 300} for role in ("user", "assistant")]
-    return {"messages": [*state["messages"], *said], "steps": [{"turn": turn}] * (turn % 3), "turn": turn}
+    """Return an agent's state one turn later: messages are added, the steps are those of the turn."""
+    added = [{"role": role, "content": f"turn {turn} " + "x" * 300} for role in ("user", "assistant")]
+    return {"messages": [*state["messages"], *added], "steps": [{"turn": turn}] * (turn % 3), "turn": turn}
 
 
 BEGUN: dict[str, Any] = {"messages": [{"role": "system", "content": "y" * 3_000}], "steps": [], "turn": 0}
@@ -74,7 +74,7 @@ async def test_a_process_that_was_away_for_many_turns_catches_up(make_store: Mak
     assert await away.load("t") == state
     state = grown(state, 1)
     await here.save("t", state, "1")
-    assert await away.load("t") == state  # from now on it asks what was saved since
+    assert await away.load("t") == state  # from now on it only asks for later saves
     for turn in range(2, 2 + 3 * SINCE_ROWS):
         state = grown(state, turn)
         await here.save("t", state, str(turn))

@@ -1,4 +1,4 @@
-"""Saving, loading, deleting, listing: the store's core, on every driver where the driver matters."""
+"""The core of the store: saving, loading, deleting and listing, on every driver where the driver matters."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ ODD_STATE: dict[str, Any] = {
 
 
 def conversation(turns: int, words: str = "word") -> dict[str, Any]:
-    """A state whose list grows by one message a turn, big enough to be stored as deltas."""
+    """Return a state whose list grows by one message a turn, large enough to be stored as deltas."""
     messages = [{"role": "user", "content": f"{words} {turn} " + "x" * 400} for turn in range(turns)]
     return {"run": "r", "messages": messages, "count": turns}
 
 
 @pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
 class TestOnEveryDriver:
-    async def test_what_is_saved_is_loaded_with_its_order(self, store: Any) -> None:
+    async def test_a_loaded_state_is_equal_and_has_its_keys_in_the_saved_order(self, store: Any) -> None:
         checkpoint_id = await store.save("t", ODD_STATE, metadata={"ä": ["😀"]})
         loaded = await store.load("t")
         assert loaded == ODD_STATE
@@ -160,7 +160,7 @@ class TestReplacing:
         assert await store.query_by_metadata("v", 1) == []
         assert len(await store.query_by_metadata("v", 3)) == 1
 
-    async def test_what_was_built_on_the_replaced_state_stays_whole(self, store: Any, make_store: Make) -> None:
+    async def test_states_built_on_a_replaced_state_can_still_be_loaded(self, store: Any, make_store: Make) -> None:
         for turn in range(1, 9):
             await store.save("t", conversation(turn * 5), str(turn))
         for turn in (1, 4, 8):
@@ -189,7 +189,7 @@ class TestReplacing:
 
 
 class TestGoingOnFromWhatIsGone:
-    """A process goes on from a state that another, or it itself, has deleted meanwhile."""
+    """A process continues from a state that has been deleted meanwhile, by another process or by itself."""
 
     @pytest.mark.parametrize("turns", [2, 20])
     async def test_the_deleted_newest(self, store: Any, make_store: Make, turns: int) -> None:
@@ -226,7 +226,7 @@ class TestGoingOnFromWhatIsGone:
         assert (await _parents(other))["next"] in {None, "new-4"}
         assert {hit["checkpoint_id"] for hit in await store.search("apple")} == {"next"}
 
-    async def test_what_was_found_before_a_delete_is_found_after_the_next_save(self, store: Any) -> None:
+    async def test_text_found_before_a_delete_is_found_after_the_next_save(self, store: Any) -> None:
         await store.save("t", {"messages": ["apple"]}, "first")
         await store.save("t", {"messages": ["apple", "banana"]}, "second")
         await store.delete("t", "second")
@@ -239,7 +239,7 @@ async def _parents(store: Any) -> dict[str, str | None]:
 
 
 class TestHistory:
-    async def test_it_tells_ids_parents_times_sizes_and_metadata(self, store: Any) -> None:
+    async def test_a_list_contains_ids_parents_times_sizes_and_metadata(self, store: Any) -> None:
         await store.save("t", conversation(1), "one", metadata={"step": 1})
         await store.save("t", conversation(2), "two")
         newest, oldest = await store.history("t")
@@ -257,7 +257,7 @@ class TestHistory:
         await store.save("t", branch, "branch")
         assert (await store.history("t", 1))[0]["parent_id"] == "2"
 
-    async def test_parents_are_told_across_deleted_checkpoints(self, store: Any) -> None:
+    async def test_parents_are_found_across_deleted_checkpoints(self, store: Any) -> None:
         for turn in range(1, 7):
             await store.save("t", conversation(turn * 5), str(turn))
         for turn in (2, 3, 5):
@@ -503,7 +503,7 @@ async def test_disk_usage_counts_bytes_by_kind(store: Any, sql: RunSQL) -> None:
     assert whole["total_bytes"] > usage["total_bytes"]
 
 
-async def test_health_tells_version_and_time(store: Any) -> None:
+async def test_health_reports_version_and_time(store: Any) -> None:
     health = await store.health_check()
     assert health["ok"] is True
     assert health["server_version"][0].isdigit()

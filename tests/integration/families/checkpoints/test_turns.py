@@ -1,4 +1,4 @@
-"""Two people on one thread: saves that expect a checkpoint, and turns."""
+"""Several writers of one thread: saves that expect a checkpoint, and turns."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ...proxy import WireProxy
 from ...test_concurrent_writers import DEADLINE_S, PROCESSES
 from .conftest import Make, RunSQL
 
-pytestmark = pytest.mark.kept_tables("dicts")
+pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
 
 SHORT_S = 0.5
 
 
 def state_of(*turns: str) -> dict[str, Any]:
-    """A state that is large enough to be stored as a delta of the one before it."""
+    """Return a state large enough to be stored as a delta of the one before it."""
     return {"messages": [turn * 400 for turn in turns]}
 
 
@@ -55,7 +55,7 @@ class Held:
             await self._block.__aexit__(*error)
 
 
-# What a save expects
+# Saves that expect a checkpoint
 
 
 async def test_a_save_that_expects_the_newest_checkpoint_is_carried_out(make_store: Make) -> None:
@@ -111,7 +111,7 @@ async def test_a_save_that_expects_a_checkpoint_of_a_thread_that_is_gone_conflic
     assert await store.load("t") == state_of("a", "b")
 
 
-async def test_what_is_expected_must_be_a_checkpoint_id(store: Any) -> None:
+async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
     for wrong in ("", 7, "x" * 129):
         with pytest.raises(InvalidInput):
             await store.save("t", state_of("a"), expected=wrong)
@@ -248,7 +248,7 @@ async def test_a_turn_that_was_not_renewed_is_lost_and_nothing_is_saved_under_it
 
 
 @pytest.mark.parametrize("warm", [True, False])
-async def test_who_lost_a_turn_does_not_give_back_the_turn_of_who_took_it(
+async def test_a_holder_that_lost_its_turn_does_not_end_the_turn_of_its_successor(
     make_store: Make, sql: RunSQL, warm: bool
 ) -> None:
     one, other = make_store(), make_store()
@@ -272,7 +272,7 @@ async def test_who_lost_a_turn_does_not_give_back_the_turn_of_who_took_it(
 async def test_a_thread_that_another_removes_during_a_turn(
     make_store: Make, expire: Callable[[str], None], how: str
 ) -> None:
-    """Vacuum leaves it alone; whoever deletes it ends the turn, which does not bring it back."""
+    """Vacuum skips the thread. Deleting it ends the turn, which does not recreate it."""
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"))
     async with Held(one, "t"):
@@ -507,7 +507,7 @@ async def test_a_task_cancelled_at_any_moment_leaves_the_turn_free(make_config: 
 
 @contextmanager
 def another_process(work: Callable[..., None], *args: Any) -> Any:
-    """A process, and a connection to talk to it; killed in the end."""
+    """Yield the connection to a child process, which is killed at the end."""
     here, there = PROCESSES.Pipe()
     process = PROCESSES.Process(target=work, args=(there, *args))
     process.start()
@@ -519,13 +519,13 @@ def another_process(work: Callable[..., None], *args: Any) -> Any:
         process.join(DEADLINE_S)
 
 
-def told(line: Connection) -> Any:
-    assert line.poll(DEADLINE_S), "the other process said nothing"
+def receive(line: Connection) -> Any:
+    assert line.poll(DEADLINE_S), "the other process sent nothing"
     return line.recv()
 
 
 def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
-    """Take a turn, save, and when told so save again and tell how that went."""
+    """Take a turn and save; on each request save again and send the outcome."""
     with SyncCheckpointStore(config) as store, store.turn("t", lease_s=lease_s):
         store.save("t", state_of("a"))
         line.send("has it")
@@ -539,10 +539,10 @@ def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_holder_keeps_nobody_out_for_longer_than_its_lease(make_config: MakeConfig) -> None:
+def test_a_killed_holder_blocks_others_no_longer_than_its_lease(make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
-        assert told(line) == "has it"
+        assert receive(line) == "has it"
         with pytest.raises(ThreadBusy), store.turn("t", wait_s=0):
             raise AssertionError
         os.kill(process.pid, signal.SIGKILL)
@@ -554,13 +554,13 @@ def test_a_killed_holder_keeps_nobody_out_for_longer_than_its_lease(make_config:
 def test_a_frozen_holder_whose_lease_ran_out_saves_nothing_when_it_wakes(make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
-        assert told(line) == "has it"
+        assert receive(line) == "has it"
         os.kill(process.pid, signal.SIGSTOP)
         with store.turn("t", wait_s=DEADLINE_S):
             store.save("t", state_of("a", "b"))
             os.kill(process.pid, signal.SIGCONT)
             line.send("save")
-            assert told(line) == "lost it"
+            assert receive(line) == "lost it"
         assert store.load("t") == state_of("a", "b")
 
 
@@ -568,12 +568,12 @@ def test_a_frozen_holder_whose_lease_ran_out_saves_nothing_when_it_wakes(make_co
 def test_a_frozen_holder_whose_turn_nobody_took_saves_nothing_either(make_config: MakeConfig, sql: RunSQL) -> None:
     config = make_config(driver="pymysql")
     with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, SHORT_S) as (process, line):
-        assert told(line) == "has it"
+        assert receive(line) == "has it"
         os.kill(process.pid, signal.SIGSTOP)
         wait_until(lambda: sql("SELECT turn_until < UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),))
         os.kill(process.pid, signal.SIGCONT)
         line.send("save")
-        assert told(line) == "lost it"
+        assert receive(line) == "lost it"
         assert store.load("t") == state_of("a")
 
 
@@ -629,8 +629,8 @@ def test_a_child_does_not_have_the_turn_of_its_parent(make_config: MakeConfig) -
 
 
 @pytest.mark.slow
-async def test_who_waits_asks_the_server_seldom(make_config: MakeConfig, proxy: WireProxy) -> None:
-    """Nine who wait in one process ask as often as one does: a few times at first, then about once a second."""
+async def test_a_caller_waiting_for_a_turn_polls_the_server_rarely(make_config: MakeConfig, proxy: WireProxy) -> None:
+    """Nine waiters in one process poll as often as one does: a few times at first, then about once a second."""
     config = make_config(driver="mysql-connector")
     away = make_config(driver="mysql-connector", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     async with CheckpointStore(config) as holder, CheckpointStore(away) as store:

@@ -17,9 +17,9 @@ OpenSaver: TypeAlias = Callable[..., AnyStore]
 
 @pytest.fixture
 async def open_saver(make_config: MakeConfig) -> AsyncIterator[OpenSaver]:
-    """``open_saver(side, **options)``: a saver in the test's schema, closed after the test.
+    """Yield ``open_saver(side, **options)``: a saver in the test's schema, closed after the test.
 
-    Given ``config=``, it is used as it is, but for the driver.
+    A given ``config=`` is used unchanged except for its driver.
     """
     opened: list[AnyStore] = []
 
@@ -40,7 +40,7 @@ async def open_saver(make_config: MakeConfig) -> AsyncIterator[OpenSaver]:
 
 @pytest.fixture
 def through_proxy(make_config: MakeConfig, proxy: WireProxy) -> MakeConfig:
-    """``through_proxy(**options)``: for the test's schema, by way of the proxy."""
+    """Return ``through_proxy(**options)``: a configuration of the test's schema, reached through the proxy."""
 
     def make(**options: Any) -> MySQLConfig:
         return make_config(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED", **options)

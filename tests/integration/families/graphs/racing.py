@@ -1,4 +1,4 @@
-"""First puts beside processes that remove: how many are gone or damaged.
+"""Counts first puts that are lost or damaged while other processes remove threads.
 
 Run by itself, it takes a DSN, a driver and a number:
 ``python -m tests.integration.families.graphs.racing DSN pymysql 1000``.
@@ -15,10 +15,10 @@ from typing import Any
 from locus_mysql import MySQLCheckpointSaver, MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
-#: What each process beside the one that puts does to the threads that are being made.
+#: The operation of each other process on the threads that are being made.
 REMOVERS = ("prune", "prune", "delete_thread")
 
-#: Puts at a time.
+#: Concurrent puts.
 AT_ONCE = 4
 
 STATE = {"said": [f"{word} " * 1_500 for word in ("plum", "fig")]}
@@ -26,13 +26,13 @@ STATE = {"said": [f"{word} " * 1_500 for word in ("plum", "fig")]}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of acknowledged puts.
+    """The outcome of acknowledged puts.
 
     Args:
-        puts: How many there were.
-        deleted: How many were deleted by a call that said so.
-        gone: How many are not there, though no call said that it deleted them.
-        damaged: How many threads cannot be listed, or not be put to again.
+        puts: Number of puts.
+        deleted: Number of puts deleted by a call that reported it.
+        gone: Number of missing puts that no call reported as deleted.
+        damaged: Number of threads that cannot be listed, or to which no more can be put.
     """
 
     puts: int
@@ -42,11 +42,11 @@ class Outcome:
 
 
 def race(options: dict[str, Any], puts: int) -> Outcome:
-    """Put first checkpoints beside other processes.
+    """Put first checkpoints while other processes remove threads.
 
     Args:
-        options: Of the configuration.
-        puts: How many threads are made.
+        options: Options of the configuration.
+        puts: Number of threads to make.
     """
     context = multiprocessing.get_context("spawn")
     current, deleted = context.Value("i", 0), context.Queue()

@@ -1,4 +1,4 @@
-"""A server loses its newest commits and draws their numbers again: what is acknowledged afterwards loads exactly."""
+"""A server loses its newest commits and reuses their numbers: checkpoints acknowledged afterwards load exactly."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ pytestmark = pytest.mark.slow
 RunSQL = Callable[..., tuple[Any, ...]]
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
-#: Of one length, so that a part that was drawn again fits where another one was.
+#: Length of every message. With equal lengths, a part with a reused number fits in the place of the lost one.
 MESSAGE_CHARACTERS = 400
 
 
-#: Crashes of a server in one test.
+#: Number of crashes in one test.
 CRASHES = 4
 
 
@@ -44,17 +44,17 @@ async def loaded(saver: AnyStore, name: str | None = None) -> list[str] | None:
 
 
 async def turns(saver: AnyStore, names: list[str], before: list[str]) -> None:
-    said = list(before)
+    lineage = list(before)
     for name in names:
-        parent = said[-1] if said else None
-        said.append(name)
-        await put(saver, name, [message(one) for one in said], parent)
+        parent = lineage[-1] if lineage else None
+        lineage.append(name)
+        await put(saver, name, [message(one) for one in lineage], parent)
 
 
 @one_of_each
 @pytest.mark.parametrize("lost", [1, 2, 3, 5])
 @pytest.mark.parametrize("others", [0, 1, 2, 4])
-async def test_a_process_that_knows_what_was_lost_saves_and_loads_exactly(
+async def test_a_process_that_cached_lost_checkpoints_saves_and_loads_exactly(
     open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, lost: int, others: int
 ) -> None:
     saver, other = open_saver(side), open_saver(side)
@@ -81,7 +81,7 @@ async def test_a_process_that_knows_what_was_lost_saves_and_loads_exactly(
 
 
 @one_of_each
-async def test_numbers_that_were_drawn_again_are_not_believed_by_who_only_reads(
+async def test_a_reader_does_not_trust_numbers_that_were_drawn_again(
     open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str
 ) -> None:
     saver, other, reader = open_saver(side), open_saver(side), open_saver(side)
@@ -101,7 +101,7 @@ async def test_numbers_that_were_drawn_again_are_not_believed_by_who_only_reads(
 
 @one_of_each
 @pytest.mark.parametrize("seed", range(6))
-async def test_whatever_is_lost_between_any_calls_all_that_is_there_loads_exactly(
+async def test_after_lost_commits_every_remaining_checkpoint_loads_exactly(
     open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str, seed: int
 ) -> None:
     chosen = random.Random(seed)
@@ -128,52 +128,52 @@ async def test_whatever_is_lost_between_any_calls_all_that_is_there_loads_exactl
                 names = [one["checkpoint_id"] for one in found]
                 assert names == list(states)[::-1][:4]
                 for one in found:
-                    assert one["checkpoint"]["messages"] == [message(said) for said in states[one["checkpoint_id"]]]
+                    assert one["checkpoint"]["messages"] == [message(name) for name in states[one["checkpoint_id"]]]
             case "note":
                 moments.append((tables.note(), dict(states)))
             case "lose" if moments:
                 moment, states = moments[-1][0], dict(moments[-1][1])
                 tables.put_back(moment)
     for reader in (*savers, open_saver(side)):
-        for name, said in states.items():
-            assert await loaded(reader, name) == said
+        for name, lineage in states.items():
+            assert await loaded(reader, name) == lineage
 
 
 def test_a_server_killed_before_it_flushed_loses_no_more_than_that(
     own_server: LocalServer, own_config: MakeConfig, own_sql: RunSQL
 ) -> None:
-    """Two processes go on over crashes of a server that does not flush at commit; each time its newest commits go."""
+    """Two processes continue across crashes of a server that does not flush at commit and loses its newest commits."""
     own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
     lost = 0
     try:
         with SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120)) as saver:
             other = SyncMySQLCheckpointSaver(own_config(driver="pymysql", retry_deadline_s=120))
-            said: list[str] = []
+            lineage: list[str] = []
             for crash in range(CRASHES):
                 for turn in range(30):
                     writer = (saver, other)[turn % 2]
-                    said = _next_turn(writer, said, f"{crash}.{turn}")
+                    lineage = _next_turn(writer, lineage, f"{crash}.{turn}")
                 own_server.restart(crash=True)
                 own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
-                said = _next_turn(saver, said, f"{crash}.after")
+                lineage = _next_turn(saver, lineage, f"{crash}.after")
                 found = other.list_checkpoints(thread_id="t", limit=1_000)
                 lost += 30 * (crash + 1) + crash + 1 - len(found)
                 for one in found:
                     assert one["checkpoint"]["messages"][-1] == message(one["checkpoint_id"])
-                assert found[0]["checkpoint"]["messages"] == [message(name) for name in said]
+                assert found[0]["checkpoint"]["messages"] == [message(name) for name in lineage]
             other.close()
     finally:
         own_sql("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
     assert lost > 0, "no crash lost anything, so nothing was tested"
 
 
-def _next_turn(saver: SyncMySQLCheckpointSaver, said: list[str], name: str) -> list[str]:
-    """Save a turn after the newest one; returns what was said until then."""
-    now = [*said, name]
+def _next_turn(saver: SyncMySQLCheckpointSaver, lineage: list[str], name: str) -> list[str]:
+    """Save a turn after the newest one, and return the names of all turns."""
+    now = [*lineage, name]
     saver.put(
         thread_id="t",
         checkpoint_id=name,
         checkpoint_data={"messages": [message(one) for one in now]},
-        parent_checkpoint_id=said[-1] if said else None,
+        parent_checkpoint_id=lineage[-1] if lineage else None,
     )
     return now

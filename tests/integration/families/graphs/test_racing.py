@@ -1,4 +1,4 @@
-"""First puts beside processes that prune and delete: none is lost, none is damaged."""
+"""First puts are neither lost nor damaged while other processes prune and delete."""
 
 from __future__ import annotations
 

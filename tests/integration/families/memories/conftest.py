@@ -1,4 +1,4 @@
-"""Memory stores of both sides with one face."""
+"""Memory stores of both sides with one interface."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
 
 @pytest.fixture
 async def make_memories(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """``make_memories(dims=…, tenant=…)``: another store on the test's schema, as another process has it."""
+    """Yield ``make_memories(dims=…, tenant=…)``: another store on the test's schema, like that of another process."""
     made: list[AnyMemories] = []
     own = {"dims", "embed", "fields", "metric", "model", "vector_cache_bytes"}
 

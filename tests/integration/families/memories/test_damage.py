@@ -1,4 +1,4 @@
-"""Items damaged by SQL, column by column: a read gives what was saved, leaves it out, or names the item."""
+"""Items damaged by SQL, column by column: a read returns the saved item, omits it, or raises an error that names it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
-#: Columns that say when an item was written and whether it is still there; see docs/internals.md.
+#: Columns with the time of an item's write and its expiry; see docs/internals.md.
 TIMES = {"created_at", "updated_at", "expires_at", "ttl_us"}
 
 PLACES = ("tenant", "path", "item_key")
@@ -40,10 +40,10 @@ def _put(store: SyncMemoryStore) -> None:
 
 
 class Saved:
-    """What was saved, and what a store gives of it.
+    """Compares the saved items with what a store returns.
 
     Args:
-        store: Holds the items.
+        store: The store with the items.
     """
 
     keys = ((("n",), "a"), (("n",), "b"), (("o", "ö"), "a"))
@@ -55,7 +55,7 @@ class Saved:
         assert len(self.scores) == len(self.keys)
 
     def check(self, store: SyncMemoryStore, damage: Damage) -> int:
-        """Compare all that a store gives with what was saved; returns how many reads were refused or left out."""
+        """Compare all reads with the saved items, and return the number of refused reads and omitted items."""
         noticed = 0
         for key in self.keys:
             item = _attempt(lambda key=key: store.get_item(*key), key)

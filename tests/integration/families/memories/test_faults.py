@@ -1,4 +1,4 @@
-"""Answers that are lost, and writers that meet: nothing is done twice, nothing is left half done."""
+"""Lost answers and concurrent writers: no write takes effect twice or in part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADA = ("users", "ada")
 
 @pytest.fixture
 async def far(make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AsyncIterator[Any]:
-    """A store whose server is behind the proxy, with its tables made and a connection open."""
+    """Yield a store whose server is behind the proxy, with existing tables and an open connection."""
     config = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     store = AnyMemories((MemoryStore if side[1] else SyncMemoryStore)(config, dims=2))
     await store.put(ADA, "first", 0)
@@ -112,7 +112,7 @@ async def test_a_repeat_does_not_overwrite_what_was_written_since(
     assert (item.value, item.version) == ("later", 2)
 
 
-async def test_a_conflict_is_told_also_after_a_lost_connection(far: Any, proxy: WireProxy) -> None:
+async def test_a_conflict_is_reported_even_after_a_lost_connection(far: Any, proxy: WireProxy) -> None:
     await far.put(ADA, "k", 1)
     proxy.drop_before()
     with pytest.raises(VersionConflict):

@@ -23,7 +23,7 @@ FACTS = {
 ASKED = {"drink": "What does she like to drink?", "home": "Where does she live?", "work": "Who can repair my violin?"}
 
 
-async def ledger(outcome: Any) -> Any:
+async def awaited(outcome: Any) -> Any:
     return await outcome if inspect.isawaitable(outcome) else outcome
 
 
@@ -37,19 +37,19 @@ async def test_a_store_finds_by_shared_pieces_of_words(make_memories: Make) -> N
 
 
 @pytest.mark.parametrize("kind", [MySQLMemory, SyncMySQLMemory])
-async def test_it_is_an_embedder_of_locus_stores(kind: Any, make_config: MakeConfig) -> None:
+async def test_hashing_embedder_works_in_locus_stores(kind: Any, make_config: MakeConfig) -> None:
     memory = kind(make_config(driver="pymysql"), embedder=HashingEmbedder())
     for key, fact in FACTS.items():
-        await ledger(memory.put(ADA, key, fact))
+        await awaited(memory.put(ADA, key, fact))
     for key, query in ASKED.items():
-        found = await ledger(memory.search(ADA, query, limit=1))
+        found = await awaited(memory.search(ADA, query, limit=1))
         assert [item.key for item in found] == [key]
     assert memory.capabilities.embedding_dimension == 256
-    await ledger(memory.close())
+    await awaited(memory.close())
 
 
 @pytest.mark.parametrize("kind", [AsyncMySQLStore, MySQLStore])
-async def test_it_is_the_embed_of_langgraph_stores(kind: Any, make_config: MakeConfig) -> None:
+async def test_hashing_embedder_works_in_langgraph_stores(kind: Any, make_config: MakeConfig) -> None:
     embedder = HashingEmbedder()
     index = {"dims": embedder.dims, "embed": embedder, "fields": ["text"]}
     store = kind(make_config(driver="pymysql"), index=index)
@@ -57,4 +57,4 @@ async def test_it_is_the_embed_of_langgraph_stores(kind: Any, make_config: MakeC
         await store.aput(ADA, key, {"text": fact})
     for key, query in ASKED.items():
         assert [item.key for item in await store.asearch(ADA, query=query, limit=1)] == [key]
-    await ledger(store.close())
+    await awaited(store.close())

@@ -1,4 +1,4 @@
-"""Items by key: written, read, listed, deleted, versioned and expiring."""
+"""Items by key: they are written, read, listed, deleted, versioned, and expire."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIBLINGS = [
 
 
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_what_is_put_is_read_back(memories: Any) -> None:
+async def test_items_that_were_put_are_read_back(memories: Any) -> None:
     value = {"z": 1, "a": [1.5, None, True, "ü\0'\\\"% %s {x} \U0001d518"], "big": 2**64 + 1, "": {"n": -0.0}}
     assert await memories.put(ADA, "k'%s\\", value, metadata={"m": [1]}) == 1
     item = await memories.get_item(ADA, "k'%s\\")
@@ -60,7 +60,7 @@ async def test_any_json_value_is_an_item(memories: Any, value: Any) -> None:
     assert await memories.get(ADA, "k", default="none") == value
 
 
-async def test_what_is_not_there(memories: Any) -> None:
+async def test_reads_of_missing_items_return_nothing(memories: Any) -> None:
     assert await memories.get(ADA, "k") is None
     assert await memories.get(ADA, "k", 7) == 7
     assert await memories.get_item(ADA, "k") is None
@@ -76,7 +76,7 @@ async def test_what_is_not_there(memories: Any) -> None:
     assert await memories.clear_namespace(ADA) == 0
 
 
-async def test_a_deleted_item_is_gone_and_begins_anew(memories: Any) -> None:
+async def test_a_deleted_item_is_not_found_and_starts_at_version_one_again(memories: Any) -> None:
     await memories.put(ADA, "k", 1)
     await memories.put(ADA, "k", 2)
     assert await memories.delete(ADA, "k")
@@ -170,12 +170,14 @@ async def test_a_batch_may_write_and_delete(memories: Any) -> None:
 
 async def test_a_write_may_rely_on_a_version(memories: Any) -> None:
     assert await memories.put(ADA, "k", 1, if_version=0) == 1
-    with pytest.raises(VersionConflict, match=r"'k' in \('users', 'ada'\) has version 1; the write relied on its not"):
+    with pytest.raises(
+        VersionConflict, match=r"'k' in \('users', 'ada'\) has version 1; the write relied on no such item"
+    ):
         await memories.put(ADA, "k", 2, if_version=0)
     assert await memories.put(ADA, "k", 2, if_version=1) == 2
     with pytest.raises(VersionConflict, match="has version 2; the write relied on version 1"):
         await memories.put(ADA, "k", 3, if_version=1)
-    with pytest.raises(VersionConflict, match="is not there; the write relied on version 4"):
+    with pytest.raises(VersionConflict, match="does not exist; the write relied on version 4"):
         await memories.put(ADA, "l", 3, if_version=4)
     with pytest.raises(VersionConflict):
         await memories.put_batch([Put(ADA, "m", 1), Put(ADA, "k", 9, if_version=1)])
@@ -247,7 +249,7 @@ async def test_reading_may_refresh(memories: Any, sql: Any) -> None:
     assert (await memories.get_item(ADA, "l", refresh=True)).expires_at is None
 
 
-async def test_the_store_may_say_when_items_expire(make_memories: Make) -> None:
+async def test_a_store_may_have_a_default_time_to_live(make_memories: Make) -> None:
     store = make_memories(ttl_s=60)
     await store.put(ADA, "k", 1)
     await store.put(ADA, "l", 1, ttl_s=None)
@@ -269,7 +271,7 @@ async def test_the_store_may_say_when_items_expire(make_memories: Make) -> None:
         (lambda s: s.put(ADA, "ü" * 501, 1), "Key takes 1002 bytes of UTF-8; the limit is 1000"),
         (lambda s: s.put(ADA, None, 1), "Key must be text, not NoneType"),
         (lambda s: s.put(ADA, "k", float("nan")), "NaN"),
-        (lambda s: s.put(ADA, "k", {"a": {1: 2}}), "no text but int"),
+        (lambda s: s.put(ADA, "k", {"a": {1: 2}}), "with a key of type int; keys must be text"),
         (lambda s: s.put(ADA, "k", (1, 2)), "holds tuple"),
         (lambda s: s.put(ADA, "k", {"a": b"x"}), "holds bytes"),
         (lambda s: s.put(ADA, "k", "\udfff"), "lone surrogate"),
@@ -294,7 +296,7 @@ async def test_the_store_may_say_when_items_expire(make_memories: Make) -> None:
         (lambda s: s.search(ADA, filter={"$or": []}), "stands where a field must"),
         (lambda s: s.search(ADA, filter={"a": {"$gt": None}}), "compares numbers or texts"),
         (lambda s: s.search(ADA, filter={"a": {"$in": "abc"}}), "needs a list"),
-        (lambda s: s.search(ADA, filter={"a": float("inf")}), "none that JSON can hold"),
+        (lambda s: s.search(ADA, filter={"a": float("inf")}), "cannot be held exactly by JSON"),
         (lambda s: s.search(ADA, query="x", way="sound"), "way must be"),
         (lambda s: s.search(ADA, way="word"), "needs a query"),
         (lambda s: s.search(ADA, query="x", way="meaning"), "needs an embedding"),
@@ -327,7 +329,7 @@ async def test_values_may_be_nested_90_deep(memories: Any) -> None:
 
 @pytest.fixture
 def expire(sql: Any) -> Callable[[str], None]:
-    """``expire(key)``: let the time of items with a key run out now."""
+    """Return ``expire(key)``, which makes all items with a key expire now."""
 
     def run_out(key: str) -> None:
         sql(

@@ -1,4 +1,4 @@
-"""A process that is killed anywhere in a write leaves items whole: as they were, or as they shall be."""
+"""A process killed at any point of a write leaves items as they were before or as they are after the write."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ...conftest import MakeConfig
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 120.0
 
-#: Does what it is told in a child of its own, which is killed when it sends its n-th packet: before, in the middle
-#: of it or behind it. Answers what became of the child.
+#: Runs requested calls in a child process, which is killed at its n-th packet: before it, in the middle of it, or
+#: after it. Reports how the child ended.
 KILLER = """
 import json, os, signal, sys
 from locus_mysql import MySQLConfig, SyncMemoryStore
@@ -28,7 +28,7 @@ from locus_mysql.drivers.wire.blocking import SyncAdapter
 from locus_mysql.memory import Put
 
 options = json.loads(sys.stdin.readline())
-ask = SyncAdapter._ask
+call = SyncAdapter._call
 
 def carry_out(action, label, pipeline, at, how):
     sent = 0
@@ -40,11 +40,11 @@ def carry_out(action, label, pipeline, at, how):
                 wire = command.wire
                 self._sock.sendall(wire[: len(wire) // 2] if how == "half" else wire)
             os.kill(os.getpid(), signal.SIGKILL)
-        return ask(self, command, deadline)
+        return call(self, command, deadline)
     config = MySQLConfig(**{**options, "pipeline": pipeline, "ddl_mode": "off", "retry_deadline_s": 0})
     with SyncMemoryStore(config, dims=2) as store:
         store.exists(("none",), "none")  # logs in
-        SyncAdapter._ask = counted
+        SyncAdapter._call = counted
         here = ("n", label)
         if action == "put":
             store.put(here, "a", "new", embedding=[3, 4], text="coffee", if_version=1)
@@ -128,8 +128,8 @@ def test_a_killed_process_leaves_items_whole(
             ]
         )
 
-    def ledger() -> None:
-        """Wait until the server has noticed that the client is gone, and has undone what it had begun."""
+    def wait_for_rollback() -> None:
+        """Wait until the server has noticed that the client is gone and has rolled back its transaction."""
         deadline = time.monotonic() + DEADLINE_S
         while (
             run_sql("SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_DB = %s", database)[0][0] > mine
@@ -142,7 +142,7 @@ def test_a_killed_process_leaves_items_whole(
         mine = 1  # the connection of this store
         before = stored("whole")
         assert killer(action, "whole", pipeline, 0, "never") == 0
-        ledger()
+        wait_for_rollback()
         after = stored("whole")
         assert after != before
         outcomes: list[bool] = []
@@ -152,7 +152,7 @@ def test_a_killed_process_leaves_items_whole(
                 label = f"{how}-{at}"
                 prepare(label)
                 code = killer(action, label, pipeline, at, how)
-                ledger()
+                wait_for_rollback()
                 found = stored(label)
                 assert found in (before, after), (how, at)
                 outcomes.append(found == after)

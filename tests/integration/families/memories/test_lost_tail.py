@@ -1,4 +1,4 @@
-"""A server that lost its last transactions, while processes live that have seen them."""
+"""A server loses its last transactions, while processes go on that have read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from locus_mysql.families.memories.puts import Put
 
 from .conftest import EACH_WAY, Make, side_name
 
-ROLES = ("scopes", "items", "vectors", "codes", "signs", "settled")
+ROLES = ("scopes", "items", "vectors", "codes", "signs", "ledger")
 DIMS = 8
 chance = random.Random(11)
 
@@ -26,7 +26,7 @@ class Kept:
     """The rows of all tables at one moment.
 
     Args:
-        sql: Carries out a statement.
+        sql: Runs a statement.
     """
 
     def __init__(self, sql: Callable[..., Any]) -> None:
@@ -36,7 +36,7 @@ class Kept:
             sql(f"INSERT INTO kept_{role} SELECT * FROM locus_memory_{role}")
 
     def back(self) -> None:
-        """Lose what was written since."""
+        """Discard all later writes."""
         for role in ROLES:
             self.sql(f"DELETE FROM locus_memory_{role}")
             self.sql(f"INSERT INTO locus_memory_{role} SELECT * FROM kept_{role}")
@@ -44,12 +44,12 @@ class Kept:
 
 @pytest.fixture(autouse=True)
 def known_from_the_second_search_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "RERANKED", 5)
-    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
 
 
 async def agree(store: Any, make: Make, prefix: tuple[str, ...]) -> None:
-    """A search by what a process knows gives what one gives that knows nothing."""
+    """Check that a search with warm caches returns the same as one with cold caches."""
     fresh = make(dims=DIMS)
     for _ in range(4):
         asked = vector()
@@ -62,7 +62,7 @@ async def agree(store: Any, make: Make, prefix: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("namespaces", [1, 6], ids=["one namespace", "six"])
 @pytest.mark.parametrize("writes", [0, 1, 2, 3, 5])
 @pytest.mark.kept_tables
-async def test_what_was_lost_is_not_found(
+async def test_lost_items_are_not_found(
     make_memories: Make, sql: Callable[..., Any], namespaces: int, writes: int
 ) -> None:
     """Writes after the loss draw the same stamps again, as the clock is behind them."""
@@ -94,7 +94,7 @@ async def test_a_write_after_a_long_while_is_caught_up_with(make_memories: Make,
     for writes in (1, 2, 3):
         for _ in range(3):
             await reader.search(("docs",), embedding=vector(), limit=3)
-        sql("DELETE FROM locus_memory_settled")
+        sql("DELETE FROM locus_memory_ledger")
         for number in range(writes):
             await writer.put(("docs",), f"{writes}{number}", 0, embedding=vector())
         await agree(reader, make_memories, ("docs",))

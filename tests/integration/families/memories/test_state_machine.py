@@ -1,4 +1,4 @@
-"""Random operations of two memory stores at once, some of their answers lost, against a plain dict."""
+"""Random concurrent operations of two memory stores, with some answers lost, compared with a plain dict."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from locus_mysql.families.memories.vectors.cache import VectorCache
 from ...conftest import MakeConfig
 from ...connecting import connect
 from ...proxy import WireProxy
-from .plain import Found, Key, PlainMemories
+from .reference_model import Found, Key, ModelMemories
 
 DIMS = 9
 #: A cold search ranks so few that most ranges are larger.
-RERANKED = 5
+SERVER_CANDIDATES = 5
 #: The asynchronous store keeps all codes, the blocking one those of about eight embeddings.
 CACHE_BYTES = (1_000_000, 3_500)
 
@@ -60,12 +60,12 @@ TIME_TO_LIVE_S = 3_600.0
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """An embedding for each text, the same each time."""
+    """Return a deterministic embedding for each text."""
     return [VECTORS[sum(map(ord, text)) % len(VECTORS)] for text in texts]
 
 
 class Memories(RuleBasedStateMachine):
-    """An asynchronous and a blocking store, as two processes have them, on the same tables."""
+    """An asynchronous and a blocking store on the same tables, like those of two processes."""
 
     connection: ClassVar[pymysql.Connection[Any]]
     stores: ClassVar[tuple[MemoryStore, SyncMemoryStore]]
@@ -74,7 +74,7 @@ class Memories(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.model = PlainMemories()
+        self.model = ModelMemories()
         for table in table_names("locus_").values():
             self._sql(f"DELETE FROM {table}")
 
@@ -99,7 +99,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, items=st.lists(ITEMS, max_size=12), wrong=st.sampled_from([False, False, False, True]))
     def put_batch(self, store: int, items: list[Any], wrong: bool) -> None:
-        """All, or none if one of them relies on a version that is not there."""
+        """Put all, or none if one of them expects a version that does not exist."""
         if wrong and items:
             conflicting = items[-1][0]
             batch = [_put(item, self.model.version(conflicting) + 1 if item is items[-1] else None) for item in items]
@@ -151,7 +151,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(keys=st.one_of(st.lists(KEYS, min_size=1, max_size=10), st.none()), store=STORES, query=VECTOR)
     def expire(self, keys: list[Key] | None, store: int, query: int) -> None:
-        """Of these, or of all, those with a time to live have outlived it; they do not crowd out others."""
+        """Make these items, or all, expire if they have a time to live; expired ones do not displace others."""
         gone: list[Key] = []
         for key in list(self.model.items) if keys is None else keys:
             if key in self.model.items and self.model.items[key].expires:
@@ -179,14 +179,14 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES)
     def sweep(self, store: int) -> None:
-        """What has expired is removed, with all that tells of it."""
+        """Vacuum removes expired items and all rows that refer to them."""
         self._call(store, "sweep")
         items = table_names("locus_")["items"]
         assert self._sql(f"SELECT COUNT(*) FROM {items}") == ((len(self.model.items),),)
 
     @rule(store=STORES)
     def purge(self, store: int) -> None:
-        """What tells caches of removed embeddings goes, as after an hour."""
+        """Vacuum removes the marks of removed embeddings, as after an hour."""
         self._run(store, self._procedures(store).writing.purge_codes("default", age_us=-1_000_000))
         assert self._sql(f"SELECT COUNT(*) FROM {table_names('locus_')['codes']} WHERE code IS NULL") == ((0,),)
 
@@ -194,18 +194,18 @@ class Memories(RuleBasedStateMachine):
 
     @rule(fault=st.sampled_from(["drop_before", "drop_after_send"]), command=st.integers(1, 3))
     def break_a_connection(self, fault: str, command: int) -> None:
-        """At one of the next commands, whosever it is: before the server has it, or before its answer."""
+        """Break a connection at one of the next commands, before the server receives it or before its answer."""
         getattr(self.proxy, fault)(command)
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:
-        """Forget what a process remembers."""
+        """Empty the caches of a process."""
         procedures = self._procedures(store)
         procedures.nearest = NearestOperations(procedures.sql, VectorCache(CACHE_BYTES[store]))
 
     @rule(batches=st.tuples(st.lists(ITEMS, min_size=1, max_size=6), st.lists(ITEMS, min_size=1, max_size=6)))
     def write_two_batches_at_once(self, batches: tuple[list[Any], list[Any]]) -> None:
-        """They come off as if one had been before the other."""
+        """Concurrent writes have the same effect as one after the other."""
         one, other = ([_put(item) for item in items] for items in batches)
         self._both(self.stores[0].put_batch(one), lambda: self.stores[1].put_batch(other))
         found = [hit.item for hit in self._call(0, "search", limit=100)]
@@ -221,7 +221,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(item=ITEMS, prefix=PREFIXES, query=VECTOR, writer=STORES)
     def search_while_the_other_writes(self, item: Any, prefix: tuple[str, ...], query: Any, writer: int) -> None:
-        """What a search that overlaps a write took into its cache misleads none after it."""
+        """Data that a search caches during a write does not falsify later searches."""
         key, value, meaning, expires = item
         options = _options(meaning, expires)
         if writer == 0:
@@ -297,7 +297,7 @@ class Memories(RuleBasedStateMachine):
         exact: bool,
         only_here: bool,
     ) -> None:
-        """Whoever says that his answer is exact has the best; who does not, as many, with their true scores."""
+        """A result marked as exact has the best hits; any other has as many hits, with their true scores."""
         asked, vector = (
             ({"query": query}, embed([query])[0])
             if isinstance(query, str)
@@ -404,7 +404,7 @@ class Memories(RuleBasedStateMachine):
         return self.runner.run(outcome) if store == 0 else outcome
 
     def _run(self, store: int, operation: Any) -> Any:
-        outcome: Any = self.stores[store]._run(operation)
+        outcome: Any = self.stores[store]._run_step(operation)
         return self.runner.run(outcome) if store == 0 else outcome
 
     def _both(self, awaited: Coroutine[Any, Any, Any], blocking: Callable[[], Any]) -> None:
@@ -442,14 +442,14 @@ def _put(item: Any, if_version: int | None = None) -> Put:
     return Put(namespace, key, value, if_version=if_version, **_options(meaning, expires))
 
 
-def _put_one(model: PlainMemories, item: Any, metadata: dict[str, Any]) -> int:
+def _put_one(model: ModelMemories, item: Any, metadata: dict[str, Any]) -> int:
     key, value, (how, what), expires = item
     given = {"given": [what], "several": what}.get(how, ())
     embeddings = embed([value["t"]]) if how == "text" else [VECTORS[one] for one in given]
     return model.put(key, value, metadata, embeddings, expires)
 
 
-def _put_all(model: PlainMemories, items: Sequence[Any]) -> None:
+def _put_all(model: ModelMemories, items: Sequence[Any]) -> None:
     """One write: all have the same time."""
     model.writes += 1
     for item in {item[0]: item for item in items}.values():
@@ -460,7 +460,7 @@ def _above(found: Sequence[Found], least: float | None) -> list[Found]:
     return [hit for hit in found if least is None or (hit.score or 0) >= least]
 
 
-def _same(item: Any, model: PlainMemories, key: Key) -> bool:
+def _same(item: Any, model: ModelMemories, key: Key) -> bool:
     expected = model.items[key]
     expires = item.expires_at is not None
     return (item.namespace, item.key, item.value, item.metadata, item.version, expires) == (
@@ -479,11 +479,11 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
     proxy: WireProxy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(nearest, "RERANKED", RERANKED)
-    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
-    monkeypatch.setattr(nearest, "READ_BESIDE", 0)
-    monkeypatch.setattr(nearest, "CANDIDATES", 0)
-    monkeypatch.setattr(nearest, "CANDIDATES_FOR_EACH", 1)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", SERVER_CANDIDATES)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    monkeypatch.setattr(nearest, "SPARE_ITEMS", 0)
+    monkeypatch.setattr(nearest, "FIRST_ROUND", 0)
+    monkeypatch.setattr(nearest, "FIRST_ROUND_PER_HIT", 1)
     connection = connect(make_config(), database)
     through = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED"}
     awaited, blocking = (make_config(driver=driver, **through) for driver in ("mysql-connector", "pymysql"))

@@ -1,4 +1,4 @@
-"""Storages of working memory to test, and working memories of both sides with one face."""
+"""Fixtures of working memory: storages, and working memories of both sides with one interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from ci.private_servers import Account, Redis, Valkey, free_port, home_for
+from ci.ports import reserve_port
+from ci.private_servers import Account, Redis, Valkey, home_for
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
@@ -29,7 +30,7 @@ def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
 
 @pytest.fixture
 async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Open]:
-    """``open_memory("session", tenant=…)``: a working memory on the test's schema, as another process has it."""
+    """Yield ``open_memory("session", tenant=…)``: a working memory on the test's schema, like another process's."""
     storages: list[MySQLStorage] = []
 
     def open_one(session_id: str = "session", *, config: Any = None, **options: Any) -> AnyMemory:
@@ -53,33 +54,33 @@ def _running(kind: type[Redis], *options: str) -> Iterator[OwnServer]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[OwnServer]:
-    """Redis, for tests that do not change it."""
+    """Yield a Redis server that tests share; they must not stop or reconfigure it."""
     yield from _running(Redis, "appendonly no")
 
 
 @pytest.fixture(scope="session")
 def valkey_server() -> Iterator[OwnServer]:
-    """Valkey, likewise."""
+    """Yield a Valkey server, used like `redis_server`."""
     yield from _running(Valkey, "appendonly no")
 
 
 @pytest.fixture(scope="session")
 def cluster_server() -> Iterator[OwnServer]:
-    """A Redis Cluster of one node, likewise."""
-    for server in _running(Redis, "appendonly no", "cluster-enabled yes", f"cluster-port {free_port()}"):
+    """Yield a Redis Cluster of one node, used like `redis_server`."""
+    for server in _running(Redis, "appendonly no", "cluster-enabled yes", f"cluster-port {reserve_port()}"):
         make_cluster(server)
         yield server
 
 
 @pytest.fixture
 def own_redis() -> Iterator[OwnServer]:
-    """Redis, for one test that may do anything to it. What it acknowledged survives its death."""
+    """Yield a Redis server for one test, which may do anything to it. Acknowledged writes survive its death."""
     yield from _running(Redis, "appendonly yes", "appendfsync always")
 
 
 @pytest.fixture
 def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
-    """The storage that the test's parameter names."""
+    """Yield the storage that the test's parameter names."""
     name: str = request.param
     server: OwnServer = request.getfixturevalue(f"{name}_server")
     storage = RedisStorage(server.url, timeout_s=60.0, cluster=name == "cluster")

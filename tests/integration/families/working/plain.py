@@ -1,4 +1,4 @@
-"""Working memory in the plainest way: what two processes may see of one session, with a clock that is moved."""
+"""A reference model of working memory: what two processes may see of one session, with a movable clock."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Plain: TypeAlias = tuple[Any, float | None, int]
 
 
 class Refused(Exception):
-    """What a call is refused with: the name of the error."""
+    """Raised when a call is refused, with the name of the error."""
 
 
 @dataclass
 class Held:
-    """What a session holds."""
+    """The contents of a session."""
 
     variables: dict[str, Plain] = field(default_factory=dict)
     task: Any = None
@@ -50,7 +50,7 @@ class PlainSession:
     renewed_s: list[float] = field(default_factory=lambda: [float("-inf")] * 2)
 
     def reading(self, process: int) -> Held:
-        """What a process reads from."""
+        """Return the session from which a process reads."""
         self._expire()
         if self.now_s - self.renewed_s[process] > self.ttl_s / 8:
             self.renewed_s[process] = self.now_s
@@ -59,14 +59,14 @@ class PlainSession:
         return self.held
 
     def note_use(self, process: int, keys: list[str]) -> None:
-        """A process has read these variables."""
+        """Record that a process has read these variables."""
         for key in keys if self.evicts else ():
             if key in self.read[process]:
                 self.read[process].remove(key)
             self.read[process].append(key)
 
     def writing(self, process: int, *, begins: bool) -> Held | None:
-        """What a process changes; None if there is no session, and none is begun."""
+        """Return the session that a process changes; None if there is none and the call does not create one."""
         self._expire()
         if self.expires_s is None and not begins:
             self._wrote(process)
@@ -74,7 +74,7 @@ class PlainSession:
         return copy.deepcopy(self.held)
 
     def use(self, process: int, held: Held) -> None:
-        """Count what a process has read before what it writes now."""
+        """Apply the reads of a process before its write."""
         for key in self.read[process]:
             if key in held.variables:
                 self.uses += 1
@@ -82,10 +82,10 @@ class PlainSession:
         self.uses += 1
 
     def write(self, process: int, held: Held, written: set[str] | frozenset[str] = frozenset()) -> None:
-        """Keep what a process has changed, if it fits.
+        """Store the changes of a process if they fit.
 
         Raises:
-            Refused: It does not.
+            Refused: They do not fit.
         """
         if len(held.notes) > self.max_notes:
             raise Refused("CapacityExceeded")

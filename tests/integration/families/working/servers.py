@@ -10,7 +10,8 @@ from pathlib import Path
 
 import redis
 
-from ci.private_servers import Account, Redis, end_of_log, free_port, greets, launch
+from ci.ports import reserve_port
+from ci.private_servers import Account, Redis, end_of_log, greets, launch
 
 START_TIMEOUT_S = 60.0
 
@@ -28,7 +29,7 @@ class OwnServer:
         self.kind = kind
         self.home = home
         self.password = secrets.token_urlsafe(12)
-        self.port = free_port()
+        self.port = reserve_port()
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -63,24 +64,24 @@ class OwnServer:
                 time.sleep(0.02)
 
     def client(self) -> redis.Redis:
-        """One to prepare and to look."""
+        """Return a client with which tests prepare and check data."""
         return redis.Redis.from_url(self.url, socket_timeout=30.0)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, like a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order."""
+        """Shut it down."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Let it answer nothing."""
+        """Suspend it, so that it answers nothing."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
@@ -96,7 +97,7 @@ class OwnServer:
 
 
 def make_cluster(server: OwnServer) -> None:
-    """Have a server be a cluster of its own."""
+    """Make a server a cluster of one node."""
     with server.client() as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -1,4 +1,4 @@
-"""Entries of sessions damaged by SQL, column by column: a read gives what was saved, or names session and entry."""
+"""Session entries damaged by SQL, column by column: a read returns the saved value, or names session and entry."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _reads(memory: SyncWorkingMemory) -> dict[str, Callable[[], Any]]:
 
 
 class Saved:
-    """What sessions held, and what they give.
+    """Compares the saved contents of sessions with their reads.
 
     Args:
         memories: The sessions.
@@ -71,7 +71,7 @@ class Saved:
         self._saved = [{name: read() for name, read in _reads(memory).items()} for memory in memories]
 
     def check(self, damage: Damage) -> int:
-        """Compare all that the sessions give with what was saved; returns how many reads were refused."""
+        """Compare all reads with the saved contents, and return the number of refused reads."""
         refused = 0
         for memory, saved in zip(self._memories, self._saved, strict=True):
             for name, read in _reads(memory).items():
@@ -87,7 +87,7 @@ class Saved:
 
 
 def _is_part(found: Any, saved: Any, damage: Damage) -> bool:
-    """Whether rows that a query no longer finds are missing, and nothing else differs."""
+    """Return whether only rows that a query no longer finds are missing, and nothing else differs."""
     if not (damage.change == "NULL" or damage.column in {"kind", "name", "sid", "tenant", "expires_at"}):
         return False
     if found is None:
@@ -170,7 +170,7 @@ def test_a_damaged_number_is_not_added_to_and_a_damaged_value_does_not_match(
 @pytest.mark.parametrize(
     "change", ["value = CONCAT(' ', value)", "likeness = 'x'", "version = version + 1", "checksum = checksum ^ 4"]
 )
-def test_what_a_checkpoint_holds_is_restored_whole_and_its_damage_is_noticed(
+def test_a_checkpoint_is_restored_completely_and_its_damage_is_detected(
     open_session: Open, run_sql: RunSQL, database: str, change: str
 ) -> None:
     memory = open_session("s")

@@ -1,4 +1,4 @@
-"""Random calls of two processes on one session, some of their answers lost, with a clock that is moved."""
+"""Random calls of two processes on one session, with lost answers and a movable clock, compared with a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from locus_mysql.errors import LocusMySQLError
-from locus_mysql.families.working import procedures
+from locus_mysql.families.working import operations
 from locus_mysql.families.working.storages import redis
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
         self.plain = PlainSession(4, 3, 3, evicts, SESSION_TTL_S)
 
     def call(self, process: int, name: str, *args: Any, **options: Any) -> Any:
-        """The result of a method, or the name of the error."""
+        """Return the result of a method, or the name of its error."""
         try:
             outcome = getattr(self.memories[process], name)(*args, **options)
             return self.runner.run(outcome) if isinstance(outcome, Coroutine) else outcome
@@ -94,7 +94,7 @@ class Machine(RuleBasedStateMachine):
     def change(
         self, process: int, change: Callable[[Held], Any], written: set[str] | frozenset[str] = frozenset()
     ) -> Any:
-        """What a write answers that begins a session where there is none."""
+        """Return the model's result of a write that creates a missing session."""
         held = self.plain.writing(process, begins=True)
         assert held is not None
         self.plain.use(process, held)
@@ -106,7 +106,7 @@ class Machine(RuleBasedStateMachine):
         return answer
 
     def remove(self, process: int, change: Callable[[Held], Any], nothing: Any) -> Any:
-        """What a write answers that begins none."""
+        """Return the model's result of a write that creates no session."""
         held = self.plain.writing(process, begins=False)
         if held is None:
             return nothing
@@ -317,7 +317,7 @@ class Machine(RuleBasedStateMachine):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(procedures, "monotonic", clock.monotonic)
+    monkeypatch.setattr(operations, "monotonic", clock.monotonic)
     return clock
 
 

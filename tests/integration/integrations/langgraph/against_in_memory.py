@@ -1,4 +1,4 @@
-"""Random operations on a saver beside LangGraph's own in memory; whatever removes runs in other processes.
+"""Random operations on a saver, compared with LangGraph's saver in memory; removals run in other processes.
 
 Run by itself, it takes a DSN, a driver and a number:
 ``python -m tests.integration.integrations.langgraph.against_in_memory DSN pymysql 10000``.
@@ -23,14 +23,14 @@ from locus_mysql import MySQLConfig
 from locus_mysql.errors import ThreadExists
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
-#: Drivers without a side that blocks.
+#: Drivers without a synchronous side.
 AWAITED = {"aiomysql", "asyncmy"}
 
 THREADS = ("a", "b", "c")
 RUNS = tuple(f"run{number}" for number in range(6))
 REMOVERS = 2
 
-#: How often each operation is chosen.
+#: The relative frequency of each operation.
 WEIGHTS = {
     "put": 40,
     "write": 25,
@@ -44,7 +44,7 @@ WEIGHTS = {
 
 
 class Saver:
-    """A saver of either side, called alike.
+    """One interface to a saver of either side.
 
     Args:
         options: Of the configuration.
@@ -64,7 +64,7 @@ class Saver:
         return self._runner.run(make())
 
     def call(self, method: str, *args: Any, **options: Any) -> Any:
-        """What a method returns; a list where it iterates."""
+        """Call a method, and return its result, or a list if it iterates."""
         if self._runner is None:
             found = getattr(self._saver, method)(*args, **options)
             return list(found) if inspect.isgenerator(found) or method == "list" else found
@@ -76,7 +76,7 @@ class Saver:
 
 
 def remove(options: dict[str, Any], pipe: Any) -> None:
-    """Carry out, in a process of its own, what the other end of a pipe asks for."""
+    """Run the requests that arrive by a pipe; this is the main function of a child process."""
     saver = Saver(options)
     while (asked := pipe.recv()) is not None:
         method, args, named = asked
@@ -88,7 +88,7 @@ def remove(options: dict[str, Any], pipe: Any) -> None:
 
 
 class Model(InMemorySaver):
-    """LangGraph's saver in memory, with the removals that it lacks."""
+    """LangGraph's saver in memory, extended by the removals that it lacks."""
 
     def keep_newest(self, thread_id: str) -> None:
         for checkpoints in self.storage[thread_id].values():
@@ -148,7 +148,7 @@ class Comparison:
                 process.kill()
 
     def run(self, operations: int) -> None:
-        """Carry out this many operations on both, and compare the results."""
+        """Run a number of operations on both savers, and compare the results."""
         chosen = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()), k=operations)
         for number, name in enumerate(chosen):
             self.counted[name] += 1
@@ -228,7 +228,7 @@ class Comparison:
             self._model.copy_to(thread, target)
 
     def compare_all(self) -> None:
-        """Compare every checkpoint, as this process and one that has just begun read it."""
+        """Compare every checkpoint, read by this process and by a new one."""
         mine, self._saver = self._saver, Saver(self._options)
         for _ in range(2):
             for thread in THREADS:
@@ -249,7 +249,7 @@ class Comparison:
         getattr(self._model, method)(*args)
 
     def _elsewhere(self, method: str, *args: Any, **named: Any) -> str:
-        """Carry out a removal in another process."""
+        """Run a removal in another process."""
         pipe = self._random.choice(self._pipes)
         pipe.send((method, args, named))
         assert pipe.poll(120), f"{method}: the other process did not answer"
@@ -257,7 +257,7 @@ class Comparison:
         return answer
 
     def _plain(self, found: Any) -> tuple[Any, ...]:
-        """What is compared of a checkpoint. A parent that was removed is not: savers differ in whether they name it."""
+        """Return the compared fields of a checkpoint, without a removed parent, which only some savers name."""
         thread = found.config["configurable"]["thread_id"]
         parent = found.parent_config and found.parent_config["configurable"]["checkpoint_id"]
         return (
@@ -275,7 +275,7 @@ def _config(thread: str, checkpoint_id: str | None = None) -> Any:
 
 
 def compare(options: dict[str, Any], operations: int, seed: int = 1) -> Counter[str]:
-    """Compare this many random operations; returns how many there were of each.
+    """Compare a number of random operations, and return the count of each kind.
 
     Args:
         options: Of the configuration.

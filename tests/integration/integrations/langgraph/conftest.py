@@ -16,7 +16,7 @@ OpenSaver: TypeAlias = Callable[..., Any]
 
 @pytest.fixture
 async def open_saver(make_config: MakeConfig) -> AsyncIterator[OpenSaver]:
-    """``open_saver(side, **options)``: a saver in the test's schema, closed after the test."""
+    """Yield ``open_saver(side, **options)``: a saver in the test's schema, closed after the test."""
     opened: list[Any] = []
 
     def open_one(side: str = ONE_OF_EACH[0], serde: Any = None, **options: Any) -> Any:

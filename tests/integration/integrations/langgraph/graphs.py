@@ -1,4 +1,4 @@
-"""Real graphs to run against the savers."""
+"""Graphs with which tests run the savers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Chat(TypedDict, total=False):
 
 
 def chat() -> StateGraph[Any, Any, Any, Any]:
-    """Answers each message, and counts."""
+    """Return a graph that answers each message and counts them."""
 
     def answer(state: Chat) -> dict[str, Any]:
-        said = state["messages"][-1].content
-        return {"messages": [AIMessage(f"You said: {said}")], "count": state.get("count", 0) + 1}
+        question = state["messages"][-1].content
+        return {"messages": [AIMessage(f"You said: {question}")], "count": state.get("count", 0) + 1}
 
     builder = StateGraph(Chat)
     builder.add_node("answer", answer)
@@ -32,7 +32,7 @@ def chat() -> StateGraph[Any, Any, Any, Any]:
 
 
 def asking() -> StateGraph[Any, Any, Any, Any]:
-    """Asks a person twice before it answers."""
+    """Return a graph that interrupts twice for a person before it answers."""
 
     def ask(state: Chat) -> dict[str, Any]:
         first = interrupt("What is your name?")
@@ -53,7 +53,7 @@ class Sum(TypedDict, total=False):
 
 
 def fan_out() -> StateGraph[Any, Any, Any, Any]:
-    """Squares each number in a task of its own, then adds them up."""
+    """Return a graph that squares each number in a separate task and then adds them up."""
 
     def spread(state: Sum) -> list[Send]:
         return [Send("square", {"number": number}) for number in state["numbers"]]
@@ -74,7 +74,7 @@ def fan_out() -> StateGraph[Any, Any, Any, Any]:
 
 
 def nested(checkpointer: Any = None) -> StateGraph[Any, Any, Any, Any]:
-    """A graph within a graph within a graph; the innermost asks."""
+    """Return a graph nested in a graph nested in a graph; the innermost interrupts for a person."""
     inner = asking().compile(checkpointer=checkpointer)
 
     def middle() -> Any:
@@ -96,7 +96,7 @@ class Steps(TypedDict):
 
 
 def steps(count: int, fail_at: dict[str, int]) -> StateGraph[Any, Any, Any, Any]:
-    """A line of nodes, each of which counts its runs in ``fail_at`` and fails where that says so."""
+    """Return a sequence of nodes that count their runs and fail at those given in ``fail_at``."""
     builder = StateGraph(Steps)
     last = START
     for number in range(count):

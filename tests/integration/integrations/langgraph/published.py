@@ -1,6 +1,6 @@
-"""The published package ``langgraph-checkpoint-mysql``, made to work on MySQL 9.
+"""Makes the published package ``langgraph-checkpoint-mysql`` work on MySQL 9.
 
-MySQL 9 allows ``MD5`` in no generated column, so it is exchanged for ``SHA2`` while a test runs.
+MySQL 9 does not allow ``MD5`` in generated columns, so it is replaced by ``SHA2`` while a test runs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATEMENTS = (
 
 @contextmanager
 def working_on_mysql_9() -> Iterator[None]:
-    """Exchange the functions inside the block."""
+    """Replace the functions inside the block."""
     select = BaseMySQLSaver._select_sql
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseMySQLSaver, "MIGRATIONS", [_exchanged(text) for text in BaseMySQLSaver.MIGRATIONS])

@@ -1,4 +1,4 @@
-"""The saver and LangGraph's own in memory give the same, whatever other processes remove."""
+"""The saver returns the same as LangGraph's saver in memory, whatever other processes remove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where LangGraph's own savers settle what its base class leaves open, ours do as they do."""
+"""Our savers behave like LangGraph's own savers where LangGraph's base class leaves the behaviour open."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, TypeAlias
 
 import pytest
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint, empty_checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
@@ -52,7 +53,7 @@ async def parents(saver: BaseCheckpointSaver[Any], config: Any) -> dict[str, str
 
 @pytest.fixture
 def vacuum(make_config: MakeConfig, run_sql: Any, database: str) -> Vacuum:
-    """Remove what is old, as all checkpoints then are, but the threads are not; returns how many went."""
+    """Return a function that makes all checkpoints old, but not their threads, and vacuums; it returns the count."""
 
     async def run() -> int:
         run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 40 DAY")
@@ -167,7 +168,7 @@ async def test_the_history_of_a_channel_ends_where_the_chain_of_parents_is_a_cyc
 
 
 @each_way
-async def test_what_pruning_keeps_has_no_parent_that_is_gone(open_saver: OpenSaver, side: str) -> None:
+async def test_checkpoints_kept_by_pruning_have_no_deleted_parent(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     for ns in ("", "child:1"):
         config = place(ns)
@@ -200,7 +201,7 @@ async def test_a_checkpoint_that_still_needs_its_parent_goes_on_naming_it(open_s
 
 @each_way
 @pytest.mark.parametrize("removal", ["prune", "runs", "vacuum"])
-async def test_a_snapshot_that_no_counter_tells_of_outlives_removals(
+async def test_a_snapshot_without_a_counter_outlives_removals(
     open_saver: OpenSaver, vacuum: Vacuum, side: str, removal: str
 ) -> None:
     saver, other = open_saver(side), open_saver(side)
@@ -275,6 +276,12 @@ async def test_a_synchronous_call_in_the_running_loop_raises_what_others_raise(m
             store.get(("a",), "b")
 
 
+async def test_a_store_made_in_an_event_loop_serves_other_threads_at_once(make_config: MakeConfig) -> None:
+    async with AsyncMySQLStore(make_config()) as store:
+        await asyncio.to_thread(store.put, ("a",), "k", {"n": 1})
+        assert (await asyncio.to_thread(store.get, ("a",), "k")).value == {"n": 1}  # type: ignore[union-attr]
+
+
 class State(TypedDict):
     log: Annotated[list[str], operator.add]
 
@@ -342,6 +349,37 @@ async def test_a_call_that_waits_for_an_answer_stays(open_saver: OpenSaver, side
     assert len(await namespaces(saver, "pruned")) == 3
     states = [await invoke(graph, side, Command(resume="no"), config) for config in (pruned, twin)]
     assert states[0] == states[1]
+
+
+def extended(log: list[str], writes: Any) -> list[str]:
+    return [*log, *(line for write in writes for line in write)]
+
+
+class Deltas(TypedDict):
+    log: Annotated[list[str], DeltaChannel(extended, snapshot_frequency=3)]
+
+
+@each_way
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+async def test_a_pruned_graph_with_a_delta_channel_goes_on_like_its_twin(
+    open_saver: OpenSaver, side: str, durability: str
+) -> None:
+    builder = StateGraph(Deltas)
+    builder.add_node("count", lambda state: {"log": [f"after {len(state['log'])}"]})
+    builder.add_edge(START, "count")
+    graph = builder.compile(checkpointer=(saver := open_saver(side)))
+    pruned, twin = (place(thread_id=name) for name in ("pruned", "twin"))
+    for turn in range(3):
+        for config in (pruned, twin):
+            await invoke(graph, side, {"log": [f"turn {turn}"]}, config, durability=durability)
+        (head, *_) = await ids(saver, pruned)
+        before = (await graph.aget_state(twin)).values
+        await saver.aprune(["pruned"])
+        assert await ids(saver, pruned) == [head]
+        assert (await graph.aget_state(pruned)).values == before
+    states = [await invoke(graph, side, {"log": ["last"]}, config, durability=durability) for config in (pruned, twin)]
+    assert states[0] == states[1]
+    assert len(states[0]["log"]) == 8
 
 
 @one_of_each

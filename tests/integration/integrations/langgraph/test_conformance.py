@@ -1,4 +1,4 @@
-"""LangGraph's own conformance suite: all eight capabilities, for both savers and every driver."""
+"""LangGraph's own conformance suite passes: all eight capabilities, for both savers and every driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 from ...conftest import EACH_WAY
 from .conftest import OpenSaver
 
-#: Tests of each capability in version 0.0.2: fewer would mean that some were not run.
+#: The number of tests of each capability in version 0.0.2: fewer would mean that some did not run.
 TESTS = {
     "put": 17,
     "put_writes": 10,

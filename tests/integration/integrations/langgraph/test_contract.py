@@ -1,4 +1,4 @@
-"""What LangGraph expects of a saver beyond its conformance suite, and what ours promises beyond LangGraph."""
+"""Requirements of LangGraph beyond its conformance suite, and guarantees of our savers beyond LangGraph."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ async def test_sends_of_older_checkpoints_are_among_the_writes_of_their_parents(
 
 
 class Reversal(CipherProtocol):
-    """Every encryption of the same is another, as with a nonce."""
+    """A cipher that encrypts the same bytes differently each time, as with a nonce."""
 
     def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
         return "reversal", os.urandom(8) + plaintext[::-1]
@@ -405,12 +405,12 @@ async def test_replacing_a_checkpoint_leaves_those_that_go_on_from_it_whole(
         assert [one.checkpoint["id"] for one in await listed(reader)] == [one["id"] for one in contents[::-1]]
 
 
-# Life in an application
+# Use in an application
 
 
 @one_of_each
 async def test_a_graph_goes_on_after_a_delete_in_another_process(open_saver: OpenSaver, side: str) -> None:
-    """The thread is deleted between a load and the save that goes on from it: the save is whole."""
+    """The thread is deleted between a load and the save that continues it: the save stores a complete state."""
     saver, other = open_saver(side), open_saver(side)
     log = [f"line {number} " * 40 for number in range(30)]
     first = await saver.aput(CONFIG, checkpoint({"log": log, "same": log}), {}, {"log": 1, "same": 1})
@@ -427,7 +427,7 @@ async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(
     quick.put(CONFIG, content, {}, {"a": 1})
     early = {**content, "channel_values": {"a": "early"}}
     late = {**content, "channel_values": {"a": "late"}}
-    calling = slow._operations.put(slow.serde, CONFIG, early, {}, {"a": 2})
+    calling = slow._operations.put(CONFIG, early, {}, {"a": 2})
     batch = next(calling)
 
     def carried_out(batch: Batch) -> Operation[Any]:
@@ -493,7 +493,7 @@ async def test_threads_are_apart_by_tenant(open_saver: OpenSaver, side: str) -> 
 
 
 @one_of_each
-async def test_wrong_calls_say_what_to_do(open_saver: OpenSaver, side: str) -> None:
+async def test_errors_of_wrong_calls_explain_what_to_do(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     await saver.aput(CONFIG, checkpoint({"a": 1}), {}, {"a": 1})
     await saver.acopy_thread("thread", "copy")

@@ -1,4 +1,4 @@
-"""Real compiled graphs on the savers: what LangGraph does with a checkpointer, done with ours, by either side."""
+"""Compiled graphs use the savers as LangGraph uses any checkpointer, by either side."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Running:
 
 @pytest.fixture
 def running(open_saver: OpenSaver) -> Callable[..., Running]:
-    """``running(builder, side)``: a graph on a new saver, as another process would have it."""
+    """Return ``running(builder, side)``: a graph on a new saver, like that of another process."""
 
     def compile_one(builder: Any, side: str, **options: Any) -> Running:
         return Running(builder.compile(checkpointer=open_saver(side), **options), side)
@@ -74,9 +74,9 @@ async def test_a_conversation_goes_on_in_another_process(running: Any, side: str
     expected: list[str] = []
     for turn in range(12):
         graph = running(chat(), side)
-        said = f"turn {turn} " * 40
-        expected += [said, f"You said: {said}"]
-        assert texts(await graph({"messages": [HumanMessage(said)]}, durability=durability)) == expected
+        question = f"turn {turn} " * 40
+        expected += [question, f"You said: {question}"]
+        assert texts(await graph({"messages": [HumanMessage(question)]}, durability=durability)) == expected
     state = await running(chat(), side).state()
     assert texts(state) == expected
     assert state.values["count"] == 12
@@ -217,7 +217,7 @@ async def test_streams_show_values_updates_and_checkpoints(open_saver: OpenSaver
 
 
 class ToolModel(GenericFakeChatModel):
-    """A scripted model that takes tools."""
+    """A scripted model that supports tools."""
 
     def bind_tools(self, tools: Any, **options: Any) -> Any:
         return self

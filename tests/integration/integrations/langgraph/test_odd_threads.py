@@ -1,4 +1,4 @@
-"""Metadata, threads and filters that are odd: what is accepted breaks no list of others."""
+"""Unusual metadata, threads and filters: if they are accepted, listing other checkpoints still works."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
-from locus_mysql.families.graphs.saver import SyncMySQLCheckpointSaver
+from locus_mysql.families.graphs.store import SyncMySQLCheckpointSaver
 from locus_mysql.inspection import Inspector
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
@@ -31,7 +31,7 @@ def nested(levels: int) -> Any:
     return value
 
 
-#: Metadata that MySQL's functions cannot read, or only just can.
+#: Metadata at and beyond the limits of MySQL's JSON functions.
 ODD_METADATA: dict[str, Any] = {
     "nested 99": nested(99),
     "nested 100": nested(100),
@@ -103,7 +103,7 @@ async def test_a_filter_that_fits_nothing_searchable_is_refused(open_saver: Open
 
 
 @one_of_each
-async def test_whole_numbers_beyond_64_bits_are_told_apart(open_saver: OpenSaver, side: str) -> None:
+async def test_whole_numbers_beyond_64_bits_are_distinguished(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     for number in (2**64, 2**64 + 1, 2**200, 2**200 + 1):
         await saver.aput(config_of(str(number)), checkpoint({}), {"n": number}, {})
@@ -142,7 +142,7 @@ async def list_into(seen: list[str], saver: Any, **options: Any) -> None:
 
 
 class OtherSerialiser(JsonPlusSerializer):
-    """What another saver was opened with."""
+    """The serialiser of another saver."""
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
         kind, data = super().dumps_typed(obj)
@@ -166,7 +166,7 @@ async def test_threads_of_another_serialiser_are_named_behind_all_others(open_sa
 
 
 @one_of_each
-async def test_what_is_damaged_or_not_langgraph_s_is_named_behind_all_others(
+async def test_damaged_and_foreign_checkpoints_are_reported_after_all_others(
     open_saver: OpenSaver, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str
 ) -> None:
     saver = open_saver(side)

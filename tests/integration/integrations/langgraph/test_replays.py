@@ -1,4 +1,4 @@
-"""Replays of graphs with subgraphs, whatever the order in which checkpoints of a graph and its subgraphs arrive.
+"""Replays of graphs with subgraphs are correct for any order in which their checkpoints arrive.
 
 LangGraph stores checkpoints in the background, so a subgraph's may arrive before that of the graph that calls it. Here
 they always do.
@@ -161,7 +161,9 @@ async def with_saver(
 
 
 @each_way
-async def test_a_replay_from_before_a_subgraphs_first_call_starts_it_anew(make_config: MakeConfig, side: str) -> None:
+async def test_a_replay_from_before_a_subgraphs_first_call_starts_the_subgraph_again(
+    make_config: MakeConfig, side: str
+) -> None:
     async def replay(saver: Any) -> None:
         seen: dict[str, list[list[str]]] = {"a": []}
         turns = Turns(saver, with_subgraphs(["a"], seen))

@@ -1,9 +1,10 @@
-"""LangGraph's store contract: batches, filters, vectors, namespaces, expiry; and a graph that uses the store."""
+"""LangGraph's store contract: batches, filters, vectors, namespaces and expiry, also used by a graph."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, TypeAlias
 
@@ -46,7 +47,7 @@ async def embed_async(texts: list[str]) -> list[list[float]]:
 
 
 class AnyStore:
-    """Either store, by LangGraph's awaited names; the synchronous one is called by its own."""
+    """One interface to both stores, with the names of LangGraph's asynchronous methods."""
 
     def __init__(self, store: Any, awaited: bool) -> None:
         self.store = store
@@ -92,7 +93,7 @@ def store(make_store: Make) -> Any:
 
 
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_what_is_put_is_found(store: Any) -> None:
+async def test_items_that_were_put_are_found(store: Any) -> None:
     await store.setup()
     await store.aput(("users", "ada"), "k", {"a": [1, None, "ü"]})
     item = await store.aget(("users", "ada"), "k")
@@ -101,6 +102,13 @@ async def test_what_is_put_is_found(store: Any) -> None:
     assert [found.key for found in await store.asearch(("users",))] == ["k"]
     await store.adelete(("users", "ada"), "k")
     assert await store.aget(("users", "ada"), "k") is None
+
+
+@pytest.mark.kept_tables
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+async def test_setup_creates_the_tables(store: Any, sql: Any) -> None:  # noqa: F811 - a fixture
+    await store.setup()
+    assert "locus_memory_items" in {name for (name,) in sql("SHOW TABLES")}
 
 
 async def test_a_batch_answers_in_order_and_reads_before_it_writes(store: Any) -> None:
@@ -203,6 +211,17 @@ async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
         {"s": {"deep": [10]}},
         {"none": None},
         {"none": 1},
+        {"n": {"$lt": math.inf}},
+        {"n": {"$lte": math.inf, "$gt": 2}},
+        {"n": {"$gt": -math.inf, "$ne": 9}},
+        {"n": {"$gte": math.inf}},
+        {"n": {"$lt": -math.inf}},
+        {"n": {"$gt": math.nan}},
+        {"n": {"$eq": math.nan}},
+        {"n": {"$ne": math.nan}},
+        {"n": {"$ne": math.inf, "$lt": 9}},
+        {"n": math.inf},
+        {"s": {"deep": -math.inf}},
     ):
         found = await store.asearch(("d",), filter=filter, limit=50)
         assert {item.key for item in found} == {item.key for item in memory.search(("d",), filter=filter, limit=50)}
@@ -218,10 +237,27 @@ async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(stor
     assert one.value["a"] == 0
     assert [[item.key for item in found if item.key != "1"] for found in searches] == [["0"], ["0", "2"], ["0", "2"]]
     if not text.startswith('{"'):  # Python reads that as infinity
-        with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is no JSON"):
+        with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is not JSON"):
             await store.abatch([GetOp(("n",), "0"), GetOp(("n",), "1")])
     await store.abatch([PutOp(("n",), "1", {"a": 1})])
     assert [item.key for item in await store.asearch(("n",), filter={"a": 1})] == ["1"]
+
+
+async def test_infinities_and_nan_in_filters_compare_with_numbers_only(store: Any) -> None:
+    for key, value in (("int", 10**200), ("negative", -(10**300)), ("float", 1.5), ("text", "1"), ("null", None)):
+        await store.aput(("d",), key, {"n": value})
+    for filter, expected in (
+        ({"$lt": math.inf}, {"int", "negative", "float"}),
+        ({"$gte": -math.inf}, {"int", "negative", "float"}),
+        ({"$gt": -math.inf, "$lt": 2}, {"negative", "float"}),
+        ({"$in": [1.5, math.nan]}, {"float"}),
+        ({"$ne": math.inf}, {"int", "negative", "float", "text", "null"}),
+        ({"$gt": math.inf}, set()),
+    ):
+        found = await store.asearch(("d",), filter={"n": filter}, limit=50)
+        assert {item.key for item in found} == expected, filter
+    with pytest.raises(InvalidInput, match="JSON"):
+        await store.asearch(("d",), filter={"n": [math.nan]})
 
 
 async def test_search_pages(store: Any) -> None:
@@ -242,16 +278,35 @@ async def test_items_are_found_by_meaning(make_store: Make, function: Any, side:
     await store.aput(("d",), "none", {"text": "cat"}, index=False)
     await store.aput(("d",), "other", {"text": "x", "title": "cat dog"}, index=["title"])
     found = await store.asearch(("d",), query="cat")
-    assert [item.key for item in found] == ["cat", "other", "dog"]
+    assert [item.key for item in found] == ["cat", "other", "dog", "none"]
     assert found[0].score == pytest.approx(1.0)
     assert [item.key for item in await store.asearch(("d",), query="zzz", limit=1)] == ["dog"]
     assert [item.key for item in await store.asearch(("d",), query="qqq", limit=1)] == ["dog"]
     assert [item.key for item in await store.asearch(("d",), query="cat", limit=1, offset=1)] == ["other"]
     assert [item.key for item in await store.asearch(("d",), query="cat", filter={"text": "dog"})] == ["dog"]
     await store.aput(("d",), "cat", {"text": "cat"}, index=False)
-    assert "cat" not in [item.key for item in await store.asearch(("d",), query="cat")]
+    assert "cat" not in [item.key for item in await store.asearch(("d",), query="cat", limit=2)]
     await store.adelete(("d",), "other")
-    assert [item.key for item in await store.asearch(("d",), query="cat")] == ["dog"]
+    assert (await store.asearch(("d",), query="cat"))[0].key == "dog"
+
+
+async def test_items_without_an_embedding_come_last_in_pages_without_gap_or_repeat(make_store: Make) -> None:
+    index = {"dims": 26, "embed": embed, "fields": ["text"]}
+    store, memory = make_store(index=index), InMemoryStore(index=index)
+    for n in range(7):
+        for one in (store, memory):
+            await one.aput(("d",), str(n), {"text": "cat" * n, "odd": n % 2}, index=None if n in {1, 4} else False)
+    found = await store.asearch(("d",), query="cat")
+    assert [(item.key, item.score is None) for item in found[2:]] == [(str(n), True) for n in (6, 5, 3, 2, 0)]
+    expected = await memory.asearch(("d",), query="cat")
+    assert {(item.key, item.score is None) for item in found} == {(item.key, item.score is None) for item in expected}
+    for limit in (1, 2, 3, 5):
+        pages = [await store.asearch(("d",), query="cat", limit=limit, offset=start) for start in range(0, 9, limit)]
+        assert [item.key for page in pages for item in page] == [item.key for item in found]
+    odd = await store.asearch(("d",), query="cat", filter={"odd": 1})
+    assert [(item.key, item.score is None) for item in odd] == [("1", False), ("5", True), ("3", True)]
+    assert await store.asearch(("d",), query="cat", limit=0) == []
+    assert await store.asearch(("e",), query="cat") == []
 
 
 async def test_the_fields_of_langgraph_s_sqlite_store_are_embedded(make_store: Make) -> None:
@@ -269,6 +324,7 @@ async def test_the_fields_of_langgraph_s_sqlite_store_are_embedded(make_store: M
 async def test_scores_are_those_of_the_store_in_memory(make_store: Make) -> None:
     index = {"dims": 26, "embed": embed, "fields": ["$"]}
     store, memory = make_store(index=index), InMemoryStore(index=index)
+    assert store.store.embeddings.embed_query("apple") == memory.embeddings.embed_query("apple")  # type: ignore[union-attr]
     for n, text in enumerate(["apple pie", "pear", "a long text about many things", "zebra", "apple"]):
         await store.aput(("d", str(n % 2)), str(n), {"text": text})
         memory.put(("d", str(n % 2)), str(n), {"text": text})
@@ -278,10 +334,16 @@ async def test_scores_are_those_of_the_store_in_memory(make_store: Make) -> None
         assert [item.score for item in found] == pytest.approx([item.score for item in expected], abs=1e-6)
 
 
-async def test_without_an_index_a_query_is_searched_by_word(store: Any) -> None:
+async def test_without_an_index_items_with_a_word_of_the_query_come_first(store: Any) -> None:
     await store.aput(("d",), "a", {"text": "green tea"})
     await store.aput(("d",), "b", {"text": "coffee"})
-    assert [(item.key, item.score) for item in await store.asearch(("d",), query="tea")] == [("a", 1.0)]
+    assert [(item.key, item.score) for item in await store.asearch(("d",), query="tea", limit=1)] == [("a", 1.0)]
+    await store.aput(("d",), "c", {"text": "water"})
+    found = await store.asearch(("d",), query="tea")
+    assert [(item.key, item.score) for item in found] == [("a", 1.0), ("c", None), ("b", None)]
+    pages = [await store.asearch(("d",), query="tea", limit=1, offset=start) for start in range(4)]
+    assert [item.key for page in pages for item in page] == ["a", "c", "b"]
+    assert [item.key for item in await store.asearch(("d",), query="nothing of that")] == ["c", "b", "a"]
 
 
 async def test_items_expire_and_reading_refreshes_them(make_store: Make, sql: Any) -> None:  # noqa: F811 - a fixture
@@ -416,7 +478,7 @@ async def test_an_agent_of_langchain_is_given_the_store(
     config = make_config(driver=side[0])
 
     async def turn(*answers: AIMessage) -> list[str]:
-        """A conversation of its own, over a store of its own, as another process has it."""
+        """Run a new conversation with a new store, like that of another process."""
         store: Any = (AsyncMySQLStore if side[1] else MySQLStore)(config, index=index)
         agent = create_agent(ToolModel(messages=iter([*answers, AIMessage("Done.")])), tools=tools, store=store)
         asked: Any = {"messages": [("user", "…")]}

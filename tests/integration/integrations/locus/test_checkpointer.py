@@ -42,7 +42,7 @@ RunSQL = Callable[..., Any]
 
 @pytest.fixture
 def make_checkpointer(make_config: MakeConfig) -> Callable[..., MySQLCheckpointer]:
-    """``make_checkpointer(driver=…, **options)``: options of the checkpointer and of its configuration."""
+    """Return ``make_checkpointer(driver=…, **options)``, with options of the checkpointer and of its configuration."""
     own = set(inspect.signature(MySQLCheckpointer).parameters)
 
     def make(**options: Any) -> MySQLCheckpointer:
@@ -105,7 +105,7 @@ class TestAgents:
             ]
             assert len(await checkpointer.list_checkpoints("t")) == 2
 
-    async def test_what_is_loaded_equals_what_was_saved(self, checkpointer: MySQLCheckpointer) -> None:
+    async def test_a_loaded_state_equals_the_saved_one(self, checkpointer: MySQLCheckpointer) -> None:
         agent = Agent(
             model=ScriptedModel([tool_call("add", a=1, b=2), text("3")]), tools=[add], checkpointer=checkpointer
         )
@@ -412,13 +412,13 @@ class TestFactory:
             "database": database,
         }
 
-    async def test_it_takes_the_built_in_factory_s_keywords(self, place: dict[str, Any]) -> None:
+    async def test_the_checkpointer_accepts_the_keywords_of_the_built_in_factory(self, place: dict[str, Any]) -> None:
         async with mysql_checkpointer(**place, max_pool_size=3, driver="pymysql", keep_checkpoints=1) as one:
             assert one.config.pool_size == 3
             await one.save(a_state("x"), "t")
             assert contents(await one.load("t")) == ["x"]
 
-    async def test_it_takes_a_dsn(self, place: dict[str, Any]) -> None:
+    async def test_the_checkpointer_accepts_a_dsn(self, place: dict[str, Any]) -> None:
         dsn = "mysql://{user}:{password}@{host}:{port}/{database}?driver=aiomysql".format(**place)
         async with mysql_checkpointer(dsn=dsn) as one:
             assert one.config.driver == "aiomysql"

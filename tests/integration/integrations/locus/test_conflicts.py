@@ -1,4 +1,4 @@
-"""Two people, one thread, with Locus' runtime: what each choice of ``on_conflict`` does, and turns."""
+"""Two writers of one thread with Locus' runtime: every choice of ``on_conflict``, and turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locus.tools import tool
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer, ThreadBranched
 from locus_mysql.errors import ConfigError, Conflict, ThreadBusy, TurnLost
-from locus_mysql.families.checkpoints.conditions import NO_CHECKPOINT
+from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT
 from locus_mysql.integrations.locus.run_position import STAMP_KEY
 
 from ...conftest import MakeConfig
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 NINE = 9
 
-#: A checkpointer of one side, each of whose methods is awaited.
+#: A checkpointer of either side, whose methods are all awaited.
 Make: TypeAlias = Callable[..., Any]
 
 
@@ -47,7 +47,7 @@ class Awaitable:
 
 @pytest.fixture(params=["mysql-connector-async", "pymysql-sync"])
 async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> AsyncIterator[Make]:
-    """``make(on_conflict=…, **options)``: another checkpointer, as another process has it."""
+    """Yield ``make(on_conflict=…, **options)``: another checkpointer, like that of another process."""
     driver, _, way = request.param.rpartition("-")
     made: list[Awaitable] = []
 
@@ -61,13 +61,13 @@ async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> Async
         await one.close()
 
 
-def said(state: AgentState | None) -> list[str | None]:
+def texts_of(state: AgentState | None) -> list[str | None]:
     assert state is not None
     return [message.content for message in state.messages if message.role.value == "user"]
 
 
 def saying(state: AgentState | None, *words: str) -> AgentState:
-    """A state that goes on from another, as a new turn of Locus' runtime makes it."""
+    """Return a state that continues another one, like a new turn of Locus' runtime."""
     before = state or AgentState()
     new = AgentState(messages=before.messages, metadata=before.metadata)
     for word in words:
@@ -76,7 +76,7 @@ def saying(state: AgentState | None, *words: str) -> AgentState:
 
 
 class Meeting(ScriptedModel):
-    """A model that answers when so many have asked."""
+    """A model that answers when all parties of a barrier have sent a request."""
 
     def __init__(self, turns: list[Any], barrier: asyncio.Barrier) -> None:
         super().__init__(turns)
@@ -98,7 +98,7 @@ def note(words: str) -> str:
 
 
 async def nine_turns(checkpointers: list[MySQLCheckpointer], *, tools: bool, keep: bool = False) -> list[Any]:
-    """Nine turns that have all loaded the thread before one of them saves; what came of each."""
+    """Run nine turns that all load the thread before one of them saves, and return the outcome of each."""
     barrier = asyncio.Barrier(NINE)
 
     async def turn(number: int) -> Any:
@@ -149,7 +149,7 @@ async def test_of_nine_turns_at_once_one_is_saved_and_the_others_raise(three: An
     assert {one.expected for one in conflicts} == {first}
     assert len(await checkpointers[0].list_checkpoints("t", 100)) == 1 + begun
     (won,) = [number for number, one in enumerate(outcomes) if not isinstance(one, Conflict)]
-    assert said(await checkpointers[1].load("t")) == [*(["first"] if begun else []), f"turn {won}"]
+    assert texts_of(await checkpointers[1].load("t")) == [*(["first"] if begun else []), f"turn {won}"]
 
 
 @pytest.mark.parametrize("tools", [False, True], ids=["plain", "tools"])
@@ -166,7 +166,7 @@ async def test_of_nine_turns_at_once_one_is_saved_and_the_others_to_branches(
     assert [one for one in outcomes if isinstance(one, BaseException)] == []
     branches = [one.message.branch for one in caught if isinstance(one.message, ThreadBranched)]
     assert len(set(branches)) == len(branches) == NINE - 1
-    found = [said(await checkpointers[0].load(thread))[-1] for thread in ("t", *branches)]
+    found = [texts_of(await checkpointers[0].load(thread))[-1] for thread in ("t", *branches)]
     assert sorted(found) == [f"turn {number}" for number in range(NINE)]
     for thread in branches:
         assert len(await checkpointers[0].list_checkpoints(thread)) == 1  # those of its iterations were deleted
@@ -193,7 +193,7 @@ async def test_turns_one_after_another_do_not_conflict(make_config: MakeConfig, 
             )
             await agent.arun(f"turn {turn}", thread_id="t", metadata={"turn": turn})
         state = await other.load("t")
-        assert said(state) == [f"turn {turn}" for turn in range(4)]
+        assert texts_of(state) == [f"turn {turn}" for turn in range(4)]
         assert await one.list_threads() == ["t"]
         assert state is not None
         assert state.metadata["turn"] == 3
@@ -217,7 +217,7 @@ async def test_two_that_loaded_the_same_checkpoint_do_not_both_save(make: Make) 
         await one.save(saying(theirs, "c"), "t")
     assert (raised.value.expected, raised.value.newest) == (first, second)
     await one.save(saying(await one.load("t"), "c"), "t")
-    assert said(await make().load("t")) == ["a", "b", "c"]
+    assert texts_of(await make().load("t")) == ["a", "b", "c"]
 
 
 async def test_two_that_loaded_equal_states_and_save_equal_ones_do_not_both_save(make: Make) -> None:
@@ -229,7 +229,7 @@ async def test_two_that_loaded_equal_states_and_save_equal_ones_do_not_both_save
         await other.save(saying(theirs, "the same"), "t")
 
 
-async def test_a_run_that_saves_again_and_again_conflicts_with_nobody(make: Make) -> None:
+async def test_a_run_that_saves_repeatedly_causes_no_conflict(make: Make) -> None:
     one = make()
     state = saying(None, "a")
     for word in "bcd":
@@ -239,17 +239,17 @@ async def test_a_run_that_saves_again_and_again_conflicts_with_nobody(make: Make
     for word in "xyz":
         state = state.with_message(Message.user(word))
         await one.save(state, "t")
-    assert said(await make().load("t")) == ["a", "b", "c", "x", "y", "z"]
+    assert texts_of(await make().load("t")) == ["a", "b", "c", "x", "y", "z"]
 
 
 async def test_a_state_that_was_shortened_does_not_conflict(make: Make) -> None:
-    """A history that was compacted continues no other, but was loaded all the same."""
+    """A compacted history does not continue the stored one, although it was loaded from it."""
     one = make()
     await one.save(saying(None, *"abcdef"), "t")
     state = await one.load("t")
     short = state.model_copy(update={"messages": (Message.user("summary"),)})
     await one.save(short, "t")
-    assert said(await make().load("t")) == ["summary"]
+    assert texts_of(await make().load("t")) == ["summary"]
 
 
 async def test_going_back_to_an_older_checkpoint_is_no_conflict_unless_somebody_saved_since(make: Make) -> None:
@@ -258,7 +258,7 @@ async def test_going_back_to_an_older_checkpoint_is_no_conflict_unless_somebody_
     await one.save(saying(await one.load("t"), "b"), "t")
     back, late = await one.load("t", first), await one.load("t", first)
     await one.save(saying(back, "c"), "t")
-    assert said(await other.load("t")) == ["a", "c"]
+    assert texts_of(await other.load("t")) == ["a", "c"]
     with pytest.raises(Conflict):
         await one.save(saying(late, "d"), "t")
 
@@ -292,7 +292,7 @@ async def test_a_thread_that_was_deleted_is_not_brought_back(make: Make) -> None
     assert await one.exists("t") is False
 
 
-async def test_a_run_whose_turn_went_into_a_branch_goes_on_there(make: Make) -> None:
+async def test_a_run_whose_turn_was_saved_to_a_branch_continues_in_the_branch(make: Make) -> None:
     one = make("branch")
     await one.save(saying(None, "a"), "t")
     mine, theirs = await one.load("t"), await one.load("t")
@@ -302,13 +302,13 @@ async def test_a_run_whose_turn_went_into_a_branch_goes_on_there(make: Make) -> 
         await one.save(state, "t", metadata={"channel": "mail"})
     branch = caught[0].message.branch
     await one.save(state.with_message(Message.user("d")), "t")
-    assert said(await one.load(branch)) == ["a", "c", "d"]
-    assert said(await one.load("t")) == ["a", "b"]
+    assert texts_of(await one.load(branch)) == ["a", "c", "d"]
+    assert texts_of(await one.load("t")) == ["a", "b"]
     (found,) = await one.query_by_metadata("channel", "mail")
     assert found["metadata"] == {"channel": "mail", "branched_from": "t"}
 
 
-async def test_what_is_expected_by_id_comes_before_the_option(make: Make) -> None:
+async def test_an_expected_id_overrides_the_option(make: Make) -> None:
     for on_conflict in ("keep", "raise", "branch"):
         one, thread = make(on_conflict), f"thread of {on_conflict}"
         first = await one.save(saying(None, "a"), thread, expected=NO_CHECKPOINT)
@@ -319,7 +319,7 @@ async def test_what_is_expected_by_id_comes_before_the_option(make: Make) -> Non
 
 
 @pytest.mark.usefixtures("no_housekeeping")
-async def test_knowing_what_was_loaded_costs_no_round_trip(make: Make, proxy: WireProxy) -> None:
+async def test_tracking_the_loaded_checkpoint_costs_no_round_trip(make: Make, proxy: WireProxy) -> None:
     one = make("raise", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await one.save(saying(None, "a"), "t")
     for word in "bcd":
@@ -349,7 +349,7 @@ async def test_agents_that_take_turns_build_on_each_other(make_config: MakeConfi
 
         await asyncio.gather(*map(turn, range(NINE)))
         state = await one.load("t")
-        assert sorted(map(str, said(state))) == [f"turn {number}" for number in range(NINE)]
+        assert sorted(map(str, texts_of(state))) == [f"turn {number}" for number in range(NINE)]
 
 
 async def test_a_turn_belongs_to_its_tenant(make: Make) -> None:
@@ -389,4 +389,4 @@ async def test_an_agent_that_lost_its_turn_saves_nothing(
         with pytest.raises(TurnLost):
             async with one.turn("t"):
                 await agent.arun("turn", thread_id="t")
-        assert said(await one.load("t")) == ["a"]
+        assert texts_of(await one.load("t")) == ["a"]

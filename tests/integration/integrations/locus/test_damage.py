@@ -1,4 +1,4 @@
-"""The checkpointer and what is odd or damaged: NaN, states stored twice, rows that cannot be read."""
+"""The checkpointer with unusual or damaged data: NaN, states stored twice, unreadable rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointe
 from locus_mysql.errors import CorruptCheckpoint
 
 from ...conftest import MakeConfig
+from ...damaging import reseal
 from ...families.checkpoints.conftest import SIDES, Awaitable, side_name
 
 pytestmark = pytest.mark.kept_tables("agents")
@@ -25,7 +26,7 @@ MONTH = timedelta(days=30)
 
 @pytest.fixture(params=SIDES, ids=side_name)
 async def make(make_config: MakeConfig, request: pytest.FixtureRequest) -> AsyncIterator[Callable[..., Any]]:
-    """``make(**options)``: a checkpointer of either side, as another process has it; every method is awaited."""
+    """Yield ``make(**options)``: a checkpointer of either side, like that of another process; methods are awaited."""
     driver, awaited = request.param
     made = []
 
@@ -51,12 +52,12 @@ def old(content: str) -> Message:
     return Message(role="user", content=content, metadata={MESSAGE_TIME_KEY: saved.isoformat()})
 
 
-def said(value: Any) -> Any:
-    """A value that compares equal to another exactly if they say the same, NaN too."""
+def comparable(value: Any) -> Any:
+    """Return a value that compares equal exactly if the contents are equal, including NaN."""
     if isinstance(value, dict):
-        return {name: said(item) for name, item in value.items()}
+        return {name: comparable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [said(item) for item in value]
+        return [comparable(item) for item in value]
     return repr(value) if isinstance(value, float) else value
 
 
@@ -78,7 +79,7 @@ async def test_nan_and_infinities_come_back(make: Callable[..., Any]) -> None:
     for turn in range(3):
         await checkpointer.save(state, "t", str(turn))
         for reader in (checkpointer, make()):
-            assert said((await reader.load("t")).model_dump()) == said(state.model_dump())
+            assert comparable((await reader.load("t")).model_dump()) == comparable(state.model_dump())
         state = state.with_message(Message(role="user", content="again " * 300, metadata=odd))
 
 
@@ -102,7 +103,7 @@ async def test_purging_counts_what_every_checkpoint_lost(make: Callable[..., Any
         "payload = ''",
     ],
 )
-async def test_purging_passes_over_a_damaged_thread_and_says_so(
+async def test_purging_skips_a_damaged_thread_and_reports_it(
     make: Callable[..., Any], sql: Callable[..., Any], damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     checkpointer = make(stamp_messages=True)
@@ -136,13 +137,14 @@ async def test_purging_ends_where_rows_follow_each_other_in_a_circle(
     await checkpointer.delete("t", "0")
     await checkpointer.delete("t", "1")
     sql(f"UPDATE {{rows}} SET {circle}")
+    sql(reseal("{rows}"))
     assert await make().purge_messages(MONTH) == 2
     reader = make()
     assert [len((await reader.load("t", name)).messages) for name in "23"] == [3, 4]
     assert [entry["checkpoint_id"] for entry in await reader.history("t")] == ["3", "2"]
 
 
-async def test_what_is_not_the_state_of_an_agent_is_an_error_that_names_the_thread(
+async def test_loading_a_value_that_is_not_an_agent_state_raises_an_error_that_names_the_thread(
     make: Callable[..., Any], make_config: MakeConfig
 ) -> None:
     async with CheckpointStore(make_config()) as store:

@@ -1,4 +1,4 @@
-"""`MySQLDeltaStorage` under Locus' `DeltaCheckpointer`, and beside Locus' storage in memory."""
+"""`MySQLDeltaStorage` under Locus' `DeltaCheckpointer`, compared with Locus' storage in memory."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_delta_checkpointer_of_another_process_loads_every_state(
     assert (stats["full_checkpoints"], stats["delta_checkpoints"]) == (3, 12)
 
 
-async def test_it_answers_as_the_storage_in_memory(open_storage: OpenStorage) -> None:
+async def test_the_delta_storage_answers_like_locus_storage_in_memory(open_storage: OpenStorage) -> None:
     storages = (open_storage(), InMemoryDeltaStorage())
     answers = []
     made = [
@@ -64,16 +64,20 @@ async def test_it_answers_as_the_storage_in_memory(open_storage: OpenStorage) ->
         for number in range(3)
     ]
     for storage in storages:
-        told: list[object] = [await storage.retrieve("t", "c0"), await storage.list_checkpoints("t")]
-        told.append(await storage.delete("t"))
+        results: list[object] = [await storage.retrieve("t", "c0"), await storage.list_checkpoints("t")]
+        results.append(await storage.delete("t"))
         for checkpoint in made:
             await storage.store("t", checkpoint.metadata.checkpoint_id, checkpoint)
         await storage.store("t", "c1", DeltaCheckpoint(made[1].metadata, b"other", is_delta=False))
-        told += [await storage.retrieve("t", f"c{number}") for number in range(4)]
-        told += [await storage.list_checkpoints("t"), await storage.list_checkpoints("t", limit=2)]
-        told += [await storage.delete("t", "c1"), await storage.delete("t", "c1"), await storage.list_checkpoints("t")]
-        told += [await storage.delete("t"), await storage.delete("t"), await storage.list_checkpoints("t")]
-        answers.append(told)
+        results += [await storage.retrieve("t", f"c{number}") for number in range(4)]
+        results += [await storage.list_checkpoints("t"), await storage.list_checkpoints("t", limit=2)]
+        results += [
+            await storage.delete("t", "c1"),
+            await storage.delete("t", "c1"),
+            await storage.list_checkpoints("t"),
+        ]
+        results += [await storage.delete("t"), await storage.delete("t"), await storage.list_checkpoints("t")]
+        answers.append(results)
     assert answers[0] == answers[1]
 
 
@@ -92,7 +96,7 @@ async def test_threads_and_tenants_are_apart_and_ids_are_checked(open_storage: O
         await storage.retrieve("t", "c" * 513)
 
 
-async def test_what_another_class_saved_in_its_namespace_is_refused(
+async def test_checkpoints_of_another_class_in_the_namespace_are_refused(
     open_storage: OpenStorage, make_config: MakeConfig
 ) -> None:
     async with MySQLCheckpointSaver(make_config()) as saver:

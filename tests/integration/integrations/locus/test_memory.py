@@ -27,7 +27,7 @@ ADA = ("users", "ada")
 
 
 class LetterEmbedding(BaseEmbedding):
-    """Counts letters; two texts a batch."""
+    """An embedder that counts letters, with two texts per batch."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
@@ -75,7 +75,7 @@ def memory(make_memory: Make) -> Any:
 
 
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_what_is_put_is_read_back(memory: Any) -> None:
+async def test_items_that_were_put_are_read_back(memory: Any) -> None:
     await memory.put(ADA, "k", {"a": [1, None]}, {"kind": "fact"})
     assert await memory.get(ADA, "k") == {"a": [1, None]}
     assert await memory.get(ADA, "none") is None
@@ -93,7 +93,7 @@ async def test_what_is_put_is_read_back(memory: Any) -> None:
     assert await memory.get_item(ADA, "k") is None
 
 
-async def test_every_capability_is_there(make_memory: Make, side: tuple[str, bool]) -> None:
+async def test_the_checkpointer_has_every_capability(make_memory: Make, side: tuple[str, bool]) -> None:
     capabilities = make_memory(embedder=LetterEmbedding()).store.capabilities
     assert capabilities.embedding_dimension == 26
     assert all(vars(capabilities).values())
@@ -152,8 +152,8 @@ async def test_search_is_by_meaning_with_an_embedder(make_memory: Make) -> None:
 
 
 async def test_searches_by_kept_codes_are_counted(make_memory: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "RERANKED", 5)
-    monkeypatch.setattr(nearest, "RERANKED_FOR_EACH", 1)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
     memory = make_memory(dimension=2)
     for n in range(9):
         await memory.put_with_embedding(ADA, str(n), n, [1.0, float(n)])
@@ -224,7 +224,7 @@ async def test_a_graph_is_compiled_with_the_store(make_config: MakeConfig) -> No
         assert result.final_state["found"] == ["I like green tea"]
 
 
-async def test_without_dimensions_embeddings_are_refused_as_the_contract_says(make_config: MakeConfig) -> None:
+async def test_without_dimensions_embeddings_are_refused_as_the_contract_requires(make_config: MakeConfig) -> None:
     async with MySQLMemory(make_config()) as memory:
         assert not memory.capabilities.semantic_search
         for refused in (

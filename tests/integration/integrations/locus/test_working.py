@@ -1,4 +1,4 @@
-"""Working memory in the hands of real Locus agents with scripted models: tools, and the block in the prompt."""
+"""Working memory used by real Locus agents with scripted models: tools, and the block in the prompt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEADLINE_S = 120.0
 
 @pytest.fixture(params=["awaited", "blocking"])
 async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> AsyncIterator[Make]:
-    """``make(session_id="s", **options)``: a session on MySQL, of either side."""
+    """Yield ``make(session_id="s", **options)``: a session on MySQL, of either side."""
     made: list[Memory] = []
 
     def one(session_id: str = "s", **options: Any) -> Memory:
@@ -68,7 +68,7 @@ class Turns:
         self._options = options
 
     async def __call__(self, *calls: ModelResponse) -> list[str]:
-        """What the tools answered, as the model saw it."""
+        """Return the results of the tools, as sent to the model."""
         model = ScriptedModel([*calls, text("done")])
         agent = Agent(model=model, tools=working_memory_tools(self._memory), **self._options)
         result = await agent.arun("go")
@@ -111,7 +111,7 @@ async def test_an_agent_takes_notes_and_reads_the_last(make: Make) -> None:
     assert await awaited(memory.get_scratchpad()) == ["thought 0", "thought 1", "thought 2"]
 
 
-async def test_an_agent_says_how_far_it_is(make: Make) -> None:
+async def test_an_agent_records_its_progress(make: Make) -> None:
     memory = make()
     answers = await Turns(memory)(
         tool_call("update_task", status="running"),
@@ -141,8 +141,8 @@ async def test_an_agent_says_how_far_it_is(make: Make) -> None:
     assert (task.status, task.current_step, task.progress) == ("completed", 6, 1.0)
 
 
-async def test_steps_told_at_once_are_all_counted(make: Make) -> None:
-    """Locus carries out the calls of one turn side by side."""
+async def test_steps_recorded_at_the_same_time_are_all_counted(make: Make) -> None:
+    """Locus runs the tool calls of one turn concurrently."""
     memory = make()
     await awaited(memory.set_task_state(TaskState(task_id="t").start()))
     calls = [tool_call("update_task").message.tool_calls[0].model_copy(update={"id": f"c{n}"}) for n in range(8)]
@@ -153,7 +153,7 @@ async def test_steps_told_at_once_are_all_counted(make: Make) -> None:
     assert (await awaited(memory.get_task_state())).current_step == 8
 
 
-async def test_what_cannot_be_done_is_told_to_the_model_and_the_run_goes_on(make: Make) -> None:
+async def test_errors_of_tools_are_returned_to_the_model_and_the_run_goes_on(make: Make) -> None:
     memory = make(max_keys=2, max_value_bytes=100)
     answers = await Turns(memory)(
         tool_call("remember", key="a", value=1),
@@ -217,8 +217,8 @@ def test_the_tools_are_described_for_a_model() -> None:
 # The block in the prompt.
 
 
-class GtidTracker:
-    """A model that keeps what it was sent."""
+class RecordingModel:
+    """A model that records its requests."""
 
     def __init__(self, *turns: ModelResponse) -> None:
         self.requests: list[list[Message]] = []
@@ -233,7 +233,7 @@ class GtidTracker:
         return str(self.requests[request][-1].content)
 
     def lines(self, request: int = -1) -> list[Any]:
-        """What stands between the marks."""
+        """Return the text between the marks."""
         _, begin, rest = self.block(request).partition("\n<working_memory>\n")
         inside, end, after = rest.partition("\n</working_memory>")
         assert (bool(begin), bool(end), after) == (True, True, "")
@@ -242,7 +242,7 @@ class GtidTracker:
 
 async def test_the_model_sees_task_and_notes_as_they_are_at_each_request(make: Make) -> None:
     memory = make()
-    seen = GtidTracker(
+    seen = RecordingModel(
         tool_call("begin_task", description="Book.", total_steps=2),
         tool_call("note", text="By train."),
         tool_call("update_task"),
@@ -287,7 +287,7 @@ async def test_stored_text_cannot_end_its_block(make: Make) -> None:
     await awaited(memory.set_task_state(task))
     for one in texts:
         await awaited(memory.append_scratchpad(one))
-    seen = GtidTracker()
+    seen = RecordingModel()
     await Agent(model=seen.model, hooks=[WorkingMemoryHook(memory)]).arun("go")
     block = seen.block()
     assert block.count("<working_memory>") == block.count("</working_memory>") == 1
@@ -309,7 +309,7 @@ async def test_the_block_is_bounded_and_the_newest_notes_stay(make: Make, letter
     for number in range(20):
         await awaited(memory.append_scratchpad(f"{number} {long}"))
     for max_chars in (1_500, 6_000):
-        seen = GtidTracker()
+        seen = RecordingModel()
         hook = WorkingMemoryHook(memory, notes=20, max_chars=max_chars)
         await Agent(model=seen.model, hooks=[hook]).arun("go")
         assert max_chars / 2 < len(seen.block()) <= max_chars
@@ -318,10 +318,10 @@ async def test_the_block_is_bounded_and_the_newest_notes_stay(make: Make, letter
         assert last["note"].endswith("…")
 
 
-async def test_nothing_is_added_where_nothing_is_kept(make: Make) -> None:
+async def test_a_memory_whose_variables_are_not_shown_adds_nothing_to_the_prompt(make: Make) -> None:
     memory = make()
     await awaited(memory.set("a", 1))
-    seen = GtidTracker()
+    seen = RecordingModel()
     await Agent(model=seen.model, hooks=[WorkingMemoryHook(memory)]).arun("go")
     assert "<working_memory>" not in seen.block()
 
@@ -353,7 +353,7 @@ async def test_one_agent_serves_many_threads_at_once_each_with_a_session_of_its_
     await database.aclose()
 
 
-async def test_tools_without_their_hook_say_that_it_is_missing() -> None:
+async def test_tools_without_their_hook_report_that_it_is_missing() -> None:
     sessions = WorkingSessions(lambda run: WorkingMemory("s", InMemoryStorage()))
     model = ScriptedModel([tool_call("note", text="a"), text("done")])
     result = await Agent(model=model, tools=working_memory_tools(sessions)).arun("go")
@@ -361,7 +361,7 @@ async def test_tools_without_their_hook_say_that_it_is_missing() -> None:
     assert "Give the agent WorkingMemoryHook with the same WorkingSessions" in answer
 
 
-async def test_what_chooses_a_session_must_choose_one() -> None:
+async def test_a_function_that_chooses_the_session_must_return_a_memory() -> None:
     with pytest.raises(ConfigError, match="takes a function"):
         WorkingSessions(WorkingMemory("s", InMemoryStorage()))  # type: ignore[arg-type]
     sessions = WorkingSessions(lambda run: None)  # type: ignore[arg-type,return-value]
@@ -379,7 +379,7 @@ class Away(InMemoryStorage):
 @pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
 async def test_an_agent_goes_on_while_its_storage_is_away(kind: type[Memory]) -> None:
     memory = kind("s", Away())
-    seen = GtidTracker(tool_call("remember", key="a", value=1))
+    seen = RecordingModel(tool_call("remember", key="a", value=1))
     agent = Agent(model=seen.model, tools=working_memory_tools(memory), hooks=[WorkingMemoryHook(memory)])
     result = await agent.arun("go")
     assert result.text == "done"
@@ -439,7 +439,7 @@ async def test_a_run_that_is_killed_between_two_steps_goes_on_in_another_process
     child.kill()
     assert await asyncio.wait_for(child.wait(), DEADLINE_S) == -9
 
-    seen = GtidTracker(
+    seen = RecordingModel(
         tool_call("recall", key="train"),
         tool_call("update_task", steps_done=2),
         tool_call("update_task", status="completed"),

@@ -1,4 +1,4 @@
-"""memU's databases of both sides with one face."""
+"""memU's databases of both sides with one interface."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Awaited:
 
 
 class AnyMemu(Awaited):
-    """A database, with what tests do most often in short."""
+    """A database with shortcuts for frequent operations of the tests."""
 
     async def remember(self, summary: str, user: dict[str, Any], embedding: Any = (1.0, 0.0), **options: Any) -> Any:
         given = {"memory_type": "profile", "embedding": list(embedding) if embedding is not None else None, **options}
@@ -74,7 +74,7 @@ def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
 
 @pytest.fixture
 async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
-    """``make_memu(user_model=…, **options)``: another database on the test's schema, as another process has it."""
+    """Yield ``make_memu(user_model=…, **options)``: another database on the test's schema, like another process's."""
     made: list[AnyMemu] = []
 
     def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyMemu:

@@ -1,6 +1,6 @@
-"""The protocols of memU 1.5.1 as facts: which attributes and methods each has, and the parameters of these.
+"""The protocols of memU 1.5.1 as data: their attributes, methods and parameters.
 
-memU itself needs Python 3.13, and Rust to be installed. Where it is there, its own are asked too.
+memU itself needs Python 3.13 and Rust. Where it is installed, its own protocols are checked too.
 """
 
 from __future__ import annotations

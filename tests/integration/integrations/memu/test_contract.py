@@ -1,4 +1,4 @@
-"""What memU's repositories promise, kept with every driver, blocking and awaited."""
+"""The contract of memU's repositories, with every driver, synchronous and asynchronous."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from locus_mysql.integrations.memu import MemuDatabase
 from . import protocols
 from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
-#: What might be taken for SQL, a pattern, a path, or another text.
+#: Texts that might be mistaken for SQL, a pattern, a path, or another text.
 HOSTILE = (
     "'",
     '"',
@@ -190,7 +190,7 @@ async def test_a_category_gets_what_it_lacks(memu: AnyMemu) -> None:
     assert full.updated_at > bare.updated_at
 
 
-async def test_what_says_the_same_is_reinforced(memu: AnyMemu) -> None:
+async def test_an_item_with_the_same_summary_is_reinforced(memu: AnyMemu) -> None:
     first = await memu.remember("Ada  likes\ttea", ADA, reinforce=True)
     assert first.extra["reinforcement_count"] == 1
     assert datetime.fromisoformat(first.extra["last_reinforced_at"]) <= first.created_at
@@ -210,14 +210,14 @@ async def test_what_says_the_same_is_reinforced(memu: AnyMemu) -> None:
     assert others[0].extra == {}
 
 
-async def test_a_count_set_by_hand_goes_on_from_there(memu: AnyMemu) -> None:
+async def test_a_counter_set_by_hand_continues_from_that_number(memu: AnyMemu) -> None:
     item = await memu.remember("tea", ADA, reinforce=True)
     for before, after in ((41, 42), ("many", 2), (None, 2), (2.5, 2)):
         await memu.memory_item_repo.update_item(item_id=item.id, extra={"reinforcement_count": before})
         assert (await memu.remember("tea", ADA, reinforce=True)).extra["reinforcement_count"] == after
 
 
-async def test_what_is_kept_of_tools(memu: AnyMemu) -> None:
+async def test_tool_records_are_merged_into_the_extra_fields(memu: AnyMemu) -> None:
     record = {"when_to_use": "often", "metadata": {"a": 1}, "tool_calls": [{"x": None}], "other": 1}
     item = await memu.remember("t", ADA, memory_type="tool", tool_record=record)
     assert item.extra == {"when_to_use": "often", "metadata": {"a": 1}, "tool_calls": [{"x": None}]}
@@ -227,7 +227,7 @@ async def test_what_is_kept_of_tools(memu: AnyMemu) -> None:
     assert changed.extra == {**item.extra, "metadata": {"b": 2}, "n": None, "big": 2**63}
 
 
-async def test_what_is_not_there_is_said_so(memu: AnyMemu) -> None:
+async def test_missing_records_are_reported_as_missing(memu: AnyMemu) -> None:
     item, category = await memu.remember("a", ADA), await memu.categorize("N", ADA)
     for unknown in ("none", "x" * 5_000, "'", ""):
         for call in (
@@ -258,7 +258,7 @@ async def test_linking_twice_is_linking_once(memu: AnyMemu) -> None:
     assert await memu.category_item_repo.list_relations() == []
 
 
-async def test_what_cannot_be_kept_is_refused_before_anything_is_sent(memu: AnyMemu) -> None:
+async def test_records_that_cannot_be_stored_are_refused_before_anything_is_sent(memu: AnyMemu) -> None:
     item = await memu.remember("a", ADA)
     for call in (
         memu.remember("a", {}),

@@ -1,4 +1,4 @@
-"""What is copied from one database to another is all there."""
+"""A copy of memU's database contains everything that the source contains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.memu import (
     AsyncMemuDatabase,
     CategoryItem,
-    Copied,
     MemoryCategory,
     MemoryItem,
     MemuDatabase,
@@ -27,7 +26,7 @@ from .conftest import ADA, BOB, AnyMemu, Make, UserModel
 
 
 class InMemory:
-    """A database by memU's protocols, as far as copying needs it, in dicts."""
+    """A database of dicts that implements the part of memU's protocols that copying needs."""
 
     def __init__(self) -> None:
         self.resource_repo = self.memory_item_repo = self.memory_category_repo = self.category_item_repo = self
@@ -107,7 +106,7 @@ def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
     with MemuDatabase(make_config(driver="pymysql"), user_model=UserModel) as memu:
         for _ in range(2):  # to copy again changes nothing
             copied = copy_database(source, memu)
-            assert (copied.resources, copied.categories, copied.items, copied.relations) == (3, 6, 9, 9)
+            assert copied.kinds == {"resources": 3, "categories": 6, "items": 9, "relations": 9}
             assert memu.resources == source.resources
             assert len(memu.categories) == 3
             for id, item in memu.items.items():
@@ -119,7 +118,7 @@ def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
         for category in source.categories.values():
             kept = memu.categories[copied.ids.get(category.id, category.id)]
             assert (kept.name, kept.user_id, kept.agent_id) == (category.name, category.user_id, category.agent_id)
-        # what said the same is reinforced from now on, once
+        # from now on, a repeated summary reinforces the item, once
         items = memu.memory_item_repo
         found = [
             items.create_item(memory_type="profile", summary="x", embedding=None, user_data=ADA, reinforce=True).extra[
@@ -132,7 +131,8 @@ def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
 
         back = InMemory()
         again = copy_database(memu, back)
-        assert again == Copied(3, 3, 10, 9, again.ids)
+        assert again.kinds == {"resources": 3, "categories": 3, "items": 10, "relations": 9}
+        assert again.complete
         assert sorted((item.summary, item.user_id, str(item.extra)) for item in back.items.values()) == sorted(
             (item.summary, item.user_id, str(item.extra)) for item in memu.items.values()
         )

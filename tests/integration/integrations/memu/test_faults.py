@@ -1,4 +1,4 @@
-"""Answers that are lost: nothing is done twice, and nothing that was done is denied."""
+"""Lost answers: no write takes effect twice, and no completed write is reported as failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .conftest import ADA, AnyMemu, Make, UserModel
 
 @pytest.fixture
 async def far(make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AsyncIterator[AnyMemu]:
-    """A database behind the proxy, with its tables made and a connection open."""
+    """Yield a database behind the proxy, with existing tables and an open connection."""
     config = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     memu = AnyMemu((AsyncMemuDatabase if side[1] else MemuDatabase)(config, user_model=UserModel))
     await memu.load_existing()
@@ -84,7 +84,7 @@ async def test_a_write_whose_answer_is_lost_is_done_once(far: AnyMemu, proxy: Wi
     assert await far.items.copy() == {plain.id: plain}
 
 
-async def test_a_repeated_delete_leaves_alone_what_was_restored_since(
+async def test_a_repeated_delete_leaves_records_restored_since_alone(
     far: AnyMemu, proxy: WireProxy, make_memu: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     near = make_memu()
@@ -119,7 +119,7 @@ async def test_a_write_that_never_arrived_is_done(far: AnyMemu, proxy: WireProxy
         await far.memory_item_repo.update_item(item_id="none", summary="b")
 
 
-async def test_what_was_cleared_is_told_though_the_answer_was_lost(far: AnyMemu, proxy: WireProxy) -> None:
+async def test_a_clear_whose_answer_was_lost_returns_the_cleared_records(far: AnyMemu, proxy: WireProxy) -> None:
     item = await far.remember("a", ADA)
     proxy.drop_after_send(2)
     assert await far.memory_item_repo.clear_items(ADA) == {item.id: item}

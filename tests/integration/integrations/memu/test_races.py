@@ -1,4 +1,4 @@
-"""Processes and threads that say the same at the same time make one item, and one category."""
+"""Processes and threads that store the same summary at the same time make one item and one category."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def between(operation: Operation[Any], change: Callable[[], object]) -> Operatio
         return done.value
 
 
-async def test_what_no_longer_fits_is_not_cleared(memu: AnyMemu, make_config: MakeConfig) -> None:
+async def test_clear_keeps_a_record_that_was_changed_and_no_longer_matches(
+    memu: AnyMemu, make_config: MakeConfig
+) -> None:
     kept, gone = [await memu.remember(text, ADA, memory_type="event") for text in "ab"]
     with MemuDatabase(make_config(), user_model=UserModel) as other:
         repo = memu.memory_item_repo.wrapped

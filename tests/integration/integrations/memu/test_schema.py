@@ -1,4 +1,4 @@
-"""The tables: memU's columns, made or checked, and never another's."""
+"""The tables have memU's columns; existing tables are checked, and foreign ones are refused."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ async def test_a_missing_table_or_column_is_named(make_memu: Make, database: str
             await make_memu(ddl_mode=mode).memory_item_repo.list_items()
     run_sql(f"ALTER TABLE {database}.memory_items ADD COLUMN happened_at DATETIME(6) NULL")
     more = create_model("More", __base__=UserModel, team=(str | None, None))
-    with pytest.raises(SchemaMismatch, match="'resources' has no column 'team'") as told:
+    with pytest.raises(SchemaMismatch, match="'resources' has no column 'team'") as caught:
         await make_memu(more).load_existing()
     for table in COLUMNS:
-        run_sql(str(told.value).partition("Add it: ")[2].replace("`resources`", f"{database}.{table}"))
+        run_sql(str(caught.value).partition("Add it: ")[2].replace("`resources`", f"{database}.{table}"))
     memu = make_memu(more)
     item = await memu.remember("a", {**ADA, "team": "x"})
     assert list(await memu.memory_item_repo.list_items({"team": "x"})) == [item.id]

@@ -1,4 +1,4 @@
-"""A search by meaning is exact, whoever changed what meanwhile."""
+"""A search by meaning is exact despite concurrent changes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from locus_mysql.families.memories.vectors import scoring
 from locus_mysql.integrations.memu import ranking, searching
+from locus_mysql.runtime.lru_cache import LRUCache
 
 from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
@@ -135,7 +136,7 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
 async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
     memu = make_memu()
     operations = memu.wrapped._operations
-    operations.pools = ranking.PoolCache(1)
+    operations.pools = LRUCache(1)
     item = await memu.remember("a", ADA)
     for _ in range(3):
         assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of states, and what is made of them."""
+"""Hypothesis strategies of states, and encoding of states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
 
 
 def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
-    """What would be stored of a lasting state."""
+    """Return the delta that is stored for a lasting state."""
     encoded = encode(state)
     return encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
 
@@ -40,7 +40,7 @@ def hashed(state: dict[str, Any]) -> HashedLogs:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same to the bit: types, order of keys, NaN, and the sign of zero."""
+    """Return whether two values are identical, with types, order of keys, NaN, and the sign of zero."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

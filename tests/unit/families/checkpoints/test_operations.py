@@ -1,8 +1,7 @@
-"""Operations driven with plain values: what they ask for, and what they make of the answers."""
+"""Operations driven with plain values: the batches they yield, and their results for given answers."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from datetime import datetime
 from typing import Any
 
@@ -23,68 +22,70 @@ from locus_mysql.errors import (
     Unavailable,
 )
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from locus_mysql.families.checkpoints.store import StoreOperations
+
+from ...driven import Driven, DrivenOperations, Landed
 
 KEY = ("tenant", "t")
 
 
-def operations(**options: Any) -> CheckpointOperations:
-    return CheckpointOperations(MySQLConfig(**options), CheckpointDialect())
+def operations(**options: Any) -> Any:
+    return DrivenOperations(CheckpointOperations(MySQLConfig(**options), CheckpointDialect()))
 
 
 def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:
     return NewCheckpoint(lambda _: Encoded(encode(state)), lambda _: ("", False), checkpoint_id)
 
 
-def finish(operation: Generator[Batch, Results, Any], results: list[Result]) -> Any:
-    """What an operation returns when sent its last results."""
+def finish(operation: Driven, results: Results | list[Result] | Landed) -> Any:
+    """Send an operation its last results, and return its value."""
     with pytest.raises(StopIteration) as done:
-        operation.send(results if isinstance(results, Results) else Results(results, {}))
+        operation.send(results)
     return done.value.value
 
 
 def answers(batch: Batch, affected: int = 1, last_insert_id: int = 1) -> Results:
     results = [Result(affected=affected, last_insert_id=last_insert_id) for _ in batch.statements]
-    return Results(results, batch.names)
+    return Results(results, batch)
 
 
 BIG = {"messages": ["x" * 500 for _ in range(20)]}
 
 
-def save(ops: CheckpointOperations, state: dict[str, Any], seq: int, name: str) -> Batch:
-    operation = ops.save("tenant", "t", new(state, name))
+def save(ops: Any, state: dict[str, Any], seq: int, name: str) -> Batch:
+    operation = ops.saving.save("tenant", "t", new(state, name))
     batch = next(operation)
     assert finish(operation, answers(batch, last_insert_id=seq)) == name
     return batch
 
 
-def test_a_save_is_one_batch_that_can_be_told_to_have_landed() -> None:
+def test_a_save_is_one_recognisable_batch() -> None:
     batch = save(operations(), {"a": 1}, 1, "c")
     assert batch.landed is not None
     assert "c" in batch.landed.params
 
 
 def test_a_save_whose_earlier_try_landed_succeeds() -> None:
-    operation = operations().save("tenant", "t", new({"a": 1}))
+    operation = operations().saving.save("tenant", "t", new({"a": 1}))
     next(operation)
-    assert finish(operation, Results([], {}, landed=(7,))) == "c"
+    assert finish(operation, Landed(7)) == "c"
 
 
 def test_a_save_whose_earlier_try_landed_and_was_replaced_since_succeeds_and_is_not_remembered() -> None:
     ops = operations()
-    operation = ops.save("tenant", "t", new({"a": 1}))
+    operation = ops.saving.save("tenant", "t", new({"a": 1}))
     next(operation)
-    assert finish(operation, Results([], {}, landed=(None,))) == "c"
-    assert ops.memory.snapshot(("tenant", "t")).newest == ()
+    assert finish(operation, Landed(None)) == "c"
+    assert ops.context.cache.snapshot(("tenant", "t")).newest == ()
 
 
-def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
+def test_a_delta_whose_base_was_deleted_is_refused_and_saved_as_a_whole_state() -> None:
     ops = operations()
     save(ops, BIG, 1, "first")
     longer = {"messages": [*BIG["messages"], "more"]}
-    operation = ops.save("tenant", "t", new(longer, "second"))
+    operation = ops.saving.save("tenant", "t", new(longer, "second"))
     delta = next(operation)
     whole = operation.send(answers(delta, affected=0))
     assert len(_payload(delta)) < len(encode(longer).head) + 600
@@ -92,10 +93,10 @@ def test_a_save_whose_base_is_gone_is_repeated_whole() -> None:
     assert finish(operation, answers(whole, last_insert_id=2)) == "second"
 
 
-def test_a_save_to_a_thread_that_another_process_wrote_to_looks_for_what_it_builds_on() -> None:
+def test_a_save_after_another_process_s_write_looks_for_its_base() -> None:
     ops = operations()
     save_anew(ops, BIG, 1)
-    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    operation = ops.saving.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
     trusting = next(operation)
     assert "FROM" not in trusting.statements[1].sql
     checking = operation.throw(Outdated("written to"))
@@ -104,15 +105,15 @@ def test_a_save_to_a_thread_that_another_process_wrote_to_looks_for_what_it_buil
     assert len(finish(operation, answers(checking, last_insert_id=3))) == 32
 
 
-def save_anew(ops: CheckpointOperations, state: dict[str, Any], seq: int) -> None:
-    operation = ops.save("tenant", "t", new(state, None))
+def save_anew(ops: Any, state: dict[str, Any], seq: int) -> None:
+    operation = ops.saving.save("tenant", "t", new(state, None))
     finish(operation, answers(next(operation), last_insert_id=seq))
 
 
-def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_newest() -> None:
+def test_a_load_of_a_cached_state_only_checks_that_it_is_still_the_newest() -> None:
     ops = operations()
     save(ops, BIG, 1, "first")
-    loading = ops.load("tenant", "t")
+    loading = ops.loading.load("tenant", "t")
     (question,) = next(loading).statements
     assert "payload" not in question.sql
     assert finish(loading, [Result(rows=[(1,)])]).text() == encode(BIG).text()
@@ -121,18 +122,18 @@ def test_a_load_of_what_this_process_saved_only_asks_whether_it_is_still_the_new
 def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> None:
     ops = operations()
     batch = save(ops, BIG, 1, "first")
-    loading = ops.load("tenant", "t")
+    loading = ops.loading.load("tenant", "t")
     next(loading)
-    (rows,) = loading.send(Results([Result()], {})).statements
+    (rows,) = loading.send([Result()]).statements
     assert "payload" in rows.sql
     other = [chain((2, _token(batch), _payload(batch)))]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
 def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
-    """What the server says to a load that asks for a few rows."""
+    """Return the server's answer to a load that reads a few rows."""
     columns = [column for row in (*rows, *[(None,) * 3] * (CHAIN_ROWS - len(rows))) for column in row]
-    return (b"v" * 16, more, *columns)
+    return (b"v" * 16, more, 1, *columns)
 
 
 @pytest.mark.parametrize(
@@ -140,39 +141,39 @@ def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
 )
 def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(found: tuple[Any, ...]) -> None:
     batch = save(operations(), BIG, 1, "first")
-    loading = operations().load("tenant", "t")
+    loading = operations().loading.load("tenant", "t")
     (few,) = next(loading).statements
     assert "RECURSIVE" not in few.sql
-    (every,) = loading.send(Results([Result(rows=[found])], {})).statements
+    (every,) = loading.send([Result(rows=[found])]).statements
     assert "RECURSIVE" in every.sql
-    rows = [(2, _token(batch), _payload(batch), b"v" * 16)]
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16, 1)]
     assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
 
 
-def test_where_processes_take_turns_a_load_asks_what_was_saved_since() -> None:
+def test_a_load_of_a_shared_thread_reads_only_newer_saves() -> None:
     ops = operations()
     save(ops, BIG, 1, "first")
     batch = save(operations(), BIG, 2, "second")  # by another process
-    loading = ops.load("tenant", "t")
+    loading = ops.loading.load("tenant", "t")
     next(loading)
-    loading.send(Results([Result()], {}))
+    loading.send([Result()])
     finish(loading, [Result(rows=[chain((2, _token(batch), _payload(batch)))])])
 
-    loading = ops.load("tenant", "t")
+    loading = ops.loading.load("tenant", "t")
     (since,) = next(loading).statements
     assert since.params.count(2) == 2
-    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1)
+    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1, 1)
     assert finish(loading, [Result(rows=[nothing])]).text() == encode(BIG).text()
 
 
-@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1)]])
-def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
+@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1, 1)]])
+def test_a_load_that_cannot_build_on_its_cache_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
     ops = operations()
     batch = save(ops, BIG, 1, "first")
-    ops.memory.remember(KEY, snapshot := ops.memory.snapshot(KEY), snapshot._replace(shared=True))
-    loading = ops.load("tenant", "t")
+    ops.context.cache.remember(KEY, snapshot := ops.context.cache.snapshot(KEY), snapshot._replace(shared=True))
+    loading = ops.loading.load("tenant", "t")
     next(loading)
-    (rows,) = loading.send(Results([Result(rows=found)], {})).statements
+    (rows,) = loading.send([Result(rows=found)]).statements
     assert "c0.payload" in rows.sql
     other = [chain((2, _token(batch), _payload(batch)))]
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
@@ -182,11 +183,11 @@ def test_a_load_that_cannot_go_on_from_what_it_has_reads_the_rows(found: list[tu
 def test_a_state_that_is_not_kept_is_read_by_its_rows_keys(option: dict[str, Any]) -> None:
     ops = operations(**option)
     batch = save(ops, BIG, 1, "first")
-    loading = ops.load("tenant", "t")
+    loading = ops.loading.load("tenant", "t")
     (by_key,) = next(loading).statements
     assert "payload" in by_key.sql
     assert "RECURSIVE" not in by_key.sql
-    assert finish(loading, [Result(rows=[(_payload(batch),)])]).text() == encode(BIG).text()
+    assert finish(loading, [Result(rows=[(_payload(batch), 1)])]).text() == encode(BIG).text()
 
 
 def _payload(batch: Batch) -> bytes:
@@ -197,19 +198,19 @@ def _token(batch: Batch) -> bytes:
     return next(p for s in batch.statements for p in s.params if isinstance(p, bytes) and len(p) == 16)
 
 
-def test_a_duplicate_that_cannot_be_is_explained() -> None:
-    operation = operations().save("tenant", "t", new({"a": 1}))
+def test_an_unexpected_duplicate_is_explained() -> None:
+    operation = operations().saving.save("tenant", "t", new({"a": 1}))
     next(operation)
     with pytest.raises(SchemaMismatch, match="'t'"):
         operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
 
 
-def test_rows_that_no_threads_row_tells_of_are_taken_over_once() -> None:
-    operation = operations().save("tenant", "t", new({"a": 1}))
+def test_rows_without_a_thread_row_are_adopted_once() -> None:
+    operation = operations().saving.save("tenant", "t", new({"a": 1}))
     next(operation)
     (adopting,) = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice")).statements
     assert "MAX(c.seq)" in adopting.sql
-    operation.send(Results([Result(affected=1)], {}))
+    operation.send([Result(affected=1)])
     with pytest.raises(SchemaMismatch, match="damaged"):
         operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
 
@@ -217,7 +218,7 @@ def test_rows_that_no_threads_row_tells_of_are_taken_over_once() -> None:
 def test_a_save_ends_however_often_the_thread_is_gone() -> None:
     ops = operations()
     save(ops, BIG, 1, "first")
-    operation = ops.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
+    operation = ops.saving.save("tenant", "t", new({"messages": [*BIG["messages"], "more"]}, None))
     next(operation)
     operation.throw(Outdated("written to"))
     whole = operation.throw(Outdated("gone"))
@@ -226,35 +227,35 @@ def test_a_save_ends_however_often_the_thread_is_gone() -> None:
 
 
 def test_a_copy_onto_an_existing_thread_is_explained() -> None:
-    operation = operations().copy_thread("tenant", "t", "u")
+    operation = operations().whole_threads.copy("tenant", "t", "u")
     next(operation)
     operation.throw(
         Duplicate("locus_checkpoints", "PRIMARY", "twice")
     )  # rows without a thread's row get one, so that they can be deleted
     with pytest.raises(ThreadExists, match="'u'"):
-        operation.send(Results([Result()], {}))
+        operation.send([Result()])
 
 
 def test_a_random_id_is_drawn_for_each_save() -> None:
     ops = operations()
     ids = set()
     for seq in range(1, 4):
-        operation = ops.save("tenant", "t", new({"a": seq}, None))
+        operation = ops.saving.save("tenant", "t", new({"a": seq}, None))
         ids.add(finish(operation, answers(next(operation), last_insert_id=seq)))
     assert len(ids) == 3
 
 
-def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
+def test_invalid_arguments_send_no_statement() -> None:
     ops = operations()
-    wrong: list[Generator[Batch, Results, Any]] = [
-        ops.save("tenant", "", new({})),
-        ops.load("tenant", "t", ""),
-        ops.list_checkpoints("tenant", "t", -1),
-        ops.copy_thread("tenant", "t", "t"),
-        ops.search("tenant", 5),  # type: ignore[arg-type]
-        ops.query_by_metadata("tenant", "a", float("nan")),
-        ops.vacuum("tenant", -1),
-        operations(search=False).search("tenant", "word"),
+    wrong: list[Driven] = [
+        ops.saving.save("tenant", "", new({})),
+        ops.loading.load("tenant", "t", ""),
+        ops.queries.list_checkpoints("tenant", "t", -1),
+        ops.whole_threads.copy("tenant", "t", "t"),
+        ops.queries.search("tenant", 5),
+        ops.queries.query_by_metadata("tenant", "a", float("nan")),
+        ops.maintenance.vacuum("tenant", -1),
+        operations(search=False).queries.search("tenant", "word"),
     ]
     for operation in wrong:
         with pytest.raises(InvalidInput):
@@ -264,16 +265,16 @@ def test_nothing_is_asked_for_arguments_that_are_wrong() -> None:
 def test_each_read_is_one_batch() -> None:
     ops = operations()
     at = datetime(2026, 1, 1)
-    reads: list[tuple[Generator[Batch, Results, Any], list[tuple[Any, ...]]]] = [
-        (ops.exists("tenant", "t"), [(1,)]),
-        (ops.list_checkpoints("tenant", "t"), [("c",)]),
-        (ops.list_threads("tenant"), [("t",)]),
-        (ops.count("tenant"), [(3,)]),
-        (ops.get_metadata("tenant", "t"), [("c", '{"a":1}', at)]),
-        (ops.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at)]),
-        (ops.list_with_metadata("tenant"), [("t", "c", None, at)]),
-        (ops.history("tenant", "t"), [("c", None, at, 10, None)]),
-        (ops.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
+    reads: list[tuple[Driven, list[tuple[Any, ...]]]] = [
+        (ops.queries.exists("tenant", "t"), [(1,)]),
+        (ops.queries.list_checkpoints("tenant", "t"), [("c", 1, 1)]),
+        (ops.queries.list_threads("tenant"), [("t",)]),
+        (ops.queries.count("tenant"), [(3,)]),
+        (ops.queries.get_metadata("tenant", "t"), [("c", '{"a":1}', at, 1)]),
+        (ops.queries.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at, 1, 1)]),
+        (ops.queries.list_with_metadata("tenant"), [("t", "c", None, at, 1)]),
+        (ops.queries.history("tenant", "t"), [("c", None, at, 10, None, 1)]),
+        (ops.queries.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
     ]
     found = [(next(operation), finish(operation, [Result(rows=rows)])) for operation, rows in reads]
     assert all(len(batch.statements) == 1 for batch, _ in found)
@@ -283,8 +284,8 @@ def test_each_read_is_one_batch() -> None:
     assert found[8][1]["total_bytes"] == 17
 
 
-def test_a_search_first_indexes_what_was_saved_since_and_commits_that() -> None:
-    operation = operations().search("tenant", "word")
+def test_a_search_first_indexes_and_commits_new_saves() -> None:
+    operation = operations().queries.search("tenant", "word")
     batch = next(operation)
     assert not batch.atomic
     found = finish(operation, [Result(affected=3), Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
@@ -292,8 +293,8 @@ def test_a_search_first_indexes_what_was_saved_since_and_commits_that() -> None:
 
 
 @pytest.mark.parametrize("refusal", [ReadOnlyServer("replica"), PrivilegeMissing("UPDATE")])
-def test_where_nothing_may_be_written_a_search_finds_what_is_indexed(refusal: Exception) -> None:
-    operation = operations().search("tenant", "word")
+def test_a_read_only_search_finds_indexed_states(refusal: Exception) -> None:
+    operation = operations().queries.search("tenant", "word")
     next(operation)
     assert len(operation.throw(refusal).statements) == 1
     found = finish(operation, [Result(rows=[("t", "c", datetime(2026, 1, 1), 1.5, "a word")])])
@@ -305,7 +306,7 @@ def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
 ) -> None:
     monkeypatch.setattr("locus_mysql.families.checkpoints.maintenance.one_in", lambda count: True)
     one_word = NewCheckpoint(lambda _: Encoded(encode({"a": 1})), lambda _: ("word", False), "c")
-    operation = operations().save("tenant", "t", one_word)
+    operation = operations().saving.save("tenant", "t", one_word)
     operation.send(answers(next(operation)))
     with pytest.raises(StopIteration) as done:
         operation.throw(Unavailable("gone"))
@@ -314,37 +315,37 @@ def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
 
 
 def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
-    operation = operations().query_by_metadata("tenant", "a", 1, 10)
+    operation = operations().queries.query_by_metadata("tenant", "a", 1, 10)
     next(operation)
     at = datetime(2026, 1, 1)
-    found = finish(operation, [Result(rows=[("t", "x", '{"a":true}', at), ("t", "y", '{"a":1.0}', at)])])
+    found = finish(operation, [Result(rows=[("t", "x", '{"a":true}', at, 1, 2), ("t", "y", '{"a":1.0}', at, 1, 1)])])
     assert [info["checkpoint_id"] for info in found] == ["y"]
 
 
 def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
-    operation = operations().load("tenant", "t", "c")
+    operation = operations().loading.load("tenant", "t", "c")
     next(operation)
     with pytest.raises(CorruptCheckpoint):
-        operation.send(Results([Result(rows=[chain((1, b"x" * 16, b""))])], {}))
+        operation.send([Result(rows=[chain((1, b"x" * 16, b""))])])
 
 
 def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
     ops = operations()
     batch = save(ops, {"a": 1}, 1, "c")
-    row = (1, _token(batch), _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), 1)
-    operation = ops.rewrite_thread("tenant", "t", lambda _id, _text: new({"a": 2}))
+    row = (1, _token(batch), _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), b"v" * 16, 1)
+    operation = ops.whole_threads.rewrite("tenant", "t", lambda _id, _text: new({"a": 2}))
     next(operation)
 
     def write_meanwhile() -> None:
         while True:
-            operation.send(Results([Result(rows=[row])], {}))
+            operation.send([Result(rows=[row])])
             operation.throw(Outdated("no lock"))
 
     with pytest.raises(Unavailable, match="'t'"):
         write_meanwhile()
 
 
-def test_a_store_checks_a_state_before_anything_is_asked() -> None:
+def test_a_store_checks_a_state_before_sending_statements() -> None:
     store = StoreOperations(MySQLConfig())
     with pytest.raises(InvalidInput, match="The state"):
         next(store.save("t", {"a": (1,)}))

@@ -1,54 +1,67 @@
-"""What is told of checkpoints, from rows; and what is damaged is left out."""
+"""Records of checkpoints made from rows; damaged rows are skipped."""
 
 from __future__ import annotations
 
 import inspect
 import logging
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
+from locus_mysql.dialect.checkpoints.queries import ChosenRow, HistoryRow, MetadataRow, NewestRow
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.records import (
     checkpoint_info,
     checkpoints_of,
     decode_state_text,
+    found_info,
     history_entry,
 )
+from locus_mysql.families.checkpoints.state_rows import check_row
 from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.runtime.damage import readable
+from locus_mysql.runtime.damaged_rows import readable
 
 AT = datetime(2026, 1, 1)
 
 
 @pytest.mark.parametrize("text", [b"[1]", b"5", b"null", b'"a"', b"", b"{", b"\xff"])
-def test_a_state_that_is_no_object_is_damaged(text: bytes) -> None:
+def test_a_state_that_is_not_an_object_is_damaged(text: bytes) -> None:
     with pytest.raises(CorruptCheckpoint, match="thread 't' is not readable JSON of an object"):
         decode_state_text(text, "t")
     assert decode_state_text(b'{"a":[1]}', "t") == {"a": [1]}
 
 
 @pytest.mark.parametrize("metadata", ["[1]", "5", "null", '"a"', "{", "[" * 100_000])
-def test_metadata_that_is_no_object_is_damaged(metadata: str) -> None:
+def test_metadata_that_is_not_an_object_is_damaged(metadata: str) -> None:
     for parse in (
-        lambda: checkpoint_info(("t", "c", metadata, AT)),
-        lambda: history_entry("t", ("c", None, AT, 1, metadata)),
+        lambda: checkpoint_info("t", MetadataRow("c", metadata, AT, 1)),
+        lambda: history_entry("t", HistoryRow("c", None, AT, 1, metadata, 1)),
     ):
         with pytest.raises(CorruptCheckpoint, match="metadata of checkpoint 'c' of thread 't'"):
             parse()
 
 
+def test_a_row_that_does_not_fit_its_checksum_is_damaged() -> None:
+    for parse in (
+        lambda: checkpoint_info("t", MetadataRow("c", None, AT, 0)),
+        lambda: history_entry("t", HistoryRow("c", None, AT, 1, None, 0)),
+        lambda: check_row(0, 3, "t"),
+        lambda: check_row(None, 3, "t"),
+    ):
+        with pytest.raises(CorruptCheckpoint, match="of thread 't' does not fit its checksum"):
+            parse()
+
+
 def test_a_checkpoint_and_an_entry_of_a_history() -> None:
     at = AT.replace(tzinfo=UTC)
-    assert checkpoint_info(("t", "c", None, AT)) == {
+    assert checkpoint_info("t", MetadataRow("c", None, AT, 1)) == {
         "thread_id": "t",
         "checkpoint_id": "c",
         "metadata": {},
         "created_at": at,
         "updated_at": at,
     }
-    assert history_entry("t", ("c", "b", AT, 7, '{"a":1}')) == {
+    assert history_entry("t", HistoryRow("c", "b", AT, 7, '{"a":1}', 1)) == {
         "checkpoint_id": "c",
         "parent_id": "b",
         "created_at": at,
@@ -58,16 +71,19 @@ def test_a_checkpoint_and_an_entry_of_a_history() -> None:
 
 
 def test_rows_of_a_checkpoint_belong_together() -> None:
-    rows: list[Any] = [("t", "c", None, 1), ("t", "c", None, 2), ("t", "d", None, 3), ("u", "d", None, 4)]
-    assert [[row[-1] for row in group] for group in checkpoints_of(rows)] == [[1, 2], [3], [4]]
+    rows = [
+        ChosenRow(thread_id, name, None, AT, 1, seq, b"", b"", AT)
+        for seq, (thread_id, name) in enumerate([("t", "c"), ("t", "c"), ("t", "d"), ("u", "d")])
+    ]
+    assert [[row.seq for row in group] for group in checkpoints_of(rows)] == [[0, 1], [2], [3]]
 
 
-def test_what_is_damaged_is_left_out_and_logged_and_names_stand_only_at_the_lowest_level(
+def test_damaged_rows_are_skipped_and_logged_with_names_only_at_debug_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "locus_mysql")
-    rows = [("t", "c", "{}", AT), ("secret", "d", "[]", AT), ("t", "e", "{}", AT)]
-    assert [info["checkpoint_id"] for info in readable(checkpoint_info, rows)] == ["c", "e"]
+    rows = [NewestRow("t", "c", "{}", AT, 1), NewestRow("secret", "d", "[]", AT, 1), NewestRow("t", "e", "{}", AT, 1)]
+    assert [info["checkpoint_id"] for info in readable(found_info, rows)] == ["c", "e"]
     warning, detail = caplog.records
     assert (warning.levelname, detail.levelname) == ("WARNING", "DEBUG")
     assert "damaged" in warning.getMessage()
@@ -75,7 +91,7 @@ def test_what_is_damaged_is_left_out_and_logged_and_names_stand_only_at_the_lowe
     assert "'secret'" in detail.getMessage()
 
 
-def test_without_a_limit_a_store_gives_so_many() -> None:
+def test_without_a_limit_a_store_returns_the_default_number() -> None:
     defaults = {
         f"{name}.{parameter.name}": parameter.default
         for name in (

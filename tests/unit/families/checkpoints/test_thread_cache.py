@@ -1,4 +1,4 @@
-"""What a process remembers of threads, and when it does not."""
+"""The cache of threads: its content, and answers that it must not keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Lineage, extend
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
-from locus_mysql.families.checkpoints.thread_cache import KeptState, Snapshot, ThreadKey, ThreadMemory
+from locus_mysql.families.checkpoints.thread_cache import CachedState, Snapshot, ThreadCache, ThreadKey
 
 from .states import delta_of, hashed
 
@@ -28,24 +28,24 @@ def lineage_of(seq: int, state: dict[str, Any]) -> Lineage:
     return extend((), delta_of(state), seq, seq.to_bytes(16))
 
 
-def kept(state: dict[str, Any], memo: object = None, memo_bytes: int = 0) -> KeptState:
+def kept(state: dict[str, Any], memo: object = None, memo_bytes: int = 0) -> CachedState:
     encoded = encode(state)
-    return KeptState(encoded, hash_logs(encoded, {}), memo, memo_bytes)
+    return CachedState(encoded, hash_logs(encoded, {}), memo, memo_bytes)
 
 
-def save(memory: ThreadMemory, where: ThreadKey, seq: int, state: dict[str, Any]) -> None:
+def save(memory: ThreadCache, where: ThreadKey, seq: int, state: dict[str, Any]) -> None:
     before = memory.snapshot(where)
     memory.remember(where, before, before.after_save(lineage_of(seq, state), kept(state)))
 
 
-def known(memory: ThreadMemory, name: str) -> int | None:
+def known(memory: ThreadCache, name: str) -> int | None:
     newest = memory.snapshot(key(name)).newest
     return newest[0].seq if newest else None
 
 
 @pytest.mark.parametrize("unpacked", [0, 1, 3])
 def test_threads_unused_for_longest_are_forgotten_first_packed_or_not(unpacked: int) -> None:
-    memory = ThreadMemory(LIMIT_BYTES, limit=4, unpacked=unpacked)
+    memory = ThreadCache(LIMIT_BYTES, limit=4, unpacked=unpacked)
     for number, name in enumerate("abcde", start=1):
         save(memory, key(name), number, A)
     assert [known(memory, name) for name in "abcde"] == [None, 2, 3, 4, 5]
@@ -57,7 +57,7 @@ def test_threads_unused_for_longest_are_forgotten_first_packed_or_not(unpacked: 
     assert known(memory, "d") is None
 
 
-def test_a_state_goes_on_from_the_loaded_or_the_saved_one_whichever_it_has_more_of() -> None:
+def test_a_state_builds_on_the_loaded_or_saved_one_with_which_it_shares_more() -> None:
     snapshot = Snapshot().after_save(lineage_of(2, B), kept(B))
     assert snapshot.version is not None
     snapshot = snapshot.after_loading(lineage_of(1, A), snapshot.version)
@@ -66,13 +66,13 @@ def test_a_state_goes_on_from_the_loaded_or_the_saved_one_whichever_it_has_more_
     assert snapshot.newest[0].seq == 2
 
 
-def test_what_was_read_at_another_version_stands_by_itself() -> None:
+def test_a_state_read_at_another_version_is_independent() -> None:
     snapshot = Snapshot().after_save(lineage_of(2, B), kept(B)).after_loading(lineage_of(1, A), b"another")
     assert snapshot == Snapshot((lineage_of(1, A),), (), b"another")
 
 
 def test_an_answer_that_arrives_after_another_operation_ended_is_not_remembered() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 1, A)
     before = memory.snapshot(T)  # a load begins
     memory.delete_checkpoint(T, before, 1, b"after the delete")
@@ -83,7 +83,7 @@ def test_an_answer_that_arrives_after_another_operation_ended_is_not_remembered(
 
 @pytest.mark.parametrize("known_before", [True, False])
 def test_an_answer_that_arrives_after_its_thread_was_forgotten_is_not_remembered(known_before: bool) -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     if known_before:
         save(memory, T, 1, A)
     before = memory.snapshot(T)
@@ -95,15 +95,15 @@ def test_an_answer_that_arrives_after_its_thread_was_forgotten_is_not_remembered
 
 def test_of_two_saves_at_once_the_later_one_is_remembered_in_whichever_order_they_end() -> None:
     for order in ((1, 2), (2, 1)):
-        memory = ThreadMemory(LIMIT_BYTES)
+        memory = ThreadCache(LIMIT_BYTES)
         before = memory.snapshot(T)
         for seq in order:
             memory.remember(T, before, before.after_save(lineage_of(seq, A), kept(A)))
         assert memory.snapshot(T).newest[0].seq == 2
 
 
-def test_a_load_that_finds_nothing_does_not_forget_what_was_saved_meanwhile() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+def test_a_load_that_finds_nothing_keeps_a_concurrent_save_in_the_cache() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
     before = memory.snapshot(T)
     save(memory, T, 1, A)
     memory.forget(T, before)
@@ -113,12 +113,12 @@ def test_a_load_that_finds_nothing_does_not_forget_what_was_saved_meanwhile() ->
 
 
 def test_a_delete_of_ours_keeps_the_newest_known_unless_it_was_the_newest() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 5, A)
     memory.delete_checkpoint(T, memory.snapshot(T), 3, b"after")
     assert (memory.snapshot(T).newest[0].seq, memory.snapshot(T).version) == (5, b"after")
     assert memory.snapshot(T).state is not None
-    memory.delete_checkpoint(T, memory.snapshot(T), 3, None)  # somebody else had written: the version is unknown
+    memory.delete_checkpoint(T, memory.snapshot(T), 3, None)  # another process had written: the version is unknown
     assert memory.snapshot(T).version == b"after"
     memory.delete_checkpoint(T, memory.snapshot(T), 5, b"later")
     assert memory.snapshot(T).newest == ()
@@ -137,7 +137,7 @@ def test_where_processes_take_turns_a_thread_is_marked_as_shared() -> None:
 
 
 def test_a_thread_not_loaded_again_so_far_is_taken_for_shared_if_the_one_before_was() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 1, A)
     assert not memory.is_shared(memory.snapshot(T))
     before = memory.snapshot(T)
@@ -153,7 +153,7 @@ def test_a_thread_not_loaded_again_so_far_is_taken_for_shared_if_the_one_before_
 
 
 def test_states_kept_stay_within_the_limit_and_those_used_longest_ago_go_first() -> None:
-    memory = ThreadMemory(2 * kept(A, memo_bytes=10_000).size_bytes)
+    memory = ThreadCache(2 * kept(A, memo_bytes=10_000).size_bytes)
     for name in "ab":
         before = memory.snapshot(key(name))
         memory.remember(key(name), before, before.after_save(lineage_of(1, A), kept(A, memo_bytes=10_000)))
@@ -168,13 +168,13 @@ def test_states_kept_stay_within_the_limit_and_those_used_longest_ago_go_first()
 
 
 def test_a_limit_of_zero_keeps_no_state() -> None:
-    memory = ThreadMemory(0)
+    memory = ThreadCache(0)
     save(memory, T, 1, A)
     assert memory.snapshot(T).state is None
     assert memory.snapshot(T).newest[0].seq == 1
 
 
-def test_a_load_of_what_was_saved_keeps_the_memo_of_its_encoder() -> None:
+def test_a_load_of_a_saved_state_keeps_the_memo_of_its_encoder() -> None:
     snapshot = Snapshot().after_save(lineage_of(1, A), kept(A, memo="texts", memo_bytes=5))
     assert snapshot.version is not None
     loaded = snapshot.after_loading_newest(lineage_of(1, A), snapshot.version, kept(A))
@@ -185,9 +185,9 @@ def test_a_load_of_what_was_saved_keeps_the_memo_of_its_encoder() -> None:
 def test_a_child_forked_while_the_lock_is_held_begins_empty_and_does_not_wait() -> None:
     code = """
 import os, signal
-from tests.unit.families.checkpoints.test_thread_cache import A, LIMIT_BYTES, T, ThreadMemory, save
+from tests.unit.families.checkpoints.test_thread_cache import A, LIMIT_BYTES, T, ThreadCache, save
 
-memory = ThreadMemory(LIMIT_BYTES)
+memory = ThreadCache(LIMIT_BYTES)
 save(memory, T, 1, A)
 with memory._lock:
     child = os.fork()
@@ -203,7 +203,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status) or memory.snapshot(T).newest[
 
 
 def test_of_states_that_are_as_they_are_the_one_used_last_stays_longest() -> None:
-    memory = ThreadMemory(LIMIT_BYTES, limit=2, unpacked=2)
+    memory = ThreadCache(LIMIT_BYTES, limit=2, unpacked=2)
     save(memory, key("a"), 1, A)
     save(memory, key("b"), 2, A)
     save(memory, key("a"), 3, A)
@@ -213,7 +213,7 @@ def test_of_states_that_are_as_they_are_the_one_used_last_stays_longest() -> Non
 
 
 def test_a_state_as_large_as_the_limit_is_kept() -> None:
-    memory = ThreadMemory(kept(A).size_bytes)
+    memory = ThreadCache(kept(A).size_bytes)
     save(memory, T, 1, A)
     assert memory.snapshot(T).state is not None
 
@@ -228,8 +228,8 @@ def test_a_state_loaded_again_does_not_put_the_other_one_out() -> None:
     assert [lineage[0].seq for lineage in snapshot.lineages] == [2, 3]
 
 
-def test_a_delete_that_began_before_another_save_ended_says_nothing_of_the_version() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+def test_a_delete_begun_before_another_save_ended_does_not_determine_the_version() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 1, A)
     before = memory.snapshot(T)
     save(memory, T, 2, B)
@@ -237,15 +237,15 @@ def test_a_delete_that_began_before_another_save_ended_says_nothing_of_the_versi
     assert memory.snapshot(T).version == lineage_of(2, B)[0].token
 
 
-def test_a_delete_of_the_newest_after_somebody_else_wrote_keeps_the_version_known_before() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+def test_a_delete_of_the_newest_after_another_process_wrote_keeps_the_known_version() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 1, A)
     memory.delete_checkpoint(T, memory.snapshot(T), 1, None)
     assert memory.snapshot(T).version == lineage_of(1, A)[0].token
 
 
-def test_a_delete_where_the_newest_is_not_known_forgets_only_what_was_deleted() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+def test_a_delete_without_a_known_newest_forgets_only_the_deleted_checkpoint() -> None:
+    memory = ThreadCache(LIMIT_BYTES)
     before = memory.snapshot(T)
     memory.remember(T, before, before.after_loading(lineage_of(1, A), b"version"))
     memory.delete_checkpoint(T, memory.snapshot(T), 2, b"after")
@@ -255,14 +255,14 @@ def test_a_delete_where_the_newest_is_not_known_forgets_only_what_was_deleted() 
 
 
 def test_a_delete_that_found_nothing_forgets_nothing() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 1, A)
     memory.delete_checkpoint(T, memory.snapshot(T), None, b"after")
     assert (memory.snapshot(T).newest, memory.snapshot(T).version) == (lineage_of(1, A), b"after")
 
 
 def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembered() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     before = memory.snapshot(T)
     memory.delete_checkpoint(T, before, 1, b"after")
     memory.remember(T, before, before.after_loading_newest(lineage_of(1, A), b"before", kept(A)))
@@ -270,11 +270,11 @@ def test_a_load_that_began_before_a_delete_of_an_unknown_thread_is_not_remembere
 
 
 def test_an_answer_that_is_as_new_but_late_changes_nothing() -> None:
-    memory = ThreadMemory(LIMIT_BYTES)
+    memory = ThreadCache(LIMIT_BYTES)
     save(memory, T, 2, A)
     before = memory.snapshot(T)  # a load begins
     memory.delete_checkpoint(T, before, 1, b"after the delete")
     memory.remember(T, before, before.after_loading_newest(lineage_of(2, A), b"before the delete", kept(A)))
     assert memory.snapshot(T).version == b"after the delete"
-    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # not said to be the newest
+    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # not known to be the newest
     assert memory.snapshot(T).newest == lineage_of(2, A)

@@ -1,4 +1,4 @@
-"""Chains of parts: any history of values can be read back, from few parts, and is stored in little space."""
+"""Chains of parts restore any history of values, from few parts and in little space."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.families.graphs.chains import INLINE_BYTES, Inline, Stored, Value, line, store
-from locus_mysql.families.graphs.loading import Parts
-from locus_mysql.families.graphs.sealed import seal
+from locus_mysql.families.graphs.checksummed_frames import seal
+from locus_mysql.families.graphs.parts import Parts
 from locus_mysql.families.graphs.values import Body, Encoded
 
 
 class Shelf:
-    """Stores one value after the other."""
+    """Stores a sequence of values."""
 
     def __init__(self) -> None:
         self.parts = Parts()
@@ -102,7 +102,7 @@ def test_the_same_value_again_takes_no_part() -> None:
     assert len(shelf.parts.sealed) == 1
 
 
-def test_what_another_kind_of_bytes_holds_is_never_continued() -> None:
+def test_a_value_of_another_type_is_never_continued() -> None:
     shelf = Shelf()
     shelf.put(Encoded("msgpack+aes", b"x" * 1_000))
     value = shelf.put(Encoded("bytes", b"x" * 1_001))
@@ -124,7 +124,7 @@ def test_small_values_stand_in_the_row() -> None:
     assert isinstance(Shelf().put(Encoded("bytes", b"x" * (INLINE_BYTES + 1))), Stored)
 
 
-def test_a_line_clears_one_bit_after_the_other() -> None:
+def test_a_run_position_clears_one_bit_after_the_other() -> None:
     assert line(0) == [0]
     assert line(11) == [0, 8, 10, 11]
     for position in range(1, 2_000):

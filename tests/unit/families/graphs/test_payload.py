@@ -1,4 +1,4 @@
-"""Payloads: what is packed is what is unpacked, and damage is noticed."""
+"""Payloads are unpacked as they were packed, and damage is detected."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.graphs.chains import Inline, Link, Stored
-from locus_mysql.families.graphs.payload import Content, pack, resolved, unpack
-from locus_mysql.families.graphs.records import Held
-from locus_mysql.families.graphs.sealed import DICTIONARY, seal, unseal
+from locus_mysql.families.graphs.checksummed_frames import DICTIONARY, seal, unseal
+from locus_mysql.families.graphs.payload import Content, pack, pack_write, resolved, unpack, unpack_write
+from locus_mysql.families.graphs.records import LabelledValue
 from locus_mysql.families.graphs.values import Encoded
-from locus_mysql.families.graphs.writes import pack_write, unpack_write
 
 COMPRESSIONS = st.sampled_from(["zlib", "none"])
 ENCODED = st.builds(Encoded, st.text(max_size=20), st.binary(max_size=300))
@@ -40,19 +39,22 @@ VALUES = st.one_of(
 
 
 @given(
-    st.text(max_size=9), ENCODED, st.dictionaries(st.text(max_size=30), st.builds(Held, LABELS, VALUES)), COMPRESSIONS
+    st.text(max_size=9),
+    ENCODED,
+    st.dictionaries(st.text(max_size=30), st.builds(LabelledValue, LABELS, VALUES)),
+    COMPRESSIONS,
 )
-def test_what_is_packed_is_unpacked_in_the_same_order(
-    surface: str, head: Encoded, values: dict[str, Held], compression: Literal["zlib", "none"]
+def test_payloads_are_unpacked_in_the_packed_order(
+    codec: str, head: Encoded, values: dict[str, LabelledValue], compression: Literal["zlib", "none"]
 ) -> None:
-    found = unpack(pack(Content(surface, head, values), compression), 7)
-    assert (found.surface, found.head) == (surface, head)
+    found = unpack(pack(Content(codec, head, values), compression), 7)
+    assert (found.codec, found.head) == (codec, head)
     assert list(found.values.items()) == list(resolved(values, 7).items())
 
 
 def test_a_row_s_own_parts_get_its_seq() -> None:
     value = Stored("json", b"", b"]", 1, b"d" * 16, (Link(5 * 1024 + 3, 0, 10, 7), Link(1, 10, 20, 8)))
-    (held,) = resolved({"log": Held(None, value)}, 9).values()
+    (held,) = resolved({"log": LabelledValue(None, value)}, 9).values()
     assert isinstance(held.value, Stored)
     assert held.value.chain == (Link(5 * 1024 + 3, 0, 10, 7), Link(9 * 1024 + 1, 10, 20, 8))
 
@@ -76,16 +78,16 @@ def test_a_changed_byte_is_noticed(content: bytes, compression: Literal["zlib", 
         found = unseal(bytes(sealed))
     except CorruptCheckpoint:
         return
-    assert found == content  # bits behind the end of a deflated stream mean nothing
+    assert found == content  # bits after the end of a deflate stream have no meaning
 
 
 @pytest.mark.parametrize("stored", [b"", b"\x01", b"\x02\0\0\0\0", b"\x09\0\0\0\0abc", b"\x01\0\0\0\0abc"])
-def test_bytes_that_are_none_of_ours_are_refused(stored: bytes) -> None:
+def test_foreign_bytes_are_refused(stored: bytes) -> None:
     with pytest.raises(CorruptCheckpoint):
         unseal(stored)
 
 
-def test_what_inflates_without_end_is_refused_at_a_bound() -> None:
+def test_decompression_is_bounded() -> None:
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
     deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
     stored = b"\x02" + struct.pack(">I", zlib.crc32(bytes(2**28))) + deflated
@@ -100,7 +102,7 @@ def test_what_inflates_without_end_is_refused_at_a_bound() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 127, 32_768])
-def test_what_is_never_compressed_is_refused_compressed(size: int) -> None:
+def test_sizes_that_are_never_compressed_are_refused_in_compressed_form(size: int) -> None:
     compressor = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
     content = b"x" * size
     deflated = compressor.compress(content) + compressor.flush()
@@ -109,7 +111,7 @@ def test_what_is_never_compressed_is_refused_compressed(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [128, 32_767])
-def test_all_that_is_compressed_is_read_but_with_nothing_behind_it(size: int) -> None:
+def test_compressed_payloads_are_read_without_trailing_bytes(size: int) -> None:
     sealed = seal(b"x" * size, "zlib")
     assert sealed[:1] == b"\x02"
     assert unseal(sealed) == b"x" * size
@@ -120,7 +122,7 @@ def test_all_that_is_compressed_is_read_but_with_nothing_behind_it(size: int) ->
 
 def test_a_payload_cut_short_is_refused() -> None:
     whole = unseal(
-        pack(Content("json", Encoded("json", b"{}"), {"a": Held(None, Inline(Encoded("json", b"1")))}), "none")
+        pack(Content("json", Encoded("json", b"{}"), {"a": LabelledValue(None, Inline(Encoded("json", b"1")))}), "none")
     )
     for end in range(len(whole)):
         with pytest.raises(CorruptCheckpoint):

@@ -1,4 +1,4 @@
-"""Every statement of the family: a place for each parameter, and no other per cent sign."""
+"""Every statement of the family has one placeholder for each parameter, and no other per cent sign."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from locus_mysql.dialect import Statement
-from locus_mysql.dialect.graphs import VersionDialect, VersionRow, WriteRow
+from locus_mysql.dialect.graphs import GraphDialect, VersionRow, WriteRow
+from locus_mysql.dialect.graphs.inspection import PageFilter
 
 ROW = VersionRow(b"n", b"v", b"p", "id", "parent", "ns", 1, "[0]", b"t", b"payload", "{}", b"r", (b"a", b"b" * 300_000))
 
-#: An argument for each name of a parameter.
+#: An argument for each parameter name.
 ARGUMENTS: dict[str, Any] = {
     "row": ROW,
     "rows": (WriteRow(b"k", -1, "t", "p", "c", b"x"), WriteRow(b"k", 1, "t", "p", "c", b"x")),
@@ -37,16 +38,33 @@ ARGUMENTS: dict[str, Any] = {
     "account": "'agent'@'%%'",
     "after": "t",
     "base": (b"v", b"token"),
+    "asked": PageFilter("a*"),
+    "end": None,
+    "count": 5,
+    "newest": 5,
+    "one_in": 4,
+    "threads": 3,
 }
 
 
-TABLES = {"p_version_threads", "p_versions", "p_version_parts", "p_version_writes", "p_version_settled"}
+TABLES = {"p_version_threads", "p_versions", "p_version_parts", "p_version_writes", "p_version_ledger"}
 
 
 def statements() -> Iterator[tuple[str, Statement]]:
-    """What every public method gives, with None or False for what may be so too."""
-    dialect = VersionDialect("p_")
-    for family in (dialect.threads, dialect.saving, dialect.loading, dialect.removing, dialect.ledger, dialect.schema):
+    """Yield the statements of every public method, also with None or False for optional arguments."""
+    dialect = GraphDialect("p_")
+    for family in (
+        *(
+            dialect.threads,
+            dialect.saving,
+            dialect.loading,
+            dialect.removing,
+            dialect.ledger,
+            dialect.inspection,
+            dialect.measuring,
+        ),
+        dialect.schema,
+    ):
         for name, method in inspect.getmembers(family, inspect.ismethod):
             if name.startswith("_"):
                 continue
@@ -67,17 +85,17 @@ def statements() -> Iterator[tuple[str, Statement]]:
 ALL = list(statements())
 
 
-def test_all_families_were_called() -> None:
+def test_all_statements_are_collected() -> None:
     assert len({name for name, _ in ALL}) >= 22
 
 
 @pytest.mark.parametrize(("name", "statement"), ALL, ids=[f"{name}-{number}" for number, (name, _) in enumerate(ALL)])
 class TestEach:
-    def test_it_has_a_place_for_each_parameter(self, name: str, statement: Statement) -> None:
+    def test_a_statement_has_a_placeholder_for_each_parameter(self, name: str, statement: Statement) -> None:
         assert statement.sql.count("%s") == len(statement.params)
         assert statement.sql.count("%") == len(statement.params)
 
-    def test_it_is_one_statement_about_our_tables(self, name: str, statement: Statement) -> None:
+    def test_a_statement_names_only_our_tables(self, name: str, statement: Statement) -> None:
         assert ";" not in statement.sql
         assert statement.sql == statement.sql.strip()
         assert "{" not in statement.sql
@@ -91,9 +109,9 @@ class TestEach:
 
 
 def test_tables_are_made_only_if_missing_and_carry_their_version() -> None:
-    for statement in VersionDialect("p_").schema.create():
+    for statement in GraphDialect("p_").schema.create():
         assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_version")
-        assert "COMMENT='locus-mysql layout 2, versions'" in statement.sql
+        assert "COMMENT='locus-mysql layout 3, versions'" in statement.sql
         assert "COLLATE=utf8mb4_0900_bin" in statement.sql
         assert ("AUTO_INCREMENT" in statement.sql) == ("KEY drawn (seq)" in statement.sql)
         (primary,) = re.findall(r"PRIMARY KEY \((.*?)\)", statement.sql)

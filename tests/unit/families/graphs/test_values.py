@@ -1,4 +1,4 @@
-"""Values as bytes: what is set apart so that a grown list begins with the list before."""
+"""Encoding of values: a grown list begins with the bytes of the list before."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_json_that_grew_begins_with_the_one_before(small: object, large: object)
 
 
 @given(st.sampled_from(["msgpack", "json", "msgpack+aes", "null", "bytes", "other"]), st.binary(max_size=50))
-def test_whatever_the_bytes_are_the_pieces_together_are_the_value(kind: str, data: bytes) -> None:
+def test_the_pieces_of_any_bytes_join_to_the_value(kind: str, data: bytes) -> None:
     assert b"".join(frame(Encoded(kind, data))) == data
 
 
@@ -76,7 +76,7 @@ def test_bodies_of_pieces_are_compared_cut_and_hashed_as_their_bytes_are(
                 assert body.cut(start, end) == whole[start:end]
 
 
-def test_a_body_begins_with_what_has_the_digest_of_its_beginning() -> None:
+def test_a_body_begins_with_a_text_of_the_same_digest() -> None:
     digest = Body(b"abc").digest
     assert Body(b"abcdef").begins_with(3, digest)
     assert not Body(b"abxdef").begins_with(3, digest)

@@ -1,4 +1,4 @@
-"""The embedder without a model: what it promises to tests that rely on it."""
+"""The embedder without a model keeps the promises that users' tests rely on."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_its_arguments_are_checked() -> None:
     assert HashingEmbedder(16_383).dimension == 16_383
 
 
-async def test_it_is_what_locus_calls_an_embedder() -> None:
+async def test_hashing_embedder_has_the_interface_of_locus_embedders() -> None:
     embedder = HashingEmbedder(16)
     assert isinstance(embedder, EmbeddingProvider)
     assert embedder.dimension == embedder.config.dimension == 16
@@ -79,14 +79,14 @@ async def test_it_is_what_locus_calls_an_embedder() -> None:
     assert embedder.capabilities.max_batch_size >= 1
 
 
-async def test_it_is_what_langgraph_takes_for_embeddings() -> None:
+async def test_hashing_embedder_is_accepted_as_langgraph_embeddings() -> None:
     embedder = HashingEmbedder(16)
     embeddings = ensure_embeddings(embedder)
     assert embeddings.embed_query("tea") == embedder(["tea"])[0]
     assert await embeddings.aembed_documents(["tea", "milk"]) == embedder(["tea", "milk"])
 
 
-def test_it_needs_no_framework_and_no_numpy() -> None:
+def test_hashing_embedder_needs_no_framework_and_no_numpy() -> None:
     code = """
 import sys
 sys.modules["numpy"] = None

@@ -1,4 +1,4 @@
-"""Items as lines of JSON: exact both ways, and no damage is taken for content."""
+"""Items as lines of JSON: exact in both directions, and damage is detected."""
 
 from __future__ import annotations
 
@@ -14,10 +14,20 @@ from hypothesis import strategies as st
 from locus_mysql.dialect.memories.moving import KeptRow
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.memories.arguments import encode_value
-from locus_mysql.families.memories.lines import default_text, head_line, item_line, parse_line
+from locus_mysql.families.memories.lines import default_text, head_line, item_line, item_of_content
 from locus_mysql.families.memories.moving import KeptItem
 from locus_mysql.families.memories.namespaces import encoded_key, path_of
-from locus_mysql.runtime.checksummed_jsonl import End, Head, end_line
+from locus_mysql.runtime.checksummed_jsonl import End, Head, content_of, end_line
+
+
+def parse_line(line: bytes, number: int) -> Head | KeptItem | End:
+    """Parse a line like an import."""
+    try:
+        content = content_of(line, number)
+        return item_of_content(content) if isinstance(content, dict) else content
+    except InvalidInput as error:
+        raise InvalidInput(f"Line {number}: {error}") from None
+
 
 TIME = "2026-01-31 12:00:00.000001"
 LABELS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=5)
@@ -70,7 +80,7 @@ def by_hand(content: Any) -> bytes:
 
 
 @given(items())
-def test_what_is_read_is_what_was_written(kept: KeptItem) -> None:
+def test_a_line_is_read_as_it_was_written(kept: KeptItem) -> None:
     line = item_line(kept)
     assert line.count(b"\n") == 1
     assert parse_line(line, 2) == kept
@@ -92,15 +102,13 @@ def test_no_cut_line_goes_unnoticed(kept: KeptItem, data: st.DataObject) -> None
         parse_line(line[: data.draw(st.integers(0, len(line) - 1))], 7)
 
 
-def test_the_first_and_the_last_line_say_what_they_are() -> None:
+def test_the_first_and_the_last_line_are_marked() -> None:
     head = parse_line(head_line("acme", ("users", "ada")), 1)
     assert isinstance(head, Head)
     assert (head.content["tenant"], head.content["namespace"]) == ("acme", ["users", "ada"])
     assert parse_line(end_line(7), 9) == End(7)
     with pytest.raises(InvalidInput, match="Line 1: The file is no export"):
         parse_line(end_line(7), 1)
-    with pytest.raises(InvalidInput, match="Line 1: The file holds 'locus-mysql memu 1'"):
-        parse_line(b'{"format":"locus-mysql memu 1"}\n', 1)
 
 
 def test_lines_may_be_written_by_hand() -> None:
@@ -117,13 +125,13 @@ def test_lines_may_be_written_by_hand() -> None:
         (item(namespace=["a\0b"]), "NUL"),
         (item(key=""), "Key is empty"),
         (item(key=7), "Key must be text"),
-        (item(key=...), "has no 'key'"),
-        (item(value=...), "has no 'value'"),
+        (item(key=...), "lacks the field 'key'"),
+        (item(value=...), "lacks the field 'value'"),
         (item(value=2**2000), "more than 1023 bits"),
         (item(metadata=[1]), "Metadata must be a dict"),
         (item(version=0), "version must be"),
         (item(version=True), "version must be"),
-        (item(ttl_us=3_155_760_000_000_001), "ttl_us must be"),  # a refresh would go beyond what MySQL can hold
+        (item(ttl_us=3_155_760_000_000_001), "ttl_us must be"),  # a refresh would exceed MySQL's latest time
         (item(version=2**63), "version must be"),
         (item(ttl_us=-1), "ttl_us must be"),
         (item(text=7), "must be text"),
@@ -138,23 +146,23 @@ def test_lines_may_be_written_by_hand() -> None:
         (item(embeddings=[{"float32": "AADAfw=="}]), "NaN"),
         (item(embeddings=[{"float32": "AAAAAA=="}]), "all zeros"),
         (item(embeddings={}), "must be a list"),
-        (item(surprise=1), "no 'surprise'"),
+        (item(surprise=1), "no field 'surprise'"),
         ({"end": {}}, "does not say how many"),
         ([], "no JSON object"),
     ],
 )
-def test_what_cannot_be_stored_is_refused_with_the_number_of_its_line(content: Any, complaint: str) -> None:
+def test_a_line_that_cannot_be_stored_is_refused_with_its_number(content: Any, complaint: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^Line 3: .*{complaint}"):
         parse_line(by_hand(content), 3)
 
 
 @pytest.mark.parametrize("line", [b"\n", b"null\n", b"\xff\n", b"{\n", b'{"value": NaN}\n', b"[" * 100_000 + b"\n"])
-def test_what_is_no_json_is_refused(line: bytes) -> None:
+def test_a_line_that_is_not_json_is_refused(line: bytes) -> None:
     with pytest.raises(InvalidInput, match=r"^Line 3: It is"):
         parse_line(line, 3)
 
 
-def test_a_checksum_is_of_all_that_stands_before_it() -> None:
+def test_a_checksum_covers_everything_before_it() -> None:
     body = b'{"end":{"items":1}'
     sealed = body + b',"crc32":"%08x"}\n' % zlib.crc32(body)
     assert sealed == end_line(1)

@@ -1,4 +1,4 @@
-"""What is easily given wrong to long-term memory is refused, with a word on what is right."""
+"""Common mistakes with long-term memory are refused with advice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore, stor
 from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
 from locus_mysql.memory import HashingEmbedder, MemoryStore, SyncMemoryStore
 
-#: Nobody listens there, and nothing here needs that.
+#: No server listens there; these tests need none.
 DSN = "mysql://nobody@127.0.0.1:1/none"
 
 
@@ -24,7 +24,7 @@ def embed(texts: list[str]) -> list[list[float]]:
 
 @pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"index": {"embed": HashingEmbedder()}}, "index has no 'dims'. Its keys are dims, embed, fields"),
         ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
@@ -46,24 +46,24 @@ def embed(texts: list[str]) -> list[list[float]]:
         ({"index": {"dims": "3", "embed": embed}}, "dims must be a whole number"),
         ({"ttl": 5}, "ttl must be a dict, not int. Its keys are default_ttl"),
         ({"ttl": {"default_tll": 5}}, "ttl has the unknown key 'default_tll'. Its keys are default_ttl"),
-        ({"ttl": {"default_ttl": "5"}}, "default_ttl must be a number of minutes above 0, or None for ever, not '5'"),
+        ({"ttl": {"default_ttl": "5"}}, "default_ttl must be a number of minutes above 0, or None, not '5'"),
         ({"ttl": {"default_ttl": 0}}, "default_ttl must be a number of minutes above 0"),
         ({"ttl": {"refresh_on_read": "no"}}, "refresh_on_read must be True or False, not 'no'"),
         ({"ttl": {"sweep_interval_minutes": "5"}}, "sweep_interval_minutes must be a number above 0, not '5'"),
         ({"ttl": {"sweep_interval_minutes": 0}}, "sweep_interval_minutes must be a number above 0, not 0"),
     ],
 )
-def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict[str, Any], said: str) -> None:
+def test_langgraph_stores_name_the_keys(store: Callable[..., Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         store(DSN, **options)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize("store", [AsyncMySQLStore, MySQLStore])
-def test_keys_of_other_langgraph_stores_are_taken_and_said_once_to_have_no_effect(
+def test_keys_of_other_langgraph_stores_are_accepted_and_logged_once(
     store: Callable[..., Any], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_options, "_SAID", set())
+    monkeypatch.setattr(store_options, "_LOGGED", set())
     index = {
         "dims": 3,
         "embed": embed,
@@ -79,15 +79,15 @@ def test_keys_of_other_langgraph_stores_are_taken_and_said_once_to_have_no_effec
     words = [record.getMessage() for record in caplog.records if record.name == "locus_mysql.options"]
     assert sorted(words) == [
         "index['ann_index_config'] has no effect here: there is no index to configure.",
-        "index['pool'] has no effect here: the option 'pool_size' says how many connections there are.",
-        "index['text_fields'] has no effect here: 'fields' says what is embedded.",
+        "index['pool'] has no effect here: the option 'pool_size' sets the number of connections.",
+        "index['text_fields'] has no effect here: 'fields' names the embedded fields.",
         "index['vector_storage_type'] has no effect here: embeddings are kept as 32-bit floats.",
-        "ttl['sweep_interval'] has no effect here: 'sweep_interval_minutes' says how often expired items are removed.",
+        "ttl['sweep_interval'] has no effect here: 'sweep_interval_minutes' sets how often expired items are deleted.",
     ]
 
 
 @pytest.mark.parametrize(
-    ("op", "said"),
+    ("op", "message"),
     [
         (PutOp(("users",), "k", {"text": "tea"}, ttl=-1), "ttl must be a number of minutes above 0 and up to 52596000"),
         (PutOp(("users",), "k", {"text": "tea"}, ttl="5"), "ttl must be a number of minutes above 0"),
@@ -98,22 +98,22 @@ def test_keys_of_other_langgraph_stores_are_taken_and_said_once_to_have_no_effec
     ],
 )
 @pytest.mark.parametrize("index", [None, {"dims": 3, "embed": embed}], ids=["words", "meaning"])
-async def test_langgraph_stores_say_what_operations_take(op: Any, said: str, index: Any) -> None:
-    with pytest.raises(InvalidInput, match=said), MySQLStore(DSN, index=index) as sync:
+async def test_langgraph_stores_explain_invalid_operations(op: Any, message: str, index: Any) -> None:
+    with pytest.raises(InvalidInput, match=message), MySQLStore(DSN, index=index) as sync:
         sync.batch([op])
     async with AsyncMySQLStore(DSN, index=index) as store:
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(InvalidInput, match=message):
             await store.abatch([op])
 
 
 @pytest.mark.parametrize("memory", [MySQLMemory, SyncMySQLMemory])
-def test_locus_memory_says_what_embeds(memory: Callable[..., Any]) -> None:
+def test_locus_memory_explains_invalid_embedders(memory: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="one of Locus' embedders, with a dimension, not function"):
         memory(DSN, embedder=lambda texts: [[1.0] for _ in texts])
 
 
 @pytest.mark.parametrize("store", [MemoryStore, SyncMemoryStore])
-def test_what_embeds_can_be_called(store: Callable[..., Any]) -> None:
+def test_an_embedder_must_be_callable(store: Callable[..., Any]) -> None:
     with pytest.raises(ConfigError, match="embed must be a function from a list of texts"):
         store(DSN, dims=3, embed=object())
 
@@ -132,7 +132,7 @@ def test_a_model_has_a_name(store: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda m: m.put(("users",), "k", 1, "note"), "Metadata must be a dict, not str"),
         (
@@ -145,11 +145,11 @@ def test_a_model_has_a_name(store: Callable[..., Any]) -> None:
         (lambda m: m.get_batch([("users", "k", "more")]), "pairs of namespace and key"),
     ],
 )
-async def test_locus_memory_says_what_it_takes(call: Callable[[Any], Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said), SyncMySQLMemory(DSN, dimension=2) as sync:
+async def test_locus_memory_explains_invalid_arguments(call: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message), SyncMySQLMemory(DSN, dimension=2) as sync:
         call(sync)
     memory = MySQLMemory(DSN, dimension=2)
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         await call(memory)
     await memory.close()
 

@@ -1,4 +1,4 @@
-"""Embeddings as bytes, and bounds that no score is above; with NumPy and without."""
+"""Encoding of embeddings, and upper bounds of scores; with and without NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.memories.vectors import coding, scoring, table
 from locus_mysql.families.memories.vectors.coding import HEADER, decode_vector, encode_vector, floats_of, signs_of
-from locus_mysql.families.memories.vectors.scoring import METRICS, Query
+from locus_mysql.families.memories.vectors.scoring import METRICS, QueryVector
 from locus_mysql.families.memories.vectors.table import CodeTable
 
 floats = st.floats(-(2.0**66), 2.0**66, width=32, allow_subnormal=False)
@@ -55,7 +55,7 @@ def test_signs_are_a_bit_per_dimension_the_first_highest() -> None:
 
 
 @given(vectors)
-def test_a_code_tells_its_own_error(values: list[float]) -> None:
+def test_a_code_has_an_error_bound(values: list[float]) -> None:
     coded = encode_vector(values, None)
     scale, error, norm = HEADER.unpack_from(coded.code)
     steps = struct.unpack("5b", coded.code[HEADER.size :])
@@ -74,14 +74,14 @@ def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any, known: str) ->
         codes = CodeTable(5)
         coded = [encode_vector(values, 5) for values in stored]
         codes.fill([((b"n\0", b"%d" % place, 0), one.code) for place, one in enumerate(coded)])
-        if known == "embeddings" and codes.could_keep_embeddings:
+        if known == "embeddings" and codes.can_keep_embeddings:
             codes.keep_embeddings()
             for place, one in enumerate(coded):
-                codes.know((b"n\0", b"%d" % place, 0), one.embedding)
-            assert codes.knows_all
-        query = Query(floats_of(asked, 5), metric)
+                codes.add_embedding((b"n\0", b"%d" % place, 0), one.embedding)
+            assert codes.has_all_embeddings
+        query = QueryVector(floats_of(asked, 5), metric)
         scores = query.scores([one.embedding for one in coded])
-        ranked = list(codes.best(query))
+        ranked = list(codes.ranked(query))
         assert sorted(one.key for one in ranked) == sorted((b"n\0", b"%d" % place, 0) for place in range(len(stored)))
         assert [one.bound for one in ranked] == sorted((one.bound for one in ranked), reverse=True)
         for (_, name, _), bound, floor in ranked:
@@ -92,7 +92,7 @@ def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any, known: str) ->
 
 
 @pytest.mark.usefixtures("arithmetic")
-def test_a_table_is_what_was_put_and_not_removed() -> None:
+def test_a_table_contains_the_codes_put_and_not_removed() -> None:
     operation = st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.none() | vectors)
 
     @given(st.lists(operation, max_size=40), st.booleans())
@@ -107,25 +107,25 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
                 codes.put(key, encode_vector(values, 5).code)
                 expected[key] = values
                 if keep:
-                    codes.know(key, encode_vector(values, 5).embedding)
-            if keep and codes.could_keep_embeddings:
+                    codes.add_embedding(key, encode_vector(values, 5).embedding)
+            if keep and codes.can_keep_embeddings:
                 codes.keep_embeddings()
-        query = Query(floats_of([1, 2, 3, 4, 5], 5), "dot")
+        query = QueryVector(floats_of([1, 2, 3, 4, 5], 5), "dot")
         held = codes.scores(query, expected)
         for key, score in held.items():
             assert [score] == query.scores([encode_vector(expected[key], 5).embedding])
-        lacking = codes.lacking(99)
-        if not codes.could_keep_embeddings and held:
+        lacking = codes.missing_embeddings(99)
+        if not codes.can_keep_embeddings and held:
             assert held.keys() | set(lacking) == expected.keys()
         for key in lacking:
-            codes.know(key, encode_vector(expected[key], 5).embedding)
-        assert codes.lacking(1) == []
-        assert {one.key for one in codes.best(query)} == expected.keys()
-        for key, bound, _ in codes.best(query):
+            codes.add_embedding(key, encode_vector(expected[key], 5).embedding)
+        assert codes.missing_embeddings(1) == []
+        assert {one.key for one in codes.ranked(query)} == expected.keys()
+        for key, bound, _ in codes.ranked(query):
             (score,) = query.scores([encode_vector(expected[key], 5).embedding])
             assert score <= bound + 1e-9 * abs(bound)
         codes.remove_path(b"a")
-        assert {one.key for one in codes.best(query)} == {key for key in expected if key[0] != b"a"}
+        assert {one.key for one in codes.ranked(query)} == {key for key in expected if key[0] != b"a"}
         codes.remove_path(b"b")
         assert (len(codes), codes.size_bytes) == (0, 0)
 
@@ -134,23 +134,23 @@ def test_a_table_is_what_was_put_and_not_removed() -> None:
 
 @pytest.mark.usefixtures("arithmetic")
 @pytest.mark.parametrize("begun", [0, 1, 70])
-def test_candidates_are_those_of_when_they_were_asked_for(begun: int) -> None:
+def test_candidates_are_those_of_the_time_of_the_call(begun: int) -> None:
     codes = CodeTable(2)
     coded = {(b"n\0", b"%d" % place, 0): encode_vector([1, place], 2).code for place in range(100)}
     codes.fill(list(coded.items()))
-    query = Query(floats_of([0, 1], 2), "dot")
-    expected = [one.key for one in codes.best(query)]
-    candidates = codes.best(query)
+    query = QueryVector(floats_of([0, 1], 2), "dot")
+    expected = [one.key for one in codes.ranked(query)]
+    candidates = codes.ranked(query)
     seen = [next(candidates).key for _ in range(begun)]
     codes.remove(expected[80])
     codes.put((b"n\0", b"new", 0), coded[expected[0]])
     codes.remove_path(b"n\0")
     codes.fill(list(coded.items())[:3])
     assert seen + [one.key for one in candidates] == expected
-    assert len(list(codes.best(query))) == 3
+    assert len(list(codes.ranked(query))) == 3
 
 
-def test_codes_of_another_width_are_passed_over() -> None:
+def test_codes_of_another_width_are_skipped() -> None:
     codes = CodeTable(5)
     codes.put((b"n\0", b"k", 0), encode_vector([1, 2], None).code)
     assert len(codes) == 0

@@ -1,4 +1,4 @@
-"""How far a task is: what can be, and what follows what."""
+"""Task states: valid values and transitions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_what_cannot_be_is_refused(fields: dict[str, Any], words: str) -> None:
+def test_invalid_task_states_are_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         TaskState(**{"task_id": "task", **fields})
 
@@ -78,7 +78,7 @@ def test_progress_is_given_where_steps_are_not_known() -> None:
     assert running.advance().progress == 0.3
 
 
-def test_nothing_follows_an_end() -> None:
+def test_a_finished_task_cannot_change() -> None:
     running = TaskState(task_id="task").start()
     for over in (running.complete(), running.fail("no seats"), running.cancel("not wanted"), running.cancel()):
         for step in (over.advance, over.wait, over.complete, over.cancel, lambda over=over: over.fail("x")):
@@ -90,7 +90,7 @@ def test_nothing_follows_an_end() -> None:
     assert TaskState(task_id="task").cancel().started_at is None
 
 
-def test_steps_that_there_are_not_are_refused() -> None:
+def test_steps_out_of_range_are_refused() -> None:
     with pytest.raises(InvalidInput, match="step 2 of 1 cannot be"):
         TaskState(task_id="task", total_steps=1).start().advance(2)
     with pytest.raises(InvalidInput, match="'task'"):
@@ -99,12 +99,12 @@ def test_steps_that_there_are_not_are_refused() -> None:
         TaskState(task_id="task").advance(progress=2)
 
 
-def test_it_is_frozen() -> None:
+def test_a_task_state_is_frozen() -> None:
     with pytest.raises(ValidationError):
         TaskState(task_id="task").status = "running"  # type: ignore[misc]  # that is the point
 
 
-def test_a_clock_that_was_put_back_leaves_times_in_order() -> None:
+def test_times_stay_ordered_when_the_clock_is_set_back() -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
     running = TaskState(task_id="task", status="running", started_at=ahead, updated_at=ahead)
     assert running.advance().updated_at == ahead

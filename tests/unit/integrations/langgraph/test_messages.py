@@ -1,4 +1,4 @@
-"""Messages to bytes and back: the same as LangGraph's serialiser, whatever was done to them in between."""
+"""Encoding and decoding of messages agree with LangGraph's serialiser, also after changes in place."""
 
 from __future__ import annotations
 

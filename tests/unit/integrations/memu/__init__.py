@@ -1,1 +1,1 @@
-"""Unit tests of what is LangGraph's."""
+"""Unit tests of the memU integration."""

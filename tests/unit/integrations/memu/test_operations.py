@@ -1,4 +1,4 @@
-"""The operations, driven with plain values."""
+"""memU's operations, driven with plain values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pydantic import BaseModel
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import Result
-from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated, Results
+from locus_mysql.engine.operation import Duplicate, Operation, Outdated
 from locus_mysql.errors import InvalidInput, NotFound
 from locus_mysql.integrations.memu.categories import CategoryOperations
 from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import content_hash
+
+from ...driven import Driven, Landed
 
 
 class UserModel(BaseModel):
@@ -27,25 +29,25 @@ def store() -> MemuStore:
 
 
 def drive(operation: Operation[Any], *answers: Any) -> Any:
-    """Run an operation on these answers: rows of each batch's only statement, `Results`, or an error."""
-    batch: Batch | None = next(operation)
+    """Run an operation on these answers: rows of each batch's only statement, `Landed`, or an error."""
+    driven = Driven(operation)
+    next(driven)
     for answer in answers:
         try:
             if isinstance(answer, Exception):
-                batch = operation.throw(answer)
+                driven.throw(answer)
             else:
-                batch = operation.send(answer if isinstance(answer, Results) else Results([Result(answer, 0)], {}))
+                driven.send(answer if isinstance(answer, Landed) else [Result(answer, 0)])
         except StopIteration as done:
             return done.value
-    raise AssertionError(f"It goes on with {batch}")
+    raise AssertionError(f"It goes on with {driven.batch}")
 
 
-def test_an_item_that_was_deleted_before_it_could_be_read_was_made_all_the_same(store: MemuStore) -> None:
+def test_an_item_deleted_before_it_is_read_back_still_counts_as_created(store: MemuStore) -> None:
     creating = ItemOperations(store).create_item(
         memory_type="event", summary="s", embedding=[1.0], user_data={"user_id": "ada"}, reinforce=True
     )
-    landed = Results([], {}, landed=(b"token",))
-    item = drive(creating, landed, ())
+    item = drive(creating, Landed(b"token"), ())
     assert (item.summary, item.embedding, item.user_id) == ("s", [1.0], "ada")
     assert item.extra == {"content_hash": content_hash("s", "event"), "reinforcement_count": 1}
 
@@ -70,15 +72,15 @@ def test_a_name_that_is_taken_is_refused(store: MemuStore) -> None:
 def test_tokens_are_forgotten_now_and_then(store: MemuStore) -> None:
     statements = []
     for _ in range(64):
-        deleting = store.write(store.sql.unlink("t", "i", "c"))
+        deleting = Driven(store.write(store.sql.unlink("t", "i", "c")))
         next(deleting)
         try:
-            statements.append(deleting.send(Results([], {})).statements[0].sql)
+            statements.append(deleting.send([Result()] * 2).statements[0].sql)
         except StopIteration:
             continue
         with pytest.raises(StopIteration):
-            deleting.send(Results([Result((), 3)], {}))
-    assert [sql.split(" WHERE")[0] for sql in statements] == ["DELETE FROM `memu_settled`"]
+            deleting.send([Result((), 3)])
+    assert [sql.split(" WHERE")[0] for sql in statements] == ["DELETE FROM `memu_ledger`"]
 
 
 def test_case_and_white_space_make_no_difference_to_a_hash() -> None:

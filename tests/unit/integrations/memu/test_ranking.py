@@ -1,4 +1,4 @@
-"""The nearest are the nearest, with and without NumPy; salience is memU's formula."""
+"""Nearest records agree with brute force, with and without NumPy; salience follows memU's formula."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locus_mysql.families.memories.vectors.coding import encode_floats
-from locus_mysql.families.memories.vectors.scoring import Query
+from locus_mysql.families.memories.vectors.scoring import QueryVector
 from locus_mysql.integrations.memu import ranking
-from locus_mysql.integrations.memu.ranking import Pool, PoolCache, nearest, salience_factor
+from locus_mysql.integrations.memu.ranking import Pool, nearest, salience_factor
 
 floats = st.floats(-100, 100, width=32)
 embeddings = st.lists(st.lists(floats, min_size=3, max_size=3), max_size=30)
@@ -52,7 +52,7 @@ def test_the_nearest_are_those_of_brute_force(
     with pytest.MonkeyPatch.context() as patched:
         if not numpy:
             patched.setattr(ranking, "np", None)
-        hits = nearest(Query(array("f", query), "cosine"), Pool.of(3, found), factors, wanted)
+        hits = nearest(QueryVector(array("f", query), "cosine"), Pool.of(3, found), factors, wanted)
     scores = [score for _, score in hits]
     assert scores == pytest.approx(by_force(query, vectors, factors)[:wanted], abs=1e-9)
     assert scores == sorted(scores, reverse=True)
@@ -61,7 +61,7 @@ def test_the_nearest_are_those_of_brute_force(
 
 @pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
 @given(vectors=embeddings, more=embeddings, data=st.data())
-def test_a_changed_pool_is_one_made_anew(
+def test_a_changed_pool_equals_a_newly_built_one(
     numpy: bool, vectors: list[list[float]], more: list[list[float]], data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
@@ -75,19 +75,6 @@ def test_a_changed_pool_is_one_made_anew(
         expected |= {id: (mark, raw) for id, mark, raw in fresh}
         assert changed.fingerprint[0] == len(expected) == len(changed.ids)
         assert {id: (mark, changed.raw(place)) for id, (place, mark) in changed.places.items()} == expected
-
-
-def test_a_cache_lets_go_of_what_was_not_used_for_longest() -> None:
-    pool = Pool.of(3, rows([[1.0, 2.0, 3.0]]))
-    cache = PoolCache(2 * pool.size_bytes)
-    for key in ("a", "b"):
-        cache.put(key, pool)
-    assert cache.get("a") is pool
-    cache.put("c", pool)
-    assert [cache.get(key) for key in "abc"] == [pool, None, pool]
-    cache.put("d", Pool.of(3, rows([[1.0, 2.0, 3.0]] * 3)))
-    assert cache.get("d") is None
-    assert cache.get("a") is pool
 
 
 @pytest.mark.parametrize(

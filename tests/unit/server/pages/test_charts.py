@@ -1,10 +1,10 @@
-"""Numbers as small drawings."""
+"""Small charts of numbers."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from locus_mysql.inspection.records import Day, Turn
+from locus_mysql.families.inspection.records import Day, Turn
 from locus_mysql.server.pages.charts import HEIGHT, WIDTH, bars_of, lines_of
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
@@ -14,13 +14,13 @@ def turn(confidence: float | None, tokens: int | None = None) -> Turn:
     return Turn("c", AT, confidence, tokens, None)
 
 
-def test_only_what_is_known_of_two_turns_is_drawn() -> None:
+def test_only_values_known_for_two_turns_are_drawn() -> None:
     assert lines_of([turn(0.5, 10), turn(None, 20), turn(None, None)])[0].title == "Tokens"
     assert lines_of([turn(0.5)]) == []
     assert lines_of([]) == []
 
 
-def test_a_line_stays_within_its_drawing_and_says_what_it_shows() -> None:
+def test_a_line_stays_within_its_chart_and_has_a_summary() -> None:
     (line,) = lines_of([turn(0.0), turn(1.0), turn(0.25), turn(-3.0), turn(7.5)])
 
     assert all(0 <= point.x <= WIDTH and 0 <= point.y <= HEIGHT for point in line.points)
@@ -35,6 +35,6 @@ def test_bars_stand_where_their_days_are() -> None:
     first, last = bars_of(days, lambda day: day.checkpoints, lambda day: day.day)
 
     assert last.x - first.x == 2 * (first.width + 2)
-    assert (first.height * 2, first.told) == (last.height, "2026-11-01")
+    assert (first.height * 2, first.label) == (last.height, "2026-11-01")
     assert bars_of(days, lambda day: day.threads, lambda day: day.day)[1].height == 0
     assert bars_of([], lambda day: day.threads, lambda day: day.day) == []

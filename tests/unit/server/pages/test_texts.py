@@ -1,4 +1,4 @@
-"""How values are written on pages."""
+"""Formatting of values on pages."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def test_markup_is_text() -> None:
 @pytest.mark.parametrize(
     "hidden", ["\x00", "\x1b", "\u202e", "\u2066", "\u200b", "\ud800", "\ufeff", "\u2028", "\U000e0041"]
 )
-def test_what_hides_is_marked(hidden: str) -> None:
-    told = texts.shown(f"a{hidden}b")
+def test_invisible_characters_are_marked(hidden: str) -> None:
+    written = texts.shown(f"a{hidden}b")
 
-    assert hidden not in told
-    assert f"U+{ord(hidden):04X}" in told
+    assert hidden not in written
+    assert f"U+{ord(hidden):04X}" in written
 
 
 @given(st.text())
 def test_other_text_stays_as_it_is(text: str) -> None:
-    told = texts.shown(text)
-    if "hidden-character" not in told:
-        assert unescape(str(told)) == text
+    written = texts.shown(text)
+    if "hidden-character" not in written:
+        assert unescape(str(written)) == text
 
 
-def test_whatever_obeys_no_eye_is_marked() -> None:
+def test_every_invisible_character_is_marked() -> None:
     joining = {"\u200c", "\u200d"}
     visible = {"Cf": "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
     egyptian = {chr(code) for code in range(0x13430, 0x13440)}  # which place one hieroglyph by another
@@ -48,12 +48,12 @@ def test_whatever_obeys_no_eye_is_marked() -> None:
             assert ("hidden-character" in texts.shown(one)) != left_alone, hex(code)
 
 
-def test_what_joins_characters_of_a_script_or_an_emoji_is_left_alone() -> None:
+def test_joiners_of_scripts_and_emoji_are_left_unchanged() -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     assert texts.shown(family) == family
 
 
-def test_words_are_marked_whatever_their_case_and_markup_is_text() -> None:
+def test_words_are_marked_in_any_case_and_markup_stays_text() -> None:
     assert texts.marked("The TENT <b>", "tent") == "The <mark>TENT</mark> &lt;b&gt;"
     assert texts.marked("a.b", ".") == "a.b"
     assert texts.marked("20 of 120", "20") == "<mark>20</mark> of 120"
@@ -63,15 +63,15 @@ def test_words_are_marked_whatever_their_case_and_markup_is_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "written"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.00 KB"), (10_940, "10.9 KB"), (999_600, "1.00 MB"), (5e15, "5000 TB")],
 )
-def test_sizes_have_three_digits(count: float, told: str) -> None:
-    assert texts.size(count) == told
+def test_sizes_have_three_digits(count: float, written: str) -> None:
+    assert texts.size(count) == written
 
 
 @pytest.mark.parametrize(
-    ("passed", "told"),
+    ("passed", "written"),
     [
         (timedelta(0), "now"),
         (timedelta(seconds=30), "30 s ago"),
@@ -82,8 +82,8 @@ def test_sizes_have_three_digits(count: float, told: str) -> None:
         (timedelta(hours=-2), "in 2 h"),
     ],
 )
-def test_ages_are_told_in_one_unit(passed: timedelta, told: str) -> None:
-    assert texts.age(NOW - passed, NOW).replace("\u202f", " ") == told
+def test_ages_are_written_in_one_unit(passed: timedelta, written: str) -> None:
+    assert texts.age(NOW - passed, NOW).replace("\u202f", " ") == written
 
 
 @given(st.text(), st.integers(1, 50))
@@ -95,12 +95,12 @@ def test_a_cut_text_loses_nothing(text: str, most: int) -> None:
 
 
 def test_very_many_hidden_characters_take_little_place_and_none_is_left() -> None:
-    told = texts.shown("\u202e\u200b" * 50_000)
+    written = texts.shown("\u202e\u200b" * 50_000)
 
-    assert len(told) < 150_000
-    assert "\u202e" not in told
-    assert "\u200b" not in told
-    assert "U+202E" in told
+    assert len(written) < 150_000
+    assert "\u202e" not in written
+    assert "\u200b" not in written
+    assert "U+202E" in written
 
 
 def test_of_a_deep_value_the_blanks_do_not_take_hundreds_of_times_its_size() -> None:
@@ -108,8 +108,8 @@ def test_of_a_deep_value_the_blanks_do_not_take_hundreds_of_times_its_size() -> 
     for _ in range(190):
         value = [value]
 
-    told = texts.pretty(value)
+    written = texts.pretty(value)
 
-    assert len(told) == texts.MOST_PRETTY
-    assert texts.pretty(value, 10) == told[:10]
+    assert len(written) == texts.MOST_PRETTY
+    assert texts.pretty(value, 10) == written[:10]
     assert texts.pretty({"a": [1, "\u00e9"]}) == '{\n  "a": [\n    1,\n    "\u00e9"\n  ]\n}'

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from locus_mysql.inspection.records import CheckpointRow
+from locus_mysql.families.inspection.records import CheckpointRow
 from locus_mysql.server.pages.timeline import LANES, timeline
 
 
@@ -42,7 +42,7 @@ def test_a_lane_that_ended_is_used_again() -> None:
     assert drawn.branches == 3
 
 
-def test_what_a_checkpoint_continues_on_another_page_is_hinted_at() -> None:
+def test_a_parent_on_another_page_is_indicated() -> None:
     (node,) = timeline([row("b", "a")]).nodes
     assert node.below
 

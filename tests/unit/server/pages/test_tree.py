@@ -37,14 +37,14 @@ def test_the_first_level_is_unfolded() -> None:
     assert root.open
 
 
-def test_what_is_looked_for_is_unfolded_and_counted() -> None:
+def test_search_matches_are_unfolded_and_counted() -> None:
     root = tree({"a": {"b": {"word": 1}}, "c": ["a WORD here"], "d": {"e": "f"}}, "word")
 
     assert [one.open for one in root.below] == [True, True, False]
     assert hits(root) == 2
 
 
-def test_a_large_value_is_cut_and_says_so() -> None:
+def test_a_large_value_is_truncated_with_a_note() -> None:
     root = tree(list(range(3 * MOST_NODES)))
 
     assert len(root.below) <= MOST_NODES + 1
@@ -52,7 +52,7 @@ def test_a_large_value_is_cut_and_says_so() -> None:
     assert "more" in root.below[-1].text
 
 
-def test_a_deep_value_is_cut_and_says_so() -> None:
+def test_a_deep_value_is_truncated_with_a_note() -> None:
     value: Any = "bottom"
     for _ in range(500):
         value = [value]
@@ -63,7 +63,7 @@ def test_a_deep_value_is_cut_and_says_so() -> None:
     assert (deepest.kind, deepest.text) == ("more", "deeper than is shown here")
 
 
-def test_a_long_text_is_cut_and_is_found_all_the_same() -> None:
+def test_a_long_text_is_truncated_but_searched_whole() -> None:
     root = tree({"a": "x" * 1_000_000 + "needle"}, "needle")
 
     assert len(root.below[0].text) < MOST_CHARACTERS + 100

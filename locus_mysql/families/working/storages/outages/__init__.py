@@ -1,1 +1,6 @@
-"""What a storage needs to go on while another one is away: see `fallback`. Nothing in here asks a storage."""
+"""The logic of `fallback`: serving a session while its primary storage is unavailable, and replaying its writes later.
+
+Nothing here calls a storage: generators yield the calls (`steps`), and `fallback` carries them out. Begin with
+`failover`, which chooses the storage; `journal` queues writes, `replay` and `merging` write them to the primary
+again.
+"""

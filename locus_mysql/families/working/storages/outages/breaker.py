@@ -1,4 +1,4 @@
-"""When a storage that does not answer is tried again: a circuit breaker. Does no I/O, and is given the time."""
+"""A circuit breaker: decides when a storage that does not answer is tried again. Does no I/O; its clock is given."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from enum import Enum
 
 
 class Admission(Enum):
-    """What a call may do."""
+    """The breaker's decision about a call."""
 
-    GO = "ask the storage"
-    PROBE = "ask it whether it is back, as the only one"
-    NO = "do not ask it"
+    GO = "call the storage"
+    PROBE = "check whether the storage answers again; no other call does so now"
+    NO = "do not call the storage"
 
 
 class Breaker:
-    """Closed while the storage answers. Opened by a failure; then one call after each wait tries whether it is back.
+    """Closed while the storage answers. A failure opens it; after each wait, one call then probes the storage.
 
-    One that goes again soon, such as a server that answers but takes no writes, is not tried as often as at first.
+    A storage that soon fails again, such as a server that answers but takes no writes, is probed less often than after
+    a first failure.
 
     Args:
         first_wait_s: The first wait, in seconds; each further one is twice as long.
-        longest_wait_s: The longest.
-        jitter: Each wait is up to this part shorter or longer, so that not all processes try at once.
-        clock: Tells the time in seconds.
-        chance: A number from 0 to 1.
+        longest_wait_s: The longest wait.
+        jitter: Each wait is up to this part shorter or longer, so that not all processes probe at once.
+        clock: Returns the time in seconds.
+        uniform: Returns a random number from 0 to 1.
     """
 
     def __init__(
@@ -36,32 +37,32 @@ class Breaker:
         longest_wait_s: float,
         jitter: float,
         clock: Callable[[], float],
-        chance: Callable[[], float] = random.random,
+        uniform: Callable[[], float] = random.random,
     ) -> None:
         self._first_wait_s, self._longest_wait_s, self._jitter = first_wait_s, longest_wait_s, jitter
-        self._clock, self._chance = clock, chance
+        self._clock, self._uniform = clock, uniform
         self._lock = threading.Lock()
         self._wait_s = first_wait_s
         self._until: float | None = None
         self._back_at = -math.inf
         self._probing = False
-        #: Counts the outages that are over, so that a call which began before one does not begin another.
+        #: The number of past outages. A call that was admitted before an outage cannot open the breaker after it.
         self.outages = 0
 
     @property
     def open(self) -> bool:
-        """Whether the storage is away."""
+        """Return whether the storage is considered unavailable."""
         return self._until is not None
 
-    def begin_in_child(self) -> None:
-        """After a fork: a new lock; whoever probed is not here."""
+    def reset_in_child(self) -> None:
+        """After a fork: a new lock; a probe of the parent does not end here."""
         self._lock, self._probing = threading.Lock(), False
 
     def admit(self, *, at_once: bool = False) -> Admission:
-        """What a call may do now. Whoever may probe must say what came of it.
+        """Decide what a call may do now. The caller of a probe reports its outcome to `probed` or `given_up`.
 
         Args:
-            at_once: Without waiting for the time to try again.
+            at_once: Probe now, even if the wait is not over.
         """
         if self._until is None:
             return Admission.GO
@@ -74,10 +75,10 @@ class Breaker:
             return Admission.PROBE
 
     def failed(self, outages: int) -> bool:
-        """A call that was let through was not answered; whether an outage begins with it.
+        """Report that an admitted call was not answered; returns whether this begins an outage.
 
         Args:
-            outages: What `outages` was when it was let through.
+            outages: The value of `outages` when the call was admitted.
         """
         with self._lock:
             if self._until is not None or outages != self.outages:
@@ -88,7 +89,7 @@ class Breaker:
             return True
 
     def probed(self, answered: bool) -> None:
-        """What came of a probe."""
+        """Report the outcome of a probe."""
         with self._lock:
             self._probing = False
             if answered:
@@ -100,9 +101,9 @@ class Breaker:
                 self._set()
 
     def given_up(self) -> None:
-        """A probe was cancelled; the next call may probe."""
+        """Report that a probe was cancelled; the next call may probe."""
         with self._lock:
             self._probing = False
 
     def _set(self) -> None:
-        self._until = self._clock() + self._wait_s * (1 + self._jitter * (2 * self._chance() - 1))
+        self._until = self._clock() + self._wait_s * (1 + self._jitter * (2 * self._uniform() - 1))

@@ -1,50 +1,29 @@
-"""What was written while a storage was away, and waits to be written to it. Does no I/O.
+"""Queued writes of one session, which wait for a primary storage that is unavailable. Does no I/O.
 
-Of a variable only the last write counts, increments are added up, and what was cleared need not be written. Checkpoints
-keep their place: nothing is joined across one, so that each holds what it held.
+Writes are coalesced: of a variable only the last write is kept, increments are added up, and what was cleared is not
+written. Nothing is coalesced across a checkpoint, so that each checkpoint holds the state at its time.
 """
 
 from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, cast
 
-from ...calls import (
-    INT_LEAST,
-    INT_MOST,
-    READS,
-    Append,
-    Call,
-    Clear,
-    ClearNotes,
-    Command,
-    CompareAndSet,
-    CreateCheckpoint,
-    DeleteCheckpoint,
-    End,
-    Increment,
-    Remove,
-    Reply,
-    RestoreCheckpoint,
-    Touch,
-    Variable,
-    Write,
-    WriteTask,
-)
+from ... import calls
 
-#: Commands across which nothing is joined.
-BARRIERS = (CreateCheckpoint, RestoreCheckpoint, DeleteCheckpoint, End)
+#: Commands across which nothing is coalesced.
+BARRIERS = (calls.CreateCheckpoint, calls.RestoreCheckpoint, calls.DeleteCheckpoint, calls.End)
 
-#: A part has at most so many entries and, but for one that is larger, bytes; it is sent as one call.
+#: A part takes no further entries once it has this many entries or bytes. Each part is sent as one call.
 PART_ENTRIES, PART_BYTES = 64, 1_048_576
 
-#: So many of the last calls are recognised when they are repeated.
+#: The number of last calls whose repetition is recognised.
 RECOGNISED_CALLS = 10_000
 
-#: What an entry takes beside its content, roughly.
+#: Approximate size of an entry without its content.
 ENTRY_BYTES = 200
 
 
@@ -55,7 +34,7 @@ class Anything:
         return "ANYTHING"
 
 
-#: What a write expects that is no comparison.
+#: The expectation of a write that compares nothing.
 ANYTHING: Final = Anything()
 
 Expected: TypeAlias = bytes | Anything | None
@@ -63,58 +42,58 @@ Expected: TypeAlias = bytes | Anything | None
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One thing to write.
+    """One queued write.
 
     Args:
-        command: As a command; `Write` and `Remove` of one variable each.
+        command: The command; a `Write` or `Remove` has one variable.
         at_us: When it was written, by this process's clock.
-        expects: The likeness that the variable must have, None if it must not be there.
+        expects: The likeness that the variable must have; None if it must not exist.
     """
 
-    command: Command[Any]
+    command: calls.Command[Any]
     at_us: int
     expects: Expected = ANYTHING
 
     @property
     def key(self) -> str | None:
-        """The variable it writes."""
+        """The variable that is written."""
         match self.command:
-            case Write((variable,)):
+            case calls.Write((variable,)):
                 return variable.key
-            case Remove((key,)) | Increment(key):
+            case calls.Remove((key,)) | calls.Increment(key):
                 return key
         return None
 
     @property
     def size_bytes(self) -> int:
-        """What it takes, roughly."""
+        """Approximate size."""
         match self.command:
-            case Write((variable,)):
+            case calls.Write((variable,)):
                 return ENTRY_BYTES + variable.size_bytes + len(variable.likeness)
-            case WriteTask(value):
+            case calls.WriteTask(value):
                 return ENTRY_BYTES + len(value or b"")
-            case Append(note):
+            case calls.Append(note):
                 return ENTRY_BYTES + len(note)
         return ENTRY_BYTES + len((self.key or "").encode())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Part:
     """Entries that are sent as one call.
 
     Args:
-        token: The call's.
-        entries: In order.
-        sent: What was sent without an answer: whether it was carried out is not known.
+        token: The token of the call.
+        entries: The entries, in order.
+        sent: Commands that were sent and not answered, so that it is unknown whether they were carried out.
         risky: Whether anything was ever sent with the token, and may still arrive.
-        sent_us: When it was first sent, by this process's clock.
-        closed: Whether nothing more is added.
-        lost: What of it lost when it was sent, in words.
+        sent_us: When the part was first sent, by this process's clock.
+        closed: Whether the part takes no further entries.
+        lost: Descriptions of entries that were dropped when the part was merged.
     """
 
     token: bytes = field(default_factory=lambda: os.urandom(16))
     entries: list[Entry] = field(default_factory=list)
-    sent: tuple[Command[Any], ...] = ()
+    sent: tuple[calls.Command[Any], ...] = ()
     risky: bool = False
     sent_us: int = 0
     closed: bool = False
@@ -122,21 +101,49 @@ class Part:
     size_bytes: int = 0
 
     def append(self, entry: Entry) -> None:
-        """Add an entry behind all others."""
+        """Add an entry after all others."""
         self.entries.append(entry)
         self.size_bytes += entry.size_bytes
 
     def last(self, key: str) -> Entry | None:
-        """The last entry of a variable."""
+        """The last entry that writes a variable."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
-    def drop(self, places: list[int]) -> None:
-        """Remove entries by their places, which rise."""
-        for place in reversed(places):
-            self.size_bytes -= self.entries.pop(place).size_bytes
+    def drop(self, places: Collection[int]) -> None:
+        """Remove entries by their indexes."""
+        dropped = set(places)
+        self.size_bytes -= sum(self.entries[place].size_bytes for place in dropped)
+        self.entries = [entry for place, entry in enumerate(self.entries) if place not in dropped]
 
-    def segment(self) -> int:
-        """Where the entries begin that come behind the last checkpoint."""
+    def coalesce(self, entry: Entry) -> None:
+        """Add an entry and remove those that it supersedes."""
+        tail = list(enumerate(self.entries))[self._after_last_barrier() :]
+        superseded: list[int] = []
+        match entry.command:
+            case calls.Write() | calls.Remove():
+                superseded = [place for place, other in tail if other.key == entry.key]
+            case calls.Increment() as increment:
+                place, last = next(((at, other) for at, other in reversed(tail) if other.key == entry.key), (0, None))
+                joined = None if last is None else _added(last, increment)
+                if joined is not None:
+                    superseded, entry = [place], joined
+            case calls.Clear():
+                superseded = [
+                    place for place, other in tail if other.key is not None or isinstance(other.command, calls.Clear)
+                ]
+            case calls.ClearNotes():
+                superseded = _places(tail, calls.Append, calls.ClearNotes)
+            case calls.WriteTask():
+                superseded = _places(tail, calls.WriteTask)
+            case calls.Touch(ttl_us):
+                superseded = _places(tail, calls.Touch)
+                if ttl_us is None and superseded:
+                    return
+        if superseded:
+            self.drop(superseded)
+        self.append(entry)
+
+    def _after_last_barrier(self) -> int:
         for place in range(len(self.entries), 0, -1):
             if isinstance(self.entries[place - 1].command, BARRIERS):
                 return place
@@ -144,157 +151,147 @@ class Part:
 
     @property
     def full(self) -> bool:
-        """Whether further entries go into another part. What was sent once may be carried out, as it was sent."""
+        """Return whether further entries need another part. A part that was sent may have been executed as it was."""
         return self.closed or self.risky or len(self.entries) >= PART_ENTRIES or self.size_bytes >= PART_BYTES
 
 
 class Journal:
-    """What of one session waits to be written, in order."""
+    """The queued writes of one session, in order."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        #: Entries of all parts, and their bytes.
+        self.entries = self.size_bytes = 0
         self._tokens: OrderedDict[bytes, None] = OrderedDict()
-
-    def __len__(self) -> int:
-        return sum(len(part.entries) for part in self.parts)
-
-    @property
-    def size_bytes(self) -> int:
-        """What it takes, roughly."""
-        return sum(part.size_bytes for part in self.parts)
 
     @property
     def keys(self) -> set[str]:
-        """The variables of which something waits."""
+        """The variables that queued writes write."""
         return {entry.key for part in self.parts for entry in part.entries if entry.key is not None}
 
     @property
-    def kinds(self) -> set[type[Command[Any]]]:
-        """Of which kinds the commands are that wait."""
+    def kinds(self) -> set[type[calls.Command[Any]]]:
+        """The types of the queued commands."""
         return {type(entry.command) for part in self.parts for entry in part.entries}
 
-    def note(self, call: Call, reply: Reply, now_us: int, *, uncertain: bool = False) -> None:
-        """Remember a call that another storage carried out.
+    def record(self, call: calls.Call, reply: calls.Reply, now_us: int) -> None:
+        """Queue the writes of a call that the fallback carried out.
 
         Args:
             call: The call.
-            reply: What came of it there.
-            now_us: The time.
-            uncertain: Whether it was sent to the storage that is away, and may have been carried out there.
+            reply: The fallback's reply.
+            now_us: The current time.
         """
-        if call.token and call.token in self._tokens:
+        if not self._recognised(call):
+            for entry in entries_of(call, reply, now_us):
+                self._add(entry)
+
+    def record_uncertain(self, call: calls.Call, reply: calls.Reply, now_us: int) -> None:
+        """Queue the writes of a call that was also sent to the primary, which may have carried it out."""
+        if self._recognised(call):
             return
+        writing = tuple(command for command in call.commands if not isinstance(command, calls.READS))
         entries = list(entries_of(call, reply, now_us))
-        self._tokens[call.token] = None
-        if len(self._tokens) > RECOGNISED_CALLS:
-            self._tokens.popitem(last=False)
-        if uncertain:
-            writing = tuple(command for command in call.commands if not isinstance(command, READS))
-            if not entries:  # a comparison that did not hold here is not to hold there later
-                writing, entries = (Touch(),), [Entry(Touch(), now_us)]
-            token = call.token or os.urandom(16)
-            part = Part(token=token, sent=writing, risky=True, sent_us=now_us, closed=True)
-            for entry in entries:
-                part.append(entry)
-            self.parts.append(part)
-            return
+        if not entries:  # a comparison that was not fulfilled in the fallback must not be fulfilled later
+            writing, entries = (calls.Touch(),), [Entry(calls.Touch(), now_us)]
+        part = Part(token=call.token or os.urandom(16), sent=writing, risky=True, sent_us=now_us, closed=True)
         for entry in entries:
-            self._add(entry)
+            part.append(entry)
+        self.parts.append(part)
+        self._count(part)
 
-    def expires(self, key: str, left_us: int | None, now_us: int) -> None:
-        """The time to live that a variable has left which was written last."""
+    def set_ttl(self, key: str, left_us: int | None, now_us: int) -> None:
+        """Set the time to live that the last queued `Write` of a variable gives it."""
         for part in reversed(self.parts):
-            for place, entry in enumerate(part.entries):
-                if entry.key == key and isinstance(entry.command, Write) and entry is part.last(key):
+            for place in range(len(part.entries) - 1, -1, -1):
+                entry = part.entries[place]
+                if entry.key != key:
+                    continue
+                if isinstance(entry.command, calls.Write):
                     (variable,) = entry.command.variables
-                    part.entries[place] = replace(
-                        entry, command=Write((replace(variable, ttl_us=left_us),)), at_us=now_us
-                    )
+                    renewed = calls.Write((replace(variable, ttl_us=left_us),))
+                    part.entries[place] = replace(entry, command=renewed, at_us=now_us)
                     return
+                break
 
-    def done(self, part: Part) -> None:
-        """A part was written, or is not to be."""
+    def remove(self, part: Part) -> None:
+        """Remove a part that was written, or is not to be."""
         self.parts.remove(part)
+        self._count(part, -1)
         if not self.parts:
             self._tokens.clear()
 
     def split(self, part: Part) -> None:
-        """Send each entry of a part by itself."""
-        place = self.parts.index(part)
+        """Replace a part by one part for each of its entries."""
         singles = []
         for entry in part.entries:
             single = Part(closed=True)
             single.append(entry)
             singles.append(single)
+        place = self.parts.index(part)
         self.parts[place : place + 1] = singles
 
+    def drop(self, part: Part, places: Collection[int]) -> None:
+        """Remove entries of a part by their indexes."""
+        self._count(part, -1)
+        part.drop(places)
+        self._count(part)
+
+    def _recognised(self, call: calls.Call) -> bool:
+        """Return whether a call was recorded before. Its token is remembered."""
+        if call.token and call.token in self._tokens:
+            return True
+        self._tokens[call.token] = None
+        if len(self._tokens) > RECOGNISED_CALLS:
+            self._tokens.popitem(last=False)
+        return False
+
     def _add(self, entry: Entry) -> None:
-        if isinstance(entry.command, End):
+        if isinstance(entry.command, calls.End):
+            for gone in [part for part in self.parts if not part.risky]:
+                self._count(gone, -1)
             self.parts = [part for part in self.parts if part.risky]
-            ending = Part(closed=True)
-            ending.append(entry)
-            self.parts.append(ending)
-            return
-        if not self.parts or self.parts[-1].full:
+            self.parts.append(Part(closed=True))
+        elif not self.parts or self.parts[-1].full:
             self.parts.append(Part())
         part = self.parts[-1]
         if not isinstance(entry.expects, Anything) and (earlier := part.last(cast(str, entry.key))):
-            entry = replace(entry, expects=earlier.expects)  # what it was compared with is written with it
-        join(part, entry)
+            entry = replace(entry, expects=earlier.expects)  # the value it was compared with is written in this part
+        self._count(part, -1)
+        part.coalesce(entry)
+        self._count(part)
+
+    def _count(self, part: Part, sign: int = 1) -> None:
+        self.entries += sign * len(part.entries)
+        self.size_bytes += sign * part.size_bytes
 
 
-def entries_of(call: Call, reply: Reply, now_us: int) -> Iterator[Entry]:
-    """What a call wrote."""
+def entries_of(call: calls.Call, reply: calls.Reply, now_us: int) -> Iterator[Entry]:
+    """The writes of a call, as entries."""
     for command, result in zip(call.commands, reply.results, strict=True):
         match command:
-            case Write(variables):
-                yield from (Entry(Write((variable,)), now_us) for variable in variables)
-            case Remove(keys):
-                yield from (Entry(Remove((key,)), now_us) for key in keys)
-            case CompareAndSet(variable, likeness):
+            case calls.Write(variables):
+                yield from (Entry(calls.Write((variable,)), now_us) for variable in variables)
+            case calls.Remove(keys):
+                yield from (Entry(calls.Remove((key,)), now_us) for key in keys)
+            case calls.CompareAndSet(variable, likeness):
                 if result:
-                    yield Entry(Write((variable,)), now_us, likeness)
-            case _ if not isinstance(command, READS):
+                    yield Entry(calls.Write((variable,)), now_us, likeness)
+            case _ if not isinstance(command, calls.READS):
                 yield Entry(command, now_us)
 
 
-def join(part: Part, entry: Entry) -> None:
-    """Add an entry to a part, in the place of those that it makes superfluous."""
-    start = part.segment()
-    tail = list(enumerate(part.entries))[start:]
-    match entry.command:
-        case Write() | Remove():
-            places = [place for place, other in tail if other.key == entry.key]
-            part.drop(places)
-        case Increment():
-            same = [(place, other) for place, other in tail if other.key == entry.key]
-            if same:
-                place, last = same[-1]
-                joined = added(last, entry.command)
-                if joined is not None:
-                    part.drop([place])
-                    part.append(joined)
-                    return
-        case Clear():
-            part.drop([place for place, other in tail if other.key is not None or isinstance(other.command, Clear)])
-        case ClearNotes():
-            part.drop([place for place, other in tail if isinstance(other.command, Append | ClearNotes)])
-        case WriteTask():
-            part.drop([place for place, other in tail if isinstance(other.command, WriteTask)])
-        case Touch(ttl_us):
-            touches = [place for place, other in tail if isinstance(other.command, Touch)]
-            if ttl_us is None and touches:
-                return
-            part.drop(touches)
-    part.append(entry)
+def _places(entries: list[tuple[int, Entry]], *kinds: type[calls.Command[Any]]) -> list[int]:
+    """The indexes of the entries whose commands are of these types."""
+    return [place for place, entry in entries if isinstance(entry.command, kinds)]
 
 
-def added(last: Entry, increment: Increment) -> Entry | None:
-    """An increment joined to what stands before it on the same variable; None if they cannot be."""
+def _added(last: Entry, increment: calls.Increment) -> Entry | None:
+    """The last entry of a variable with an increment added to it; None if the two cannot be joined."""
     match last.command:
-        case Increment(key, by) if INT_LEAST <= by + increment.by <= INT_MOST:
-            return replace(last, command=Increment(key, by + increment.by))
-        case Write((variable,)) if variable.ttl_us is None:  # else it might have expired in between
+        case calls.Increment(key, by) if calls.INT_LEAST <= by + increment.by <= calls.INT_MOST:
+            return replace(last, command=calls.Increment(key, by + increment.by))
+        case calls.Write((variable,)) if variable.ttl_us is None:  # else it might have expired before the increment
             text = str(int(variable.value) + increment.by).encode()
-            return replace(last, command=Write((Variable(variable.key, text, text),)))
+            return replace(last, command=calls.Write((calls.Variable(variable.key, text, text),)))
     return None

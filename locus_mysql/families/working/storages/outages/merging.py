@@ -1,93 +1,79 @@
-"""Which of what waited is still to be written, given what others wrote meanwhile. Values in, values out.
+"""Decides which queued writes are still written, given what other processes wrote meanwhile. Does no I/O.
 
-A variable, the task's state or the notes have a *newer row* if their version is of somebody else and later than what
-this process last saw. What would be written over one, or remove it, loses. Increments and notes only add, and never do.
+A variable, the task state or the notes are *newer* if their version is later than what this process last saw, and not
+of a write by this process. A queued write that would overwrite or remove something newer is dropped, and reported.
+Increments and notes only add, so they are always written.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ...calls import (
-    Append,
-    Call,
-    Clear,
-    ClearNotes,
-    Command,
-    CreateCheckpoint,
-    End,
-    Found,
-    Increment,
-    Inspect,
-    Read,
-    ReadNotes,
-    ReadTask,
-    Remove,
-    Reply,
-    RestoreCheckpoint,
-    Variable,
-    Versions,
-    Write,
-    WriteTask,
-)
+from ... import calls
 from ...values import likeness
 from .journal import BARRIERS, Anything, Entry, Part
 
-MEANWHILE = "somebody else wrote meanwhile"
+MEANWHILE = "another process wrote meanwhile"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What a storage that is back holds of a session, as far as it matters to a part."""
+class Snapshot:
+    """The content of a session on the primary, as far as a part depends on it."""
 
-    versions: Versions
-    found: Mapping[str, Found]
+    versions: calls.Versions
+    found: Mapping[str, calls.Found]
     task: bytes | None
     last_notes: tuple[bytes, ...]
     stamp: int
 
     @classmethod
-    def commands(cls, part: Part, ours: Ours) -> tuple[Command[Any], ...]:
-        """What asks for it: versions, and values only where they tell something."""
+    def commands(cls, part: Part, own: OwnWrites) -> tuple[calls.Command[Any], ...]:
+        """The commands that read a snapshot: versions, and values only where they decide something."""
         keys = dict.fromkeys(entry.key for entry in part.entries if entry.key is not None)
-        whole = any(isinstance(entry.command, Clear | End | RestoreCheckpoint) for entry in part.entries)
-        compared = [entry.key for entry in part.entries if not isinstance(entry.expects, Anything)]
-        valued = tuple(dict.fromkeys(key for key in (*compared, *ours.values) if key in keys or whole))
-        asked: list[Command[Any]] = [Inspect(None if whole else tuple(keys))]
+        whole = any(isinstance(one.command, calls.Clear | calls.End | calls.RestoreCheckpoint) for one in part.entries)
+        compared = {entry.key: None for entry in part.entries if not isinstance(entry.expects, Anything)}
+        decisive = (*compared, *own.values) if whole else (*compared, *(key for key in keys if key in own.values))
+        valued = tuple(dict.fromkeys(cast("tuple[str, ...]", decisive)))
+        commands: list[calls.Command[Any]] = [calls.Inspect(None if whole else tuple(keys))]
         if valued:
-            asked.append(Read(cast("tuple[str, ...]", valued)))
-        if ours.tasks:
-            asked.append(ReadTask())
-        if ours.notes:
-            asked.append(ReadNotes(1))
-        return tuple(asked)
+            commands.append(calls.Read(valued))
+        if own.tasks:
+            commands.append(calls.ReadTask())
+        if own.notes:
+            commands.append(calls.ReadNotes(1))
+        return tuple(commands)
 
     @classmethod
-    def of(cls, asked: tuple[Command[Any], ...], reply: Reply) -> Look:
-        """The answer."""
-        results = {type(command): result for command, result in zip(asked, reply.results, strict=True)}
-        versions, found = results[Inspect], results.get(Read, {})
+    def of(cls, commands: tuple[calls.Command[Any], ...], reply: calls.Reply) -> Snapshot:
+        """The snapshot in the reply to these commands."""
+        results: dict[type, Any] = dict(zip(map(type, commands), reply.results, strict=True))
         return cls(
-            cast(Versions, versions),
-            cast("dict[str, Found]", found),
-            cast("bytes | None", results.get(ReadTask)),
-            tuple(cast("list[bytes]", results.get(ReadNotes, []))),
+            results[calls.Inspect],
+            results.get(calls.Read, {}),
+            results.get(calls.ReadTask),
+            tuple(results.get(calls.ReadNotes, ())),
             reply.stamp,
         )
 
+    def likeness(self, key: str) -> bytes | None:
+        """The likeness of a variable; None if it does not exist."""
+        return likeness(self.found[key].value) if key in self.found else None
+
 
 @dataclass(slots=True)
-class Ours:
-    """What of a session this process knows to be its own doing, or to have been there before.
+class OwnWrites:
+    """Versions and values of a session that are not later writes of other processes.
 
     Args:
-        seen: All versions up to this one.
-        spans: All versions in these: above the first number, up to the second.
-        values: Likenesses of variables that it may have written without being told; None for a deletion.
-        tasks: Likewise, the task's state.
-        notes: Likewise, notes.
+        seen: All versions up to this one, which this process has seen.
+        spans: Ranges of versions that this process wrote, in rising order, without overlaps: above the first number, up
+            to the second.
+        values: Likenesses of variables that this process may have written at an unknown version; None: a deletion.
+        tasks: The same for task states.
+        notes: The same for notes.
     """
 
     seen: int = 0
@@ -97,188 +83,211 @@ class Ours:
     notes: set[bytes] = field(default_factory=set)
 
     def version(self, version: int) -> bool:
-        """Whether it is the version of nobody else's later write."""
-        return version <= self.seen or any(low < version <= high for low, high in self.spans)
-
-    def variable(self, look: Look, key: str) -> bool:
-        """Whether a variable has no newer row."""
-        if self.version(look.versions.variables.get(key, 0)):
+        """Return whether a version is not from a later write of another process."""
+        if version <= self.seen:
             return True
-        return key in self.values and self.values[key] == likeness_of(look, key)
+        place = bisect_left(self.spans, version, key=lambda span: span[1])
+        return place < len(self.spans) and self.spans[place][0] < version
 
-    def task(self, look: Look) -> bool:
-        """Whether the task's state has no newer row."""
-        return self.version(look.versions.task) or look.task in self.tasks
+    def wrote(self, before: int, stamp: int) -> None:
+        """Add the versions after one stamp, up to another."""
+        while self.spans and self.spans[-1][1] >= before:
+            low, high = self.spans.pop()
+            before, stamp = min(low, before), max(high, stamp)
+        self.spans.append((before, stamp))
 
-    def scratchpad(self, look: Look) -> bool:
-        """Whether the notes have no newer row."""
-        return self.version(look.versions.notes) or bool(self.notes.intersection(look.last_notes))
+    def variable(self, snapshot: Snapshot, key: str) -> bool:
+        """Return whether a variable is not newer."""
+        if self.version(snapshot.versions.variables.get(key, 0)):
+            return True
+        return key in self.values and self.values[key] == snapshot.likeness(key)
 
-    def all_of(self, look: Look) -> bool:
-        """Whether nothing has a newer row."""
-        return (
-            self.task(look) and self.scratchpad(look) and all(self.variable(look, k) for k in look.versions.variables)
-        )
+    def task(self, snapshot: Snapshot) -> bool:
+        """Return whether the task state is not newer."""
+        return self.version(snapshot.versions.task) or snapshot.task in self.tasks
 
-    def may_have_written(self, commands: tuple[Command[Any], ...]) -> None:
-        """A call was not answered, and will not be made again: of what it may have written, the values are known."""
+    def scratchpad(self, snapshot: Snapshot) -> bool:
+        """Return whether the notes are not newer."""
+        return self.version(snapshot.versions.notes) or bool(self.notes.intersection(snapshot.last_notes))
+
+    def newer_variables(self, snapshot: Snapshot) -> set[str]:
+        """The variables that are newer."""
+        return {key for key in snapshot.versions.variables if not self.variable(snapshot, key)}
+
+    def whole_session(self, snapshot: Snapshot) -> bool:
+        """Return whether nothing is newer."""
+        return self.task(snapshot) and self.scratchpad(snapshot) and not self.newer_variables(snapshot)
+
+    def may_have_written(self, commands: tuple[calls.Command[Any], ...]) -> None:
+        """Add the values of a call that was not answered and will not be repeated."""
         for command in commands:
             match command:
-                case Write(variables):
+                case calls.Write(variables):
                     self.values.update((variable.key, variable.likeness) for variable in variables)
-                case WriteTask(value):
+                case calls.WriteTask(value):
                     self.tasks.add(value)
-                case Append(note):
+                case calls.Append(note):
                     self.notes.add(note)
 
-    def may_be(self, part: Part, reply: Reply) -> None:
-        """A part that was sent again was carried out, now or before: its versions are not known."""
+    def wrote_once(self, part: Part, reply: calls.Reply) -> None:
+        """Add the values of a part that was sent again: it was carried out by this try or before, so at any version."""
         for entry in part.entries:
             match entry.command:
-                case Write((variable,)):
-                    self.values[variable.key] = variable.likeness
-                case Remove((key,)):
+                case calls.Remove((key,)):
                     self.values[key] = None
-                case Increment(key) if len(part.sent) == 1:
+                case calls.Increment(key) if len(part.sent) == 1:
                     self.values[key] = str(reply.results[0]).encode()
-                case WriteTask(value):
-                    self.tasks.add(value)
-        self.notes.update(note for entry in part.entries for note in [getattr(entry.command, "note", None)] if note)
-
-
-def likeness_of(look: Look, key: str) -> bytes | None:
-    """That of a variable as it is now."""
-    return likeness(look.found[key].value) if key in look.found else None
+                case command:
+                    self.may_have_written((command,))
 
 
 @dataclass(slots=True)
 class Merged:
-    """What is still to be written of a part, and what lost, in words that hold no value."""
+    """The commands of a part that are still written, and descriptions of the dropped ones, without values."""
 
-    commands: list[Command[Any]] = field(default_factory=list)
+    commands: list[calls.Command[Any]] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     lost_keys: set[str] = field(default_factory=set)
 
 
-def merge(part: Part, look: Look, ours: Ours, now_us: int) -> Merged:
-    """What is still to be written of a part.
+def merge(part: Part, snapshot: Snapshot, own: OwnWrites, now_us: int) -> Merged:
+    """Decide which commands of a part are still written.
 
     Args:
-        part: What waited.
-        look: What is there.
-        ours: What of that is nobody else's.
-        now_us: The time, by the clock of the entries.
+        part: The queued writes.
+        snapshot: The content of the primary.
+        own: The versions in it that are not newer.
+        now_us: The current time, by the clock of the entries.
     """
-    merged = Merged()
-    written: set[str] = set()
-    segment: list[Entry] = []
-    made: set[str] = set()
+    merging = _Merging(snapshot, own, now_us)
     for entry in part.entries:
-        if not isinstance(entry.command, BARRIERS):
-            segment.append(entry)
-            continue
-        _segment(segment, look, ours, now_us, merged, written)
-        segment = []
+        if isinstance(entry.command, BARRIERS):
+            merging.flush()
+            merging.barrier(entry.command)
+        else:
+            merging.add(entry)
+    merging.flush()
+    return merging.merged
+
+
+class _Merging:
+    """The state of one merge: the decisions so far, and the commands since the last checkpoint.
+
+    Between two checkpoints, commands that remove go first, so that there is room for the others.
+    """
+
+    def __init__(self, snapshot: Snapshot, own: OwnWrites, now_us: int) -> None:
+        self.snapshot, self.own, self.now_us = snapshot, own, now_us
+        self.merged = Merged()
+        self._written: set[str] = set()
+        self._new_checkpoints: set[str] = set()
+        self._begin_segment()
+
+    def _begin_segment(self) -> None:
+        self._clearing: list[calls.Command[Any]] = []
+        self._removed: dict[str, None] = {}
+        self._variables: list[calls.Variable] = []
+        self._adding: list[calls.Command[Any]] = []
+        self._expired_us: dict[str, int] = {}
+
+    def flush(self) -> None:
+        """Add the commands since the last checkpoint to those decided."""
+        commands = self.merged.commands
+        commands += self._clearing
+        if self._removed:
+            commands.append(calls.Remove(tuple(self._removed)))
+        if self._variables:
+            commands.append(calls.Write(tuple(self._variables)))
+        commands += self._adding
+        self._begin_segment()
+
+    def barrier(self, command: calls.Command[Any]) -> None:
+        """Decide about a command across which nothing is coalesced."""
+        match command:
+            case calls.CreateCheckpoint(checkpoint_id):
+                self._new_checkpoints.add(checkpoint_id)
+            case calls.RestoreCheckpoint(checkpoint_id) if checkpoint_id not in self._new_checkpoints:
+                if not self.own.whole_session(self.snapshot):
+                    self._lose(f"restoring checkpoint {checkpoint_id}")
+                    return
+            case calls.End():
+                if not self.own.whole_session(self.snapshot):
+                    self._lose("the end of the session")
+                    return
+        self.merged.commands.append(command)
+
+    def add(self, entry: Entry) -> None:
+        """Decide about any other command."""
         match entry.command:
-            case CreateCheckpoint(checkpoint_id):
-                made.add(checkpoint_id)
-            case RestoreCheckpoint(checkpoint_id) if checkpoint_id not in made and not ours.all_of(look):
-                merged.lost.append(f"restoring checkpoint {checkpoint_id}: {MEANWHILE}")
-                continue
-            case End() if not ours.all_of(look):
-                merged.lost.append(f"the end of the session: {MEANWHILE}")
-                continue
-        merged.commands.append(entry.command)
-    _segment(segment, look, ours, now_us, merged, written)
-    return merged
+            case calls.Write((variable,)):
+                if not self._loses(entry, variable.key):
+                    self._write(variable, entry.at_us)
+            case calls.Remove((key,)):
+                if not self._loses(entry, key):
+                    self._removed[key] = None
+            case calls.Clear():
+                self._clear()
+            case calls.Increment(key):
+                if entry.at_us >= self._expired_us.get(key, 0):
+                    self._adding.append(entry.command)
+                    self._written.add(key)
+            case calls.WriteTask() if not self.own.task(self.snapshot):
+                self._lose("the task's state")
+            case calls.ClearNotes() if not self.own.scratchpad(self.snapshot):
+                self._lose("clearing the scratchpad")
+            case calls.ClearNotes():
+                self._clearing.append(entry.command)
+            case _:
+                self._adding.append(entry.command)
+
+    def _write(self, variable: calls.Variable, at_us: int) -> None:
+        left_us = None if variable.ttl_us is None else at_us + variable.ttl_us - self.now_us
+        if left_us is not None and left_us <= 0:
+            self._removed[variable.key] = None
+            self._expired_us[variable.key] = self.now_us + left_us
+        else:
+            self._variables.append(calls.Variable(variable.key, variable.value, variable.likeness, left_us))
+            self._written.add(variable.key)
+
+    def _clear(self) -> None:
+        newer = self.own.newer_variables(self.snapshot)
+        if not newer:
+            self._clearing.append(calls.Clear())
+            return
+        self.merged.lost.append(f"clearing: {len(newer)} variables stay, because {MEANWHILE}")
+        for key in sorted((self.snapshot.versions.variables.keys() | self._written) - newer):
+            self._removed[key] = None
+
+    def _loses(self, entry: Entry, key: str) -> bool:
+        """Drop a write or deletion of a variable that is newer, or not what the write expects."""
+        if not self.own.variable(self.snapshot, key):
+            self._lose(f"variable {key!r}")
+        elif not isinstance(entry.expects, Anything) and self.snapshot.likeness(key) != entry.expects:
+            self._lose(f"variable {key!r}", "it did not have the value that compare_and_set expected")
+        else:
+            return False
+        self.merged.lost_keys.add(key)
+        return True
+
+    def _lose(self, what: str, why: str = MEANWHILE) -> None:
+        self.merged.lost.append(f"{what}: {why}")
 
 
-def leave_out_doubtful(part: Part, look: Look, ours: Ours) -> list[str]:
-    """Leave out of a part what must not be done twice and may have been done; tells it.
+def doubtful_entries(part: Part, snapshot: Snapshot, own: OwnWrites) -> tuple[list[int], list[str]]:
+    """The entries of a part that must not be written twice and may have been written: indexes and descriptions.
 
-    What was sent so long ago that its token may be forgotten was carried out only if there is a newer row. Then that is
-    somebody else's or this, which nothing tells.
+    The part was sent so long ago that the storage may have forgotten its token. If it was carried out, there is
+    something newer, and nothing shows whether that is this write or another process's.
     """
     places: list[int] = []
-    told: list[str] = []
+    lost: list[str] = []
     for place, entry in enumerate(part.entries):
         match entry.command:
-            case Increment(key, by) if not ours.variable(look, key):
-                told.append(f"variable {key!r}: whether {by} was added is not known any more")
-            case Append() if not ours.scratchpad(look):
-                told.append("a note: whether it was added is not known any more")
+            case calls.Increment(key, by) if not own.variable(snapshot, key):
+                lost.append(f"variable {key!r}: it is no longer known whether {by} was added")
+            case calls.Append() if not own.scratchpad(snapshot):
+                lost.append("a note: it is no longer known whether it was added")
             case _:
                 continue
         places.append(place)
-    part.drop(places)
-    return told
-
-
-def _segment(entries: list[Entry], look: Look, ours: Ours, now_us: int, merged: Merged, written: set[str]) -> None:
-    """Merge what stands between two checkpoints: what removes comes first, so that there is place for the rest."""
-    removed: list[str] = []
-    variables: list[Variable] = []
-    first: list[Command[Any]] = []
-    behind: list[Command[Any]] = []
-    ends_us: dict[str, int] = {}
-    for entry in entries:
-        match entry.command:
-            case Write((variable,)):
-                if _lost(entry, look, ours, merged):
-                    continue
-                left_us = None if variable.ttl_us is None else entry.at_us + variable.ttl_us - now_us
-                if left_us is not None and left_us <= 0:
-                    removed.append(variable.key)
-                    ends_us[variable.key] = now_us + left_us
-                else:
-                    variables.append(Variable(variable.key, variable.value, variable.likeness, left_us))
-                    written.add(variable.key)
-            case Remove((key,)):
-                if not _lost(entry, look, ours, merged):
-                    removed.append(key)
-            case Clear():
-                newer = {key for key in look.versions.variables if not ours.variable(look, key)}
-                if newer:
-                    merged.lost.append(f"clearing: {len(newer)} variables stay, which {MEANWHILE}")
-                    removed += sorted((look.versions.variables.keys() | written) - newer)
-                else:
-                    first.append(Clear())
-            case Increment(key):
-                if entry.at_us >= ends_us.get(key, 0):
-                    behind.append(entry.command)
-                    written.add(key)
-            case WriteTask():
-                if ours.task(look):
-                    behind.append(entry.command)
-                else:
-                    merged.lost.append(f"the task's state: {MEANWHILE}")
-            case ClearNotes():
-                if ours.scratchpad(look):
-                    first.append(entry.command)
-                else:
-                    merged.lost.append(f"clearing the scratchpad: {MEANWHILE}")
-            case _:
-                behind.append(entry.command)
-    if removed:
-        first.append(Remove(tuple(dict.fromkeys(removed))))
-    if variables:
-        first.append(Write(tuple(variables)))
-    merged.commands += first + behind
-
-
-def _lost(entry: Entry, look: Look, ours: Ours, merged: Merged) -> bool:
-    """Whether a write or deletion of a variable loses."""
-    key = cast(str, entry.key)
-    if not ours.variable(look, key):
-        merged.lost.append(f"variable {key!r}: {MEANWHILE}")
-    elif not isinstance(entry.expects, Anything) and likeness_of(look, key) != entry.expects:
-        merged.lost.append(f"variable {key!r}: it was not what compare_and_set expected")
-    else:
-        return False
-    merged.lost_keys.add(key)
-    return True
-
-
-def as_call(commands: tuple[Command[Any], ...], like: Call, token: bytes, if_stamp: int | None) -> Call:
-    """A call that replays commands."""
-    return Call("replay", like.address, commands, like.limits, like.ttl_us, token=token, if_stamp=if_stamp)
+    return places, lost

@@ -1,4 +1,4 @@
-"""What this process knows of sessions, as it passed through: what another storage begins with when theirs is away."""
+"""A copy of the data that calls wrote and read, from which the fallback starts when the primary is unavailable."""
 
 from __future__ import annotations
 
@@ -7,179 +7,179 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from .....errors import UsageError
-from ...calls import (
-    READS,
-    Address,
-    Append,
-    Call,
-    Clear,
-    ClearNotes,
-    Command,
-    CompareAndSet,
-    End,
-    Found,
-    Increment,
-    Limits,
-    Read,
-    ReadAll,
-    ReadNotes,
-    ReadTask,
-    Remove,
-    Reply,
-    RestoreCheckpoint,
-    Touch,
-    Variable,
-    Write,
-    WriteTask,
-)
+from ... import calls
 from ...values import likeness
 from ..in_memory import InMemoryStorage
 
-#: The mirror itself limits nothing but its bytes.
-UNLIMITED = Limits(2**31, 2**30, 2**40, 2**31, 1)
+#: The mirror has no limits except on its total size.
+UNLIMITED = calls.Limits(2**31, 2**30, 2**40, 2**31, 1)
 
-#: A variable's time to live is learned anew when it differs by so many microseconds.
-NEAR_US = 1_000_000
+#: A variable is written again when its time to live differs by at least this many microseconds.
+TTL_TOLERANCE_US = 1_000_000
 
-TASK, NOTES, ALL_NOTES = "task", "notes", "all notes"
+#: Names of parts of a session; those of variables begin with VARIABLE. A read of all notes is also named ALL_NOTES.
+VARIABLE, TASK, NOTES, ALL_NOTES = "v", "task", "notes", "all notes"
 
 
 class Known(NamedTuple):
-    """What is known of a session."""
+    """The content of a session, as far as it is known."""
 
-    variables: dict[str, Found]
+    variables: dict[str, calls.Found]
     task: bytes | None
     notes: list[bytes]
 
 
 class Mirror:
-    """Remembers what calls wrote and read; forgets the sessions used least recently.
+    """Remembers the data that calls wrote and read; drops the least recently used sessions.
 
     Args:
-        max_bytes: At most so many bytes of all sessions together.
+        max_bytes: The size of all sessions together.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._kept = InMemoryStorage(forgets=True, max_bytes=max_bytes)
 
-    def known(self, address: Address) -> Known:
-        """What is known of a session."""
-        return Known(*cast(Any, self._ask(address, ReadAll(), ReadTask(), ReadNotes())))
+    def known(self, address: calls.Address) -> Known:
+        """The content of a session, as far as it is known."""
+        return Known(*cast(Any, self._ask(address, calls.ReadAll(), calls.ReadTask(), calls.ReadNotes())))
 
-    def learn(self, call: Call, reply: Reply, later: Callable[[str], bool]) -> list[Command[Any]]:
-        """Learn of a call that was answered; what it said of the session, as commands that write.
+    def learn(self, call: calls.Call, reply: calls.Reply, later: Callable[[str], bool]) -> list[calls.Command[Any]]:
+        """Update the copy by a call that was answered.
 
         Args:
             call: The call.
-            reply: The answer.
-            later: Whether something later was learned already of a variable, as ``v`` and its key, of the task's state
-                or of the notes.
+            reply: The reply.
+            later: Returns whether something later is known already of a part of the session, by its name.
+
+        Returns:
+            The update, as commands that write.
         """
-        learned: list[Command[Any]] = []
-        alone = sum(not isinstance(command, READS) for command in call.commands) < 2
+        learned: list[calls.Command[Any]] = []
+        alone = sum(not isinstance(command, calls.READS) for command in call.commands) < 2
         for command, result in zip(call.commands, reply.results, strict=True):
-            steps = [
-                step
-                for step in self._told(call.address, command, result, alone)
-                if not _outdated(step, isinstance(command, READS), later)
+            read = isinstance(command, calls.READS)
+            updates = [
+                update
+                for update in self._updates(call.address, command, result, alone)
+                if not any(later(name) for name in names_of(update, NOTES if read else ALL_NOTES))
             ]
-            if steps:
-                self.do(call, *steps)
-                learned += steps
+            if updates:
+                self.write(call, *updates)
+                learned += updates
         return learned
 
-    def do(self, call: Call, *commands: Command[Any]) -> None:
-        """Carry out commands on what is known, with the time to live of a call."""
-        groups = [(command,) for command in commands] if End() in commands else [commands]  # it stands alone
+    def write(self, call: calls.Call, *commands: calls.Command[Any]) -> None:
+        """Carry out commands on the copy, with the time to live of a call."""
+        groups = [(command,) for command in commands] if calls.End() in commands else [commands]  # End stands alone
         for group in groups:
-            asked = Call("learn", call.address, group, UNLIMITED, call.ttl_us, token=os.urandom(16))
+            update = calls.Call("learn", call.address, group, UNLIMITED, call.ttl_us, token=os.urandom(16))
             try:
-                self._kept.execute_blocking(asked)
-            except UsageError:  # too large for the mirror, or not what it believed: better nothing than half of it
-                self._kept.execute_blocking(Call("forget", call.address, (End(),)))
+                self._kept.execute_blocking(update)
+            except UsageError:  # too large for the mirror, or in conflict with the copy: no copy is better than half
+                self._kept.execute_blocking(calls.Call("forget", call.address, (calls.End(),)))
 
     def forget_tenant(self, tenant: str) -> None:
-        """Forget all sessions of a tenant."""
+        """Drop all sessions of a tenant."""
         self._kept.forget_tenant_blocking(tenant)
 
     def sweep(self) -> None:
-        """Forget what has expired."""
+        """Drop sessions that have expired."""
         self._kept.sweep_blocking()
 
-    def _ask(self, address: Address, *commands: Command[Any]) -> tuple[object, ...]:
-        return self._kept.execute_blocking(Call("recall", address, commands)).results
+    def _ask(self, address: calls.Address, *commands: calls.Command[Any]) -> tuple[Any, ...]:
+        return self._kept.execute_blocking(calls.Call("recall", address, commands)).results
 
-    def _told(self, address: Address, command: Command[Any], result: Any, alone: bool) -> list[Command[Any]]:
-        """What a command and its result tell."""
+    def _updates(
+        self, address: calls.Address, command: calls.Command[Any], result: Any, alone: bool
+    ) -> list[calls.Command[Any]]:
+        """Return the commands that update the copy by a command and its result."""
         match command:
-            case Read(keys):
-                (now,) = cast("tuple[dict[str, Found]]", self._ask(address, Read(keys)))
-                return _differences(now, result)
-            case ReadAll():
-                (now,) = cast("tuple[dict[str, Found]]", self._ask(address, ReadAll()))
-                return _differences(now, result)
-            case ReadTask():
-                return [WriteTask(result)] if self._ask(address, ReadTask()) != (result,) else []
-            case ReadNotes(last):
-                (notes,) = cast("tuple[list[bytes]]", self._ask(address, ReadNotes()))
-                return _notes(notes, result, last)
-            case Increment(key) if alone:
-                return [self._in_place(address, key, str(result).encode())]
-            case Increment(key):
-                return [Remove((key,))]
-            case CompareAndSet(variable):
-                return [self._in_place(address, variable.key, variable.value)] if result else []
-            case RestoreCheckpoint():
-                return [End()]  # what it brought back is not known
-            case Write() | Remove() | Clear() | WriteTask() | Append() | ClearNotes() | Touch() | End():
-                return [command]
-        return []
+            case calls.Read() | calls.ReadAll():
+                (variables,) = self._ask(address, command)
+                return _differences(variables, result)
+            case calls.ReadTask():
+                return [calls.WriteTask(result)] if self._ask(address, command) != (result,) else []
+            case calls.ReadNotes(last):
+                (notes,) = self._ask(address, calls.ReadNotes())
+                return _differing_notes(notes, result, last)
+            case calls.Increment(key) if alone:
+                return [self._with_same_ttl(address, key, str(result).encode())]
+            case calls.Increment(key):
+                return [calls.Remove((key,))]
+            case calls.CompareAndSet(variable):
+                return [self._with_same_ttl(address, variable.key, variable.value)] if result else []
+            case calls.RestoreCheckpoint():
+                return [calls.End()]  # the restored content is not known
+            case calls.CreateCheckpoint() | calls.DeleteCheckpoint():
+                return []
+        return [] if isinstance(command, calls.READS) else [command]
 
-    def _in_place(self, address: Address, key: str, value: bytes) -> Write:
-        """A variable that keeps its time to live."""
-        (now,) = cast("tuple[dict[str, Found]]", self._ask(address, Read((key,))))
-        return Write((Variable(key, value, likeness(value), now[key].left_us if key in now else None),))
+    def _with_same_ttl(self, address: calls.Address, key: str, value: bytes) -> calls.Write:
+        """A write of a variable that keeps its time to live."""
+        (now,) = self._ask(address, calls.Read((key,)))
+        left_us = now[key].left_us if key in now else None
+        return calls.Write((calls.Variable(key, value, likeness(value), left_us),))
 
 
-def _differences(now: dict[str, Found], then: dict[str, Found]) -> list[Command[Any]]:
-    """What makes variables what they were found to be."""
+def names_of(update: calls.Command[Any], notes: str = NOTES) -> list[str]:
+    """The names of the parts of a session that a command writes.
+
+    Args:
+        update: The command.
+        notes: The name of the notes.
+    """
+    match update:
+        case calls.Write(variables):
+            return [VARIABLE + variable.key for variable in variables]
+        case calls.Remove(keys):
+            return [VARIABLE + key for key in keys]
+        case calls.WriteTask():
+            return [TASK]
+        case calls.Append() | calls.ClearNotes():
+            return [notes]
+    return []
+
+
+def _differences(now: dict[str, calls.Found], then: dict[str, calls.Found]) -> list[calls.Command[Any]]:
+    """The commands that turn one set of variables into another."""
     gone = tuple(key for key in now if key not in then)
     other = tuple(
-        Variable(key, found.value, likeness(found.value), found.left_us)
+        calls.Variable(key, found.value, likeness(found.value), found.left_us)
         for key, found in then.items()
-        if key not in now or now[key].value != found.value or not _near(now[key].left_us, found.left_us)
+        if key not in now or now[key].value != found.value or not _same_ttl(now[key].left_us, found.left_us)
     )
-    return [*([Remove(gone)] if gone else []), *([Write(other)] if other else [])]
+    return [*([calls.Remove(gone)] if gone else []), *([calls.Write(other)] if other else [])]
 
 
-def _near(one: int | None, other: int | None) -> bool:
+def _same_ttl(one: int | None, other: int | None) -> bool:
     if one is None or other is None:
         return one is other
-    return abs(one - other) < NEAR_US
+    return abs(one - other) < TTL_TOLERANCE_US
 
 
-def _notes(now: list[bytes], then: list[bytes], last: int | None) -> list[Command[Any]]:
-    """What makes notes what they were found to be, of which perhaps only the last were read."""
+def _differing_notes(now: list[bytes], then: list[bytes], last: int | None) -> list[calls.Command[Any]]:
+    """The commands that turn notes into others, of which perhaps only the last ones were read."""
     if now == then:
         return []
-    if last is None or len(then) < last:
-        common = len(then) if now[: len(then)] == then else len(now) if then[: len(now)] == now else -1
-        if common == len(now):
-            return [Append(note) for note in then[common:]]
-        return [ClearNotes(), *(Append(note) for note in then)]
-    overlap = next((size for size in range(min(len(now), len(then)), 0, -1) if now[-size:] == then[:size]), 0)
-    return [Append(note) for note in then[overlap:]]
+    if last is None or len(then) < last:  # all notes were read
+        if then[: len(now)] == now:
+            return [calls.Append(note) for note in then[len(now) :]]
+        return [calls.ClearNotes(), *(calls.Append(note) for note in then)]
+    return [calls.Append(note) for note in then[_overlap(now, then) :]]
 
 
-def _outdated(step: Command[Any], read: bool, later: Callable[[str], bool]) -> bool:
-    """Whether something later was learned of what a command tells."""
-    match step:
-        case Write(variables):
-            return any(later("v" + variable.key) for variable in variables)
-        case Remove(keys):
-            return any(later("v" + key) for key in keys)
-        case WriteTask():
-            return later(TASK)
-        case Append() | ClearNotes():
-            return later(NOTES if read else ALL_NOTES)
-    return False
+def _overlap(now: list[bytes], then: list[bytes]) -> int:
+    """The largest number of notes with which the first list ends and the second begins; in linear time."""
+    # The length of the longest proper prefix of `then` that ends at each place of it (Knuth, Morris and Pratt).
+    prefixes, size = [0] * len(then), 0
+    for place in range(1, len(then)):
+        while size and then[place] != then[size]:
+            size = prefixes[size - 1]
+        size += then[place] == then[size]
+        prefixes[place] = size
+    size = 0
+    for note in now[-len(then) :] if then else []:
+        while size and (size == len(then) or note != then[size]):
+            size = prefixes[size - 1]
+        size += note == then[size]
+    return size

@@ -1,4 +1,4 @@
-"""What serving a session yields: what is to be asked of which storage, and for which turn to wait."""
+"""The steps that the generators of this package yield: calls to a storage, and waiting for a session's lock."""
 
 from __future__ import annotations
 
@@ -7,60 +7,55 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from .....errors import ReadOnlyServer, Unavailable
-from ...calls import Address, Call
-from .turns import Turn
+from ... import calls
+from .fair_lock import FairLock
 
 T = TypeVar("T")
 
-#: What a storage raises that does not answer.
-AWAY: Final = (Unavailable, TimeoutError, ConnectionError, ReadOnlyServer)
+#: Errors of a storage that is not available.
+OUTAGES: Final = (Unavailable, TimeoutError, ConnectionError, ReadOnlyServer)
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Make a call; answered with its reply, or the storage's error is raised.
+class Execute:
+    """Send a call to a storage. The generator is sent the reply, or the storage's error is raised in it.
 
     Args:
-        which: Of which storage.
+        storage: The storage.
         call: The call.
-        timeout_s: Give up after so many seconds: `TimeoutError`.
+        timeout_s: `TimeoutError` is raised after this many seconds without an answer.
     """
 
-    which: Literal["primary", "fallback"]
-    call: Call
+    storage: Literal["primary", "fallback"]
+    call: calls.Call
     timeout_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait until the turn is taken."""
+class Acquire:
+    """Wait until the lock is held."""
 
-    turn: Turn
+    lock: FairLock
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
-    """Remove all sessions of a tenant; answered with how many.
+class ForgetTenant:
+    """Remove all sessions of a tenant from a storage. The generator is sent the number of removed sessions."""
 
-    Args:
-        which: From which storage.
-        tenant: Whose.
-    """
-
-    which: Literal["primary", "fallback"]
+    storage: Literal["primary", "fallback"]
     tenant: str
 
 
-Step: TypeAlias = Ask | Wait | Forget
+Step: TypeAlias = Execute | Acquire | ForgetTenant
 Steps: TypeAlias = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Options of `FallbackStorage`, as named there."""
+    """Options of `FallbackStorage`, as named there, and whether it has a fallback."""
 
     timeout_s: float
     max_pending: int
     max_pending_bytes: int
-    serves: bool
-    on_lost: Callable[[Address, tuple[str, ...]], None] | None
+    has_fallback: bool
+    on_lost: Callable[[calls.Address, tuple[str, ...]], None] | None

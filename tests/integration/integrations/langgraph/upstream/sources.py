@@ -1,6 +1,6 @@
-"""LangGraph's source distributions, which hold its tests, and an environment to run these in.
+"""LangGraph's source distributions, which contain its tests, and a Python environment to run these in.
 
-Both are kept in ``.cache/langgraph-tests``, and nothing of them is part of this repository.
+Both are kept in ``.cache/langgraph-tests``; no part of them belongs to this repository.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-CACHE = Path(__file__).resolve().parents[4] / ".cache/langgraph-tests"
+CACHE = Path(__file__).resolve().parents[5] / ".cache/langgraph-tests"
 
-#: What the tests need beside what this project's own tests have.
+#: Packages that LangGraph's tests need and this project's do not.
 REQUIREMENTS = (
     "langgraph-checkpoint-sqlite==3.1.2",
     "aiosqlite",
@@ -32,8 +32,8 @@ class Suite(NamedTuple):
 
     Args:
         package: Its name.
-        version: The version whose tests the savers are measured by.
-        least: How many tests have to run, so that a list of what is left out cannot grow unnoticed.
+        version: Its version.
+        least: The number of tests that have to pass, so that a growing list of left-out tests is noticed.
     """
 
     package: str
@@ -42,12 +42,12 @@ class Suite(NamedTuple):
 
     @property
     def folder(self) -> Path:
-        """Where it is unpacked."""
+        """The unpacked distribution."""
         return CACHE / f"{self.package.replace('-', '_')}-{self.version}"
 
 
 def fetch(suite: Suite) -> Path:
-    """The folder of a suite, downloaded from the package index if need be."""
+    """Return the folder of a suite; download it from the package index if it is missing."""
     if not (suite.folder / "tests").is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
@@ -61,7 +61,7 @@ def fetch(suite: Suite) -> Path:
 
 
 def interpreter() -> Path:
-    """A Python that has what this one has, and the requirements."""
+    """Return a Python that has the packages of this one and the requirements."""
     folder = CACHE / "venv"
     python = folder / "bin/python"
     if not (folder / "complete").exists():

@@ -1,13 +1,15 @@
-"""A pytest plugin: LangGraph's tests get our savers and stores where they ask for its own.
+"""A pytest plugin: gives LangGraph's tests our savers and stores where they ask for its own.
 
-It runs in a process of its own, with ``-p``. `LOCUS_UPSTREAM_DSN` names the server and schema, `LOCUS_UPSTREAM_DRIVER`
-the driver, `LOCUS_UPSTREAM_PACKAGE` whose tests they are. What is a database of its own to a test is a tenant here.
+It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
+`LOCUS_UPSTREAM_DRIVER` the driver, `LOCUS_UPSTREAM_PACKAGE` the package whose tests run. Where a test makes a database
+for itself, it gets a tenant.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -24,28 +26,48 @@ import langgraph.store.sqlite
 import psycopg
 import psycopg_pool
 import pytest
-from left_out import reason
+from _pytest.runner import runtestprotocol
+from left_out import TIMED, reason
 
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore, MySQLSaver, MySQLStore
 
 PACKAGE = os.environ["LOCUS_UPSTREAM_PACKAGE"]
-DRIVER = os.environ["LOCUS_UPSTREAM_DRIVER"]
 
-#: Counts the tests, as each finds the database that they share empty.
+#: Options of all savers and stores. Some tests begin 60,000 calls at once, which wait for each other.
+OPTIONS: dict[str, Any] = {
+    "dsn": os.environ["LOCUS_UPSTREAM_DSN"],
+    "driver": os.environ["LOCUS_UPSTREAM_DRIVER"],
+    "pool_timeout_s": 600,
+    "connect_timeout_s": 120,
+}
+
+#: Attempts of a test that depends on the clock.
+ATTEMPTS = 5
+
+#: The database that tests of LangGraph share is empty for each of them: so its name is one of this process and test.
+_process = os.urandom(8).hex()
 _tests = 0
 
 
 def options(where: str) -> dict[str, Any]:
-    """Those of a saver or store for a file, a database in memory or a database of a server."""
-    name = os.urandom(16).hex() if where == ":memory:" else f"{_tests}/{os.getpid()}/{where}"[-100:]
-    return {"dsn": os.environ["LOCUS_UPSTREAM_DSN"], "driver": DRIVER, "tenant": name, "pool_timeout_s": 300}
+    """Options for a file, a database in memory, or a database of a server."""
+    tenant = os.urandom(16).hex() if where == ":memory:" else f"{_process}/{_tests}/{where[-80:]}"
+    return {**OPTIONS, "tenant": tenant}
+
+
+class Info:
+    """The name of a connection's database, from which tests make the address of another connection."""
+
+    def __init__(self, where: str) -> None:
+        self.dbname = where.rpartition("/")[2]
 
 
 class Connection:
-    """A connection to a database, as far as tests make one to hand it to a saver."""
+    """A connection that tests open to create a database, or to make a saver of."""
 
     def __init__(self, where: str) -> None:
         self.where = where
+        self.info = Info(where)
 
     def __class_getitem__(cls, _: object) -> type[Connection]:
         return cls
@@ -55,7 +77,7 @@ class Connection:
         return cls(where)
 
     def execute(self, *_: Any) -> None:
-        """Nothing: a tenant need not be made."""
+        """Do nothing: a tenant need not be created."""
 
     def pipeline(self) -> Connection:
         return self
@@ -75,7 +97,7 @@ class AsyncConnection(Connection):
         return cls(where)
 
     async def execute(self, *_: Any) -> None:  # type: ignore[override]
-        """Nothing."""
+        """Do nothing."""
 
     async def __aenter__(self) -> AsyncConnection:
         return self
@@ -85,14 +107,14 @@ class AsyncConnection(Connection):
 
 
 class Pool(AsyncConnection):
-    """A pool of them."""
+    """A pool of connections."""
 
     def __init__(self, where: str, **_: Any) -> None:
         super().__init__(where)
 
 
 class Saver(MySQLSaver):
-    """Ours under the name of a synchronous one, made from a connection or a text."""
+    """Our synchronous saver, made from a connection or an address."""
 
     def __init__(self, where: Any = ":memory:", pipe: Any = None, **more: Any) -> None:
         super().__init__(**options(getattr(where, "where", where)), **more)
@@ -105,7 +127,7 @@ class Saver(MySQLSaver):
 
 
 class MemorySaver(Saver):
-    """One that tests make and never close."""
+    """A saver that tests make and never close."""
 
     opened: ClassVar[list[Saver]] = []
 
@@ -114,8 +136,21 @@ class MemorySaver(Saver):
         self.opened.append(self)
 
 
+class AsyncSaver(AsyncMySQLSaver):
+    """Our asynchronous saver, made from a connection or an address."""
+
+    def __init__(self, where: Any = ":memory:", pipe: Any = None, **more: Any) -> None:
+        super().__init__(**options(getattr(where, "where", where)), **more)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def from_conn_string(cls, conn_string: str, **more: Any) -> AsyncIterator[Any]:
+        async with cls(conn_string) as saver:
+            yield saver
+
+
 class NoCursor:
-    """Where fixtures prepare tables of the other stores: there is nothing to do."""
+    """A cursor on which fixtures prepare the tables of the other stores: it does nothing."""
 
     def execute(self, *_: Any) -> _Done:
         return _Done()
@@ -138,38 +173,14 @@ class _Done:
         yield from ()
 
 
-class AsyncSaver(AsyncMySQLSaver):
-    """Ours under the name of an asynchronous one."""
-
-    def __init__(self, where: Any = ":memory:", pipe: Any = None, **more: Any) -> None:
-        super().__init__(**options(getattr(where, "where", where)), **more)
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def from_conn_string(cls, conn_string: str, **more: Any) -> AsyncIterator[Any]:
-        async with cls(conn_string) as saver:
-            yield saver
-
-
-def store_options(given: dict[str, Any]) -> dict[str, Any]:
-    """What of a store's options ours knows; the others say how the other stores connect and index."""
-    index = given.get("index")
-    if index is not None:
-        index = {key: value for key, value in index.items() if key not in {"ann_index_config", "text_fields"}}
-        fields = given["index"].get("text_fields")  # so SQLite's store calls them
-        if fields is not None:
-            index["fields"] = [fields] if isinstance(fields, str) else fields
-    return {"index": index, "ttl": given.get("ttl")}
-
-
 class Store(MySQLStore):
-    """Ours under the name of a synchronous store."""
+    """Our synchronous store."""
 
     MIGRATIONS: ClassVar[list[str]] = []
     opened: ClassVar[list[Store]] = []
 
     def __init__(self, where: str = ":memory:", **more: Any) -> None:
-        super().__init__(**options(where), **store_options(more))
+        super().__init__(**options(where), index=more.get("index"), ttl=more.get("ttl"))
         self.opened.append(self)
 
     def _cursor(self) -> NoCursor:
@@ -183,12 +194,12 @@ class Store(MySQLStore):
 
 
 class AsyncStore(AsyncMySQLStore):
-    """Ours under the name of an asynchronous store."""
+    """Our asynchronous store."""
 
     MIGRATIONS: ClassVar[list[str]] = []
 
     def __init__(self, where: str = ":memory:", **more: Any) -> None:
-        super().__init__(**options(where), **store_options(more))
+        super().__init__(**options(where), index=more.get("index"), ttl=more.get("ttl"))
 
     def _cursor(self) -> NoCursor:
         return NoCursor()
@@ -225,19 +236,16 @@ _stand_in()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Do not import what is about serialisers and caches, as it needs packages of its own."""
+    """Do not import tests of serialisers and caches, which need packages of their own."""
     return True if collection_path.name in {"test_redis_cache.py", "test_encrypted.py", "test_jsonplus.py"} else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is listed, and of LangGraph's graph tests what needs no saver of ours."""
+    """Leave out what is listed, and of LangGraph's graph tests those that get no saver of ours."""
     why: Counter[str] = Counter()
     chosen = []
     for item in items:
-        given = getattr(getattr(item, "callspec", None), "params", {})
-        savers = {str(given.get(name)) for name in ("sync_checkpointer", "async_checkpointer")}
-        ours = PACKAGE != "langgraph" or any(saver.startswith("sqlite") for saver in savers)
-        left_out = reason(PACKAGE, item.nodeid) if ours else "needs no saver, or gets LangGraph's in memory"
+        left_out = reason(PACKAGE, item.nodeid) if _gets_ours(item) else "gets no saver, or LangGraph's in memory"
         if not left_out:
             chosen.append(item)
         else:
@@ -247,14 +255,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     print("\nLeft out:", *(f"{count} {text}" for text, count in why.items()), sep="\n  ")
 
 
+def _gets_ours(item: pytest.Item) -> bool:
+    if PACKAGE != "langgraph":
+        return True
+    module = item.getparent(pytest.Module)
+    if module is not None and module.path.name == "test_prune_postgres.py":
+        module.own_markers[:] = [mark for mark in module.own_markers if mark.name != "skipif"]  # it needs no Docker now
+        return True
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    return any(str(given.get(name)).startswith("sqlite") for name in ("sync_checkpointer", "async_checkpointer"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Repeat tests that depend on the clock, as the plugins of LangGraph's repository do with those it marks."""
+    if item.get_closest_marker("flaky") is None and not re.search(TIMED, item.nodeid):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for attempt in range(1, ATTEMPTS + 1):
+        reports = runtestprotocol(item, nextitem=nextitem, log=False)
+        if attempt == ATTEMPTS or not any(report.failed for report in reports):
+            break
+    for report in reports:
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
 def pytest_runtest_setup() -> None:
-    """Databases of one test are not those of another."""
+    """Give each test, and each attempt of one, databases of its own."""
     global _tests
     _tests += 1
 
 
 def pytest_runtest_teardown() -> None:
-    """Close what the test did not."""
+    """Close what the test left open."""
     for opened in (MemorySaver.opened, Store.opened):
         while opened:
             opened.pop().close()

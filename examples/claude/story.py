@@ -1,0 +1,111 @@
+"""The scenes of the chapter on the Claude Agent SDK: a killed session, two writers, and the SDK's suite."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from itertools import count
+from typing import Any, TextIO
+
+from claude_agent_sdk import SessionStoreEntry, get_session_messages_from_store, list_sessions_from_store
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Schema
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.claude_agent_sdk.operations import SessionOperations
+from locus_mysql.runtime.database import Database
+
+from ..database import own_tables
+from ..display import Screen
+from ..process import options_of, running
+from .entries import DIRECTORY, KEY, SESSION, TURNS, turn
+from .worker import Shift
+
+
+async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+    """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
+
+    Args:
+        config: The server, the database, the driver.
+        stream: The output.
+
+    Raises:
+        LocusMySQLError: The database cannot be used.
+    """
+    began = time.monotonic()
+    screen = Screen(stream)
+    config = own_tables(config)
+    where = ", ".join(map(str, config.endpoints))
+    engine = AsyncEngine(config)
+    try:
+        async with Database(config) as database:
+            store = ClaudeSessionStore(database)
+            screen.title(f"Sessions of the Claude Agent SDK in MySQL at {where} through {config.driver}")
+            await killed(screen, store, config)
+            await shared(screen, store, config)
+            await suite(screen, database)
+    finally:
+        try:
+            await engine.run(_drop(SessionOperations(config).schema))
+        finally:
+            await engine.close()
+    screen.verdict(time.monotonic() - began)
+    return not screen.failed
+
+
+async def killed(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
+    """A process is killed between two turns; this one goes on with the session."""
+    screen.scene("A process stores a turn, and is killed before the next one")
+    shift = Shift(options=options_of(config), turn=0)
+    async with running("examples.claude.worker", shift) as other:
+        stored = (await other.next_event()).get("entries", "")
+        screen.line(f"pid {other.pid}", f"stored {stored} entries")
+        screen.check(await other.kill() == -9, "it was ended by SIGKILL")
+    await store.append(KEY, [*turn(0), *turn(1)])
+    messages = [_text(one.message) for one in await get_session_messages_from_store(store, SESSION, DIRECTORY)]
+    for text in messages:
+        screen.line("session", text)
+    said = [text for both in TURNS[:2] for text in both]
+    screen.check(messages == said, "this process sent the first turn again with the second: all is there once")
+
+
+async def shared(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
+    """Two processes write to one session at the same time, and repeat each other's entries."""
+    screen.scene("Two processes on one session")
+    titles: list[SessionStoreEntry] = []
+    for number in range(20):
+        title: Any = {"type": "custom-title", "customTitle": f"Router {number}"}
+        titles.append(title)
+    async with running("examples.claude.worker", Shift(options=options_of(config), turn=2)) as other:
+        await asyncio.gather(other.next_event(), *(store.append(KEY, [title, *turn(2)]) for title in titles))
+    entries = await store.load(KEY) or []
+    screen.line("session", f"{len(entries)} entries, {len(titles)} of them titles without a uuid")
+    screen.check(len(entries) == 4 + 2 + len(titles), "entries with a uuid are there once, the others each time")
+    (listed,) = await list_sessions_from_store(store, DIRECTORY)
+    newest = [str(entry.get("customTitle")) for entry in entries if entry["type"] == "custom-title"][-1]
+    screen.line("summary", listed.summary)
+    screen.check(listed.summary == newest, "the summary is that of the entry that was stored last")
+
+
+async def suite(screen: Screen, database: Database) -> None:
+    """The SDK's own suite for session stores."""
+    screen.scene("The SDK's conformance suite for session stores")
+    tenants = count()
+    failed = ""
+    try:
+        await run_session_store_conformance(lambda: ClaudeSessionStore(database, tenant=f"contract {next(tenants)}"))
+    except AssertionError as error:
+        failed = f"{error}"
+    screen.check(not failed, f"all 14 contracts{f': {failed}' if failed else ' hold'}")
+
+
+def _text(message: object) -> str:
+    return str(message["content"]) if isinstance(message, Mapping) else ""
+
+
+def _drop(schema: Schema) -> Operation[None]:
+    yield Batch.of(schema.drop())

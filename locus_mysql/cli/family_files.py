@@ -1,0 +1,98 @@
+"""``export`` writes the records of a family as lines of JSON; ``import`` reads them back."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from ..config import MySQLConfig
+from ..errors import InvalidInput, UsageError
+from ..families.family import Transfer
+from ..families.registry import families, find_family
+from ..runtime.checksummed_jsonl import Head
+from ..runtime.transfer import Target
+from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, options_of
+from .line_files import export_lines, import_lines
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``export``."""
+    parser.add_argument("file", metavar="FILE", help="where to write to; - for the standard output")
+    add_which_threads(parser)
+    parser.add_argument(
+        "--since",
+        type=_time,
+        metavar="TIME",
+        help="only checkpoints saved since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
+    )
+    names = [family.name for family in families()]
+    parser.add_argument("--family", choices=names, default=names[0], help=f"which tables ({names[0]})")
+    add_connection(parser)
+    add_tenant(parser)
+    add_prefix(parser)
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``import``."""
+    parser.add_argument("file", metavar="FILE", help="where to read from; - for the standard input")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace items of memory that differ in the tables (leave them alone)"
+    )
+    add_connection(parser)
+    add_tenant(parser)
+    add_prefix(parser)
+
+
+def export_threads(arguments: argparse.Namespace) -> int:
+    """Write a tenant's records to a file. A killed export continues when it is started again."""
+    selection = {"threads": arguments.thread, "pattern": arguments.pattern, "since": arguments.since}
+    given = {name: value for name, value in selection.items() if value not in (None, "*")}
+    return export_family(arguments, arguments.family, **given)
+
+
+def export_family(arguments: argparse.Namespace, name: str, **selection: object) -> int:
+    """Write the records of a family to a file.
+
+    Args:
+        arguments: The arguments of the command.
+        name: The name of the family.
+        selection: The selection of records; see `Transfer.source`.
+
+    Raises:
+        UsageError: The family cannot be exported, or does not support the selection.
+    """
+    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
+    transfer = find_family(name).transfer(config)
+    if transfer is None:
+        raise UsageError(f"The tables of {name!r} cannot be exported.")
+    return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
+
+
+def import_file(arguments: argparse.Namespace) -> int:
+    """Write a file's records into the tables of their family. A repeated import skips existing records."""
+    config = MySQLConfig.from_env(**options_of(arguments))
+    return import_lines(config, target_finder(config, overwrite=arguments.overwrite), arguments.file)
+
+
+def target_finder(config: MySQLConfig, *, overwrite: bool = False) -> Callable[[Head], tuple[Target, str]]:
+    """Return a function that returns the target for a first line, and the noun for a record."""
+
+    def find(head: Head) -> tuple[Target, str]:
+        transfers: list[Transfer | None] = [family.transfer(config) for family in families()]
+        for transfer in transfers:
+            if transfer is not None and transfer.accepts(head):
+                return transfer.target(head, overwrite=overwrite), transfer.noun
+        raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
+
+    return find
+
+
+def _time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = datetime.min
+    if moment.year < 1000:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no date. Write 2026-01-31, or 2026-01-31T15:00+02:00.")
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,110 @@
+"""Statements about a server's role: does it take writes, work in its group, and have certain transactions?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .statement import Query, Statement
+
+
+class WritesRow(NamedTuple):
+    """Whether a server refuses writes."""
+
+    read_only: int
+
+
+class GroupRow(NamedTuple):
+    """A row of `GROUP`."""
+
+    name: str
+
+
+class ReadsRow(NamedTuple):
+    """Whether a server refuses writes, and whether its transactions have GTIDs: ``ON`` if all have."""
+
+    read_only: int
+    gtid_mode: str
+
+
+class MemberRow(NamedTuple):
+    """A member of the server's group, whether it is the server itself, and its state."""
+
+    own: int | None
+    state: str
+
+
+class GroupConsistencyRow(NamedTuple):
+    """The value of ``group_replication_consistency``."""
+
+    consistency: str
+
+
+class CarriedOutRow(NamedTuple):
+    """The GTIDs of the transactions that are being committed, and of those that were; see `ReadsRow` for the mode."""
+
+    committing: str
+    carried_out: str
+    gtid_mode: str
+
+
+#: Whether a server refuses writes. Secondaries of a group are read-only, and so are members that are recovering or were
+#: expelled. A reader of Amazon Aurora has only ``innodb_read_only``.
+READ_ONLY = "(@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only)"
+
+WRITES = Query(f"SELECT {READ_ONLY}", row=WritesRow)
+
+#: Needs the privilege SELECT on that table, which has no rows where Group Replication is not installed.
+MEMBERS = Query(
+    "SELECT member_id = @@GLOBAL.server_uuid, member_state FROM performance_schema.replication_group_members",
+    row=MemberRow,
+)
+
+#: Part of the error message with which `ONLY_WHERE_WRITTEN` fails.
+NO_LONGER_WRITTEN = "this server takes no writes"
+
+#: Fails on a server that takes no writes, so that nothing that follows it in a packet is carried out there. Outside of
+#: stored programs, MySQL has no statement that just raises an error. It makes a packet take 0.02 ms longer.
+ONLY_WHERE_WRITTEN = Statement(
+    f"DO UUID_TO_BIN(IF({READ_ONLY}, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
+)
+
+#: Asked, beside `MEMBERS`, before a server is read as a secondary.
+READS = Query(f"SELECT {READ_ONLY}, @@GLOBAL.gtid_mode", row=ReadsRow)
+
+#: Part of the version in the greeting of MySQL Router, unless it passes the bytes of TLS on to the server.
+ROUTER = "-router"
+
+#: Succeeds only at a port of MySQL Router that splits reads from writes, and changes nothing there. Any other answers
+#: with an error.
+SPLITS = Statement("ROUTER SET access_mode = 'auto'")
+
+#: The name of the group for which the server is configured. No row, or an empty name, if there is none. Needs no
+#: privilege.
+GROUP = Query(
+    "SELECT variable_value FROM performance_schema.global_variables"
+    " WHERE variable_name = 'group_replication_group_name'",
+    row=GroupRow,
+)
+
+#: The transactions that are being committed, which others may read already, and those that were committed. In this
+#: order, a transaction that is committed between the two readings is in both.
+CARRIED_OUT = Query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode", row=CarriedOutRow)
+
+#: Has no row where Group Replication is not installed. It takes
+#: some milliseconds, as the server lists all of its variables.
+GROUP_CONSISTENCY = Query(
+    "SELECT VARIABLE_VALUE FROM performance_schema.global_variables "
+    "WHERE VARIABLE_NAME = 'group_replication_consistency'",
+    row=GroupConsistencyRow,
+)
+
+#: Part of the error message with which `only_after` fails.
+LAGS = "this server lags behind"
+
+
+def only_after(gtids: str, wait_s: float) -> Statement:
+    """Return a statement that fails on a server that lacks these transactions after a wait."""
+    return Statement(
+        f"DO UUID_TO_BIN(IF(WAIT_FOR_EXECUTED_GTID_SET(%s, {wait_s:g}), '{LAGS}', '00000000000000000000000000000000'))",
+        (gtids,),
+    )

@@ -1,0 +1,147 @@
+"""Statements of the inspection: transcripts of all kinds, newest first, and numbers about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from ..inspection import ThreadMarker
+from ..like import like
+from ..statement import Param, Query
+from ..template import Statements
+from .reading import StoredHeader
+
+#: The id of a transcript as a thread: its key as the segments of a path, with ``~`` and ``/`` escaped as in JSON
+#: Pointer (RFC 6901); without the part where it has none.
+THREAD_ID = """
+CONVERT(CONCAT_WS('/', t.kind, {collection}, {name}, IF(t.part = _binary'', NULL, {part})) USING utf8mb4)
+"""
+ESCAPED = "REPLACE(REPLACE(t.{column}, '~', '~0'), '/', '~1')"
+
+# Relies on the index recent.
+THREADS = """
+SELECT {HEADER}, t.state
+  FROM {transcripts} t
+ WHERE t.tenant = %s{conditions} AND {LIVE}
+ ORDER BY t.revision DESC, t.kind, t.collection, t.name, t.part
+ LIMIT %s
+"""
+MATCHING = " AND {THREAD_ID} COLLATE utf8mb4_0900_bin LIKE %s"
+LARGE = " AND t.size_bytes >= %s"
+SAVED_AFTER, SAVED_BEFORE = " AND t.revision >= %s", " AND t.revision < %s"
+BEHIND = """
+   AND (t.revision < %s OR t.revision = %s AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
+        AND (t.name > %s OR t.name = %s AND t.part > %s))))"""
+
+TOTALS = """
+SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND {LIVE}
+"""
+
+# The transcripts created on each of the last 30 days.
+DAYS = """
+SELECT DATE(t.created_at), COUNT(*), SUM(t.items), SUM(t.size_bytes)
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND t.created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE}
+ GROUP BY DATE(t.created_at)
+ ORDER BY DATE(t.created_at)
+"""
+
+LARGEST = """
+SELECT {HEADER}, t.state
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND {LIVE}
+ ORDER BY t.size_bytes DESC
+ LIMIT %s
+"""
+
+MARKERS = (
+    "SELECT {THREAD_ID}, CAST(t.revision AS CHAR) FROM {transcripts} t WHERE t.tenant = %s AND ({keys}) AND {LIVE}"
+)
+ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
+
+
+class Totals(NamedTuple):
+    """Numbers about all transcripts; see `TOTALS`."""
+
+    transcripts: int
+    items: Decimal | int
+    size_bytes: Decimal | int
+
+
+class DayRow(NamedTuple):
+    """Numbers about the transcripts of a day; see `DAYS`."""
+
+    day: str
+    transcripts: int
+    items: Decimal | int
+    size_bytes: Decimal | int
+
+
+#: Kind, collection, name and part.
+Names = tuple[bytes, bytes, bytes, bytes]
+
+_ID = THREAD_ID.strip().format(**{name: ESCAPED.format(column=name) for name in ("collection", "name", "part")})
+
+
+class InspectionStatements(Statements):
+    """Listing and counting transcripts."""
+
+    def threads(
+        self,
+        tenant: str,
+        limit: int,
+        *,
+        pattern: str = "*",
+        min_bytes: int | None = None,
+        saved_after: int | None = None,
+        saved_before: int | None = None,
+        behind: tuple[int, Names] | None = None,
+    ) -> Query[StoredHeader]:
+        """Transcripts, newest first.
+
+        Args:
+            tenant: The tenant.
+            limit: At most this many.
+            pattern: A glob of their ids; see `THREAD_ID`.
+            min_bytes: Their least size.
+            saved_after: Their least revision.
+            saved_before: A revision that theirs is below.
+            behind: Only those behind this revision and key.
+        """
+        conditions, params = "", list[Param]((tenant,))
+        given = (
+            (MATCHING, None if pattern == "*" else like(pattern)),
+            (LARGE, min_bytes),
+            (SAVED_AFTER, saved_after),
+            (SAVED_BEFORE, saved_before),
+        )
+        for text, value in given:
+            if value is not None:
+                conditions += text
+                params.append(value)
+        if behind is not None:
+            revision, (kind, collection, name, part) = behind
+            conditions += BEHIND
+            params += (revision, revision, kind, kind, collection, collection, name, name, part)
+        text = self._text(THREADS, conditions=conditions, THREAD_ID=_ID)
+        return Query(text, (*params, limit), row=StoredHeader)
+
+    def totals(self, tenant: str) -> Query[Totals]:
+        """Numbers about all transcripts."""
+        return Query(self._text(TOTALS), (tenant,), row=Totals)
+
+    def days(self, tenant: str) -> Query[DayRow]:
+        """Numbers about the transcripts of each of the last 30 days."""
+        return Query(self._text(DAYS), (tenant,), row=DayRow)
+
+    def largest(self, tenant: str, limit: int) -> Query[StoredHeader]:
+        """The largest transcripts, largest first."""
+        return Query(self._text(LARGEST), (tenant, limit), row=StoredHeader)
+
+    def markers(self, tenant: str, keys: Sequence[Names]) -> Query[ThreadMarker]:
+        """Return those of these transcripts that exist; the marker is the revision."""
+        text = self._text(MARKERS, THREAD_ID=_ID, keys=" OR ".join([ONE_OF] * len(keys)) or "FALSE")
+        return Query(text, (tenant, *(part for key in keys for part in key)), row=ThreadMarker)

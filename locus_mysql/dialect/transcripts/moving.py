@@ -1,0 +1,148 @@
+"""Statements that read and write transcripts whole, with everything that is stored of them: for exports and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ..checksums import version_sql
+from ..statement import Param, Query, Statement
+from ..template import Statements, places
+from .pieces import RowKey
+from .writing import ItemRow
+
+# In the order of the primary key, from a transcript on.
+HEADERS = """
+SELECT {HEADER}, t.state, t.sid
+  FROM {transcripts} t
+ WHERE t.tenant = %s
+   AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
+        AND (t.name > %s OR t.name = %s AND t.part >= %s)))
+   AND {LIVE}
+ ORDER BY t.kind, t.collection, t.name, t.part
+ LIMIT %s
+"""
+
+# The items of a transcript behind a seq, by its sid.
+ITEMS = """
+SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
+  FROM {items} i
+ WHERE i.tenant = %s AND i.sid = %s AND i.seq > %s
+ ORDER BY i.seq
+ LIMIT %s
+"""
+
+# Items of a transcript by their seqs.
+AT = """
+SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
+ WHERE {KEY}
+"""
+
+# A new transcript, without items. Fails with error 1062 if it exists.
+CREATE = """
+INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, tag, scope, state, items,
+                           size_bytes, last_seq, created_at, expires_at, checksum)
+VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, 0, %s, %s, %s)
+"""
+
+# Lock an existing transcript. Its revision stays: the batch only completes what it had.
+HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
+
+REMOVE_AT = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs}) WHERE {KEY}"
+
+PUT = """
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
+SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_at, fresh.checksum ^ {seq}
+  FROM {transcripts} t
+  JOIN (VALUES {rows}) AS fresh (seq, item_id, content, created_at, checksum)
+ WHERE {KEY}
+"""
+
+# Count the items of a transcript anew.
+RECOUNT = """
+UPDATE {transcripts} t
+  JOIN (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.content)), 0) AS size_bytes, COALESCE(MAX(i.seq), 0) AS last_seq
+          FROM {transcripts} t
+          JOIN {items} i ON {OF_TRANSCRIPT}
+         WHERE {KEY}) AS counted
+   SET t.items      = counted.items,
+       t.size_bytes = counted.size_bytes,
+       t.last_seq   = GREATEST(t.last_seq, counted.last_seq)
+ WHERE {KEY}
+"""
+
+
+class MovedHeader(NamedTuple):
+    """A transcript with its state and its sid."""
+
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+    revision: int
+    tag: bytes | None
+    scope: bytes | None
+    items: int
+    size_bytes: int
+    last_seq: int
+    created_at: datetime
+    expires_at: datetime | None
+    checksum: int
+    state: bytes | None
+    sid: bytes
+
+
+class MovedItem(NamedTuple):
+    """An item."""
+
+    seq: int
+    item_id: bytes | None
+    content: bytes
+    created_at: datetime
+    checksum: int
+
+
+class MovingStatements(Statements):
+    """Reading and writing whole rows."""
+
+    def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[MovedHeader]:
+        """Transcripts from a kind, collection, name and part on, in the order of their keys."""
+        kind, collection, name, part = first
+        params = (tenant, kind, kind, collection, collection, name, name, part, limit)
+        return Query(self._text(HEADERS), params, row=MovedHeader)
+
+    def items(self, tenant: str, sid: bytes, after: int, limit: int) -> Query[MovedItem]:
+        """Items behind a seq."""
+        return Query(self._text(ITEMS), (tenant, sid, after, limit), row=MovedItem)
+
+    def items_at(self, key: RowKey, seqs: Sequence[int]) -> Query[MovedItem]:
+        """Items by their seqs."""
+        return Query(self._text(AT, seqs=places(len(seqs))), (*seqs, *key), row=MovedItem)
+
+    def create(self, key: RowKey, sid: bytes, *columns: Param) -> Statement:
+        """A new transcript; the columns are revision, tag, scope, state, created_at, expires_at and checksum."""
+        return Statement(self._text(CREATE), (*key, sid, *columns))
+
+    def hold(self, key: RowKey) -> Statement:
+        """Lock a transcript."""
+        return Statement(self._text(HOLD), key)
+
+    def remove_at(self, key: RowKey, seqs: Sequence[int]) -> Statement:
+        """Remove items by their seqs."""
+        return Statement(self._text(REMOVE_AT, seqs=places(len(seqs))), (*seqs, *key))
+
+    def put(self, key: RowKey, rows: Sequence[tuple[int, ItemRow, str]]) -> Statement:
+        """Add items with their seqs and times."""
+        text = self._text(PUT, rows=places(len(rows), "ROW(%s, %s, %s, %s, %s)"), seq=version_sql("fresh.seq"))
+        params: list[Param] = []
+        for seq, row, created_at in rows:
+            item_id, content, checksum = row.params(key)
+            params += (seq, item_id, content, created_at, checksum)
+        return Statement(text, (*params, *key))
+
+    def recount(self, key: RowKey) -> Statement:
+        """Count the items of a transcript anew."""
+        return Statement(self._text(RECOUNT), (*key, *key))

@@ -1,0 +1,46 @@
+"""Pieces that the statements of this family share, and the key of a transcript."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..checksums import checksum, with_version
+
+#: ``{KEY}`` is a transcript by its key, ``{GROUP}`` one with all its parts; one that is ``{LIVE}`` has not expired.
+#: ``{OF_TRANSCRIPT}`` joins items ``i`` to a transcript ``t``.
+PIECES = {
+    "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "KEY": "t.tenant = %s AND t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s",
+    "GROUP": "t.tenant = %s AND t.kind = %s AND t.collection = %s AND t.name = %s",
+    "LIVE": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
+    "OF_TRANSCRIPT": "i.tenant = t.tenant AND i.sid = t.sid",
+    "HEADER": (
+        "t.kind, t.collection, t.name, t.part, t.revision, t.tag, t.scope, t.items, t.size_bytes, t.last_seq,"
+        " t.created_at, t.expires_at, t.checksum"
+    ),
+}
+
+
+class RowKey(NamedTuple):
+    """The key of a transcript's row."""
+
+    tenant: str
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+
+
+def header_checksum(key: RowKey, tag: bytes | None, scope: bytes | None, state: bytes | None) -> int:
+    """The checksum of a transcript's row."""
+    return checksum(key, tag, scope, state)
+
+
+def item_checksum(key: RowKey, item_id: bytes | None, content: bytes) -> int:
+    """The checksum of an item's row without its seq; see `sealed_at`."""
+    return checksum((*key, item_id or b""), content)
+
+
+def sealed_at(checksum: int, seq: int) -> int:
+    """The checksum of an item's row with its seq; statements combine both by XOR."""
+    return with_version(checksum, seq)

@@ -1,0 +1,240 @@
+"""Statements that read transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ..statement import Param, Query
+from ..template import Statements, places
+from .pieces import RowKey
+
+# A transcript with the state.
+HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE}"
+
+REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE}"
+
+# The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
+# items in the order of their primary key, no more than wanted. With a join, it would read and sort all of them.
+ITEMS = """
+SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
+       i.seq, i.item_id, i.content, i.created_at, i.checksum
+  FROM {items} i
+ WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE}){range}
+ ORDER BY i.seq{order}
+"""
+AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
+LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
+
+# One item by its id. Relies on the index identity.
+ITEM = """
+SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
+ WHERE {KEY} AND {LIVE}
+"""
+
+# Those of the ids that a transcript has. Relies on the index identity.
+PRESENT = """
+SELECT i.item_id
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id IN ({ids})
+ WHERE {KEY} AND {LIVE}
+"""
+
+# The transcripts of a kind that have an item of this id. Relies on the index identity.
+HOLDING = """
+SELECT {HEADER}, t.state
+  FROM {items} i
+  JOIN {transcripts} t ON {OF_TRANSCRIPT}
+ WHERE i.tenant = %s AND i.item_id = %s AND t.kind = %s AND {LIVE}
+"""
+
+# In the order of the primary key.
+LIST = """
+SELECT {HEADER}, {state}
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE}
+ ORDER BY t.collection, t.name, t.part{limit}
+"""
+IN_COLLECTION = " AND t.collection = %s"
+NAMED = " AND t.name = %s"
+MAIN = " AND t.part = _binary''"
+BEHIND = """
+   AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
+
+# Newest first. Relies on the index scope where a scope is given.
+RECENT = """
+SELECT {HEADER}, {state}
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE}
+ ORDER BY t.revision DESC{limit}
+"""
+IN_SCOPE = " AND t.scope = %s"
+
+
+class StoredHeader(NamedTuple):
+    """A transcript; ``state`` is NULL if it has none or was not asked for."""
+
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+    revision: int
+    tag: bytes | None
+    scope: bytes | None
+    items: int
+    size_bytes: int
+    last_seq: int
+    created_at: datetime
+    expires_at: datetime | None
+    checksum: int
+    state: bytes | None
+
+
+class StoredItem(NamedTuple):
+    """An item, with the revision of its transcript."""
+
+    revision: int
+    seq: int
+    item_id: bytes | None
+    content: bytes
+    created_at: datetime
+    checksum: int
+
+
+class RevisionRow(NamedTuple):
+    """The revision of a transcript."""
+
+    revision: int
+
+
+class PresentRow(NamedTuple):
+    """The id of an item; see `PRESENT`."""
+
+    item_id: bytes
+
+
+class ReadingStatements(Statements):
+    """Reading transcripts and their items."""
+
+    def header(self, key: RowKey) -> Query[StoredHeader]:
+        """A transcript without its items."""
+        return Query(self._text(HEADER), key, row=StoredHeader)
+
+    def revision(self, key: RowKey) -> Query[RevisionRow]:
+        """The revision of a transcript."""
+        return Query(self._text(REVISION), key, row=RevisionRow)
+
+    def items(
+        self, key: RowKey, *, after: int | None = None, before: int | None = None, limit: int | None = None,
+        offset: int = 0, last: bool = False,
+    ) -> Query[StoredItem]:  # fmt: skip
+        """Items of a transcript.
+
+        Args:
+            key: The transcript.
+            after: Only items behind this seq.
+            before: Only items before this seq.
+            limit: At most this many.
+            offset: Leave out this many first.
+            last: Begin with the last one.
+        """
+        conditions, params = "", _params()
+        for text, bound in ((AFTER, after), (BEFORE, before)):
+            if bound is not None:
+                conditions += text
+                params.append(bound)
+        params_behind = _params()
+        order = " DESC" if last else ""
+        if limit is not None:
+            order += LIMIT
+            params_behind.append(limit)
+            if offset:
+                order += OFFSET
+                params_behind.append(offset)
+        text = self._text(ITEMS, range=conditions, order=order)
+        return Query(text, (*key, key.tenant, *key, *params, *params_behind), row=StoredItem)
+
+    def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
+        """One item by its id."""
+        return Query(self._text(ITEM), (item_id, *key), row=StoredItem)
+
+    def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
+        """Those of the ids that items of the transcript have."""
+        return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
+
+    def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
+        """The transcripts of a kind that have an item of this id."""
+        return Query(self._text(HOLDING), (tenant, item_id, kind), row=StoredHeader)
+
+    def listed(
+        self,
+        tenant: str,
+        kind: bytes,
+        *,
+        collection: bytes | None,
+        name: bytes | None,
+        parts: bool,
+        after: tuple[bytes, bytes, bytes] | None,
+        limit: int | None,
+        states: bool,
+    ) -> Query[StoredHeader]:
+        """Transcripts in the order of their keys.
+
+        Args:
+            tenant: The tenant.
+            kind: Their kind.
+            collection: Their collection; None: any.
+            name: Their name; None: any.
+            parts: Whether parts are listed too.
+            after: Only those behind this collection, name and part.
+            limit: At most this many.
+            states: Whether their states are read.
+        """
+        conditions, params = "", _params(tenant, kind)
+        for text, value in ((IN_COLLECTION, collection), (NAMED, name)):
+            if value is not None:
+                conditions += text
+                params.append(value)
+        if not parts:
+            conditions += MAIN
+        if after is not None:
+            conditions += BEHIND
+            collection, name, part = after
+            params += (collection, collection, name, name, part)
+        return self._page(LIST, conditions, params, limit, states=states)
+
+    def recent(
+        self,
+        tenant: str,
+        kind: bytes,
+        *,
+        collection: bytes | None,
+        scope: bytes | None,
+        limit: int | None,
+        states: bool,
+    ) -> Query[StoredHeader]:
+        """Transcripts without parts, newest first; see `listed`."""
+        conditions, params = MAIN, _params(tenant, kind)
+        for text, value in ((IN_COLLECTION, collection), (IN_SCOPE, scope)):
+            if value is not None:
+                conditions += text
+                params.append(value)
+        return self._page(RECENT, conditions, params, limit, states=states)
+
+    def _page(
+        self, template: str, conditions: str, params: list[Param], limit: int | None, *, states: bool
+    ) -> Query[StoredHeader]:
+        text = self._text(
+            template,
+            state="t.state" if states else "NULL",
+            conditions=conditions,
+            limit="" if limit is None else LIMIT,
+        )
+        return Query(text, (*params, *(() if limit is None else (limit,))), row=StoredHeader)
+
+
+def _params(*values: Param) -> list[Param]:
+    return list(values)

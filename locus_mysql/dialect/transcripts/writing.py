@@ -1,0 +1,272 @@
+"""Statements that write transcripts. Each write begins with one that locks the transcript and raises its revision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..checksums import version_sql
+from ..statement import Param, Query, Statement
+from ..template import Statements, places
+from .pieces import RowKey, header_checksum, item_checksum
+
+#: At most this many rows are written by one statement.
+ROWS_PER_STATEMENT = 100
+
+# Remove a transcript that has expired, so that the next statement creates a new one.
+BURY = """
+DELETE t, i
+  FROM {transcripts} t
+  LEFT JOIN {items} i ON {OF_TRANSCRIPT}
+ WHERE {KEY} AND t.expires_at <= UTC_TIMESTAMP(6)
+"""
+
+# Create a transcript, or lock the existing one, and count items that are added next. The assignments run left to right.
+LOCK = """
+INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, items, size_bytes, last_seq,
+                           created_at, expires_at, checksum)
+VALUES (%s, %s, %s, %s, %s, %s, {CLOCK}, 0, %s, %s, %s, UTC_TIMESTAMP(6), {expiry}, %s) AS fresh
+    ON DUPLICATE KEY UPDATE
+       prior      = {transcripts}.revision,
+       revision   = GREATEST({transcripts}.revision + 1, fresh.revision),
+       items      = {transcripts}.items + fresh.items,
+       size_bytes = {transcripts}.size_bytes + fresh.size_bytes,
+       last_seq   = {transcripts}.last_seq + fresh.items,
+       expires_at = fresh.expires_at
+"""
+NEVER, AFTER = "NULL", "UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND"
+
+# Lock an existing transcript, and count items that are removed next.
+LOCK_EXISTING = """
+UPDATE {transcripts} t
+   SET t.prior      = t.revision,
+       t.revision   = GREATEST(t.revision + 1, {CLOCK}),
+       t.items      = t.items - %s,
+       t.size_bytes = t.size_bytes - %s
+ WHERE {KEY} AND {LIVE}
+"""
+
+# The same of a transcript that becomes empty; and of one with all its parts.
+LOCK_EMPTIED = """
+UPDATE {transcripts} t
+   SET t.prior      = t.revision,
+       t.revision   = GREATEST(t.revision + 1, {CLOCK}),
+       t.items      = 0,
+       t.size_bytes = 0
+ WHERE {which} AND {LIVE}
+"""
+
+# Undo the batch, with error 3141, unless the transcript had this revision before the batch; 0 stands for no transcript.
+GUARD = """
+SELECT CAST(IF(COALESCE((SELECT t.prior FROM {transcripts} t WHERE {KEY}), 0) = %s, '1', '') AS JSON)
+"""
+
+# The same for the tag. It is replaced later in the batch.
+GUARD_TAG = """
+SELECT CAST(IF((SELECT t.prior > 0 AND t.tag = %s FROM {transcripts} t WHERE {KEY}), '1', '') AS JSON)
+"""
+
+# Undo the batch, with error 3141, unless the transcript has an item of this id.
+GUARD_ITEM = """
+SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
+                        WHERE {KEY} AND {LIVE}), '1', '') AS JSON)
+"""
+
+SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"
+
+# The seq of an item is that of the last one, less the number of items that follow it.
+ADD_ONE = """
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
+SELECT t.tenant, t.sid, t.last_seq, %s, %s, UTC_TIMESTAMP(6), %s ^ {seq}
+  FROM {transcripts} t
+ WHERE {KEY}
+"""
+ADD = """
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
+SELECT t.tenant, t.sid, t.last_seq - fresh.behind, fresh.item_id, fresh.content, UTC_TIMESTAMP(6),
+       fresh.checksum ^ {seq}
+  FROM {transcripts} t
+  JOIN (VALUES {rows}) AS fresh (behind, item_id, content, checksum)
+ WHERE {KEY}
+"""
+
+# Replace the content of an item by its id, after counting its bytes.
+COUNT_REPLACED = """
+UPDATE {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
+   SET t.size_bytes = t.size_bytes - LENGTH(i.content) + %s
+ WHERE {KEY}
+"""
+REPLACE = """
+UPDATE {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
+   SET i.content  = %s,
+       i.checksum = %s ^ {seq}
+ WHERE {KEY}
+"""
+
+REMOVE_ITEM = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = %s WHERE {KEY}"
+
+REMOVE_ITEMS = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} WHERE {KEY}"
+
+DELETE = "DELETE t, i FROM {transcripts} t LEFT JOIN {items} i ON {OF_TRANSCRIPT} WHERE {which}"
+
+# Relies on the index expiry.
+EXPIRED = """
+SELECT t.tenant, t.kind, t.collection, t.name, t.part
+  FROM {transcripts} t
+ WHERE t.expires_at <= UTC_TIMESTAMP(6)
+ ORDER BY t.expires_at
+ LIMIT %s
+"""
+
+# In the order of the primary key.
+OF_TENANT = """
+SELECT t.tenant, t.kind, t.collection, t.name, t.part
+  FROM {transcripts} t
+ WHERE t.tenant = %s
+ LIMIT %s
+"""
+
+
+SEQ_BEHIND = version_sql("(t.last_seq - fresh.behind)")
+
+
+class KeyRow(NamedTuple):
+    """The key of a transcript; see `EXPIRED`."""
+
+    tenant: str
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """An item to write.
+
+    Args:
+        item_id: Its id, if it has one.
+        content: Its framed content.
+    """
+
+    item_id: bytes | None
+    content: bytes
+
+    def params(self, key: RowKey) -> tuple[Param, ...]:
+        """Id, content and checksum."""
+        return (self.item_id, self.content, item_checksum(key, self.item_id, self.content))
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRow:
+    """What belongs to the caller in a transcript's row.
+
+    Args:
+        tag: A text by which writes can be made conditional.
+        scope: A text by which transcripts can be listed.
+        state: The framed state.
+    """
+
+    tag: bytes | None = None
+    scope: bytes | None = None
+    state: bytes | None = None
+
+
+class WritingStatements(Statements):
+    """Writing transcripts and their items."""
+
+    def lock(
+        self, key: RowKey, sid: bytes, rows: Sequence[ItemRow] = (), ttl_us: int | None = None
+    ) -> tuple[Statement, ...]:
+        """Lock a transcript, or create it, and count items that are added next.
+
+        Args:
+            key: The transcript.
+            sid: Its sid if it is new.
+            rows: The items.
+            ttl_us: It expires after this many microseconds.
+        """
+        expiry, ttl = (NEVER, ()) if ttl_us is None else (AFTER, (ttl_us,))
+        size_bytes = sum(len(row.content) for row in rows)
+        counts = (len(rows), size_bytes, len(rows))
+        params = (*key, sid, *counts, *ttl, header_checksum(key, None, None, None))
+        return Statement(self._text(BURY), key), Statement(self._text(LOCK, expiry=expiry), params)
+
+    def lock_existing(self, key: RowKey, removed: int = 0, size_bytes: int = 0) -> Statement:
+        """Lock a transcript if it exists, and count items that are removed next."""
+        return Statement(self._text(LOCK_EXISTING), (removed, size_bytes, *key))
+
+    def lock_emptied(self, key: RowKey, *, parts: bool = False) -> Statement:
+        """Lock a transcript if it exists, with all its parts if ``parts``, and count that it has no items."""
+        return Statement(self._text(LOCK_EMPTIED, which=_which(parts)), key[:-1] if parts else key)
+
+    def guard(self, key: RowKey, revision: int) -> Statement:
+        """Undo the batch unless the transcript had this revision before it; 0 stands for no transcript."""
+        return Statement(self._text(GUARD), (*key, revision))
+
+    def guard_tag(self, key: RowKey, tag: bytes) -> Statement:
+        """Undo the batch unless the transcript exists and has this tag."""
+        return Statement(self._text(GUARD_TAG), (tag, *key))
+
+    def guard_item(self, key: RowKey, row: ItemRow) -> Statement:
+        """Undo the batch unless the transcript has an item of this id."""
+        return Statement(self._text(GUARD_ITEM), (row.item_id, *key))
+
+    def set_header(self, key: RowKey, header: HeaderRow) -> Statement:
+        """Replace what belongs to the caller."""
+        params = (header.tag, header.scope, header.state)
+        return Statement(self._text(SET_HEADER), (*params, header_checksum(key, *params), *key))
+
+    def add(self, key: RowKey, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
+        """Add the items that were counted when the transcript was locked."""
+        if len(rows) == 1:
+            item_id, content, checksum = rows[0].params(key)
+            return (Statement(self._text(ADD_ONE, seq=version_sql("t.last_seq")), (item_id, content, checksum, *key)),)
+        statements = []
+        for start in range(0, len(rows), ROWS_PER_STATEMENT):
+            portion = rows[start : start + ROWS_PER_STATEMENT]
+            text = self._text(ADD, rows=places(len(portion), "ROW(%s, %s, %s, %s)"), seq=SEQ_BEHIND)
+            params: list[Param] = []
+            for place, row in enumerate(portion, start + 1):
+                params += (len(rows) - place, *row.params(key))
+            statements.append(Statement(text, (*params, *key)))
+        return tuple(statements)
+
+    def replace(self, key: RowKey, row: ItemRow) -> tuple[Statement, ...]:
+        """Replace the content of the item with this id."""
+        item_id, content, checksum = row.params(key)
+        return (
+            Statement(self._text(COUNT_REPLACED), (item_id, len(row.content), *key)),
+            Statement(self._text(REPLACE, seq=version_sql("i.seq")), (item_id, content, checksum, *key)),
+        )
+
+    def remove_item(self, key: RowKey, seq: int) -> Statement:
+        """Remove one item."""
+        return Statement(self._text(REMOVE_ITEM), (seq, *key))
+
+    def remove_items(self, key: RowKey) -> Statement:
+        """Remove all items."""
+        return Statement(self._text(REMOVE_ITEMS), key)
+
+    def delete(self, key: RowKey, *, parts: bool = False) -> Statement:
+        """Delete a transcript with its items; with all its parts if ``parts``."""
+        return Statement(self._text(DELETE, which=_which(parts)), key[:-1] if parts else key)
+
+    def bury(self, key: RowKey) -> Statement:
+        """Delete a transcript with its items if it has expired."""
+        return Statement(self._text(BURY), key)
+
+    def expired(self, limit: int) -> Query[KeyRow]:
+        """Transcripts of all tenants that have expired."""
+        return Query(self._text(EXPIRED), (limit,), row=KeyRow)
+
+    def of_tenant(self, tenant: str, limit: int) -> Query[KeyRow]:
+        """Some transcripts of a tenant."""
+        return Query(self._text(OF_TENANT), (tenant, limit), row=KeyRow)
+
+
+def _which(parts: bool) -> str:
+    return "{GROUP}" if parts else "{KEY}"

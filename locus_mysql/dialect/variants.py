@@ -1,0 +1,212 @@
+"""Engines that speak MySQL's protocol and another dialect of its SQL: `Variant`.
+
+Every statement is written for MySQL. A connection to another engine has that engine's variant, which makes the text
+that it sends there: by rules for what differs everywhere, and by texts that stand beside MySQL's where only these
+differ (`Variant.instead_of`). On MySQL, a connection has no variant, and sends what is written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .statement import Query, Statement, column_types
+from .template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Text, fill
+
+#: The error of a duplicate key, the key in its message, and the table in a statement that writes.
+_DUPLICATE = 1062
+_KEY = re.compile(r"for key '([^'.]+)'\W*$")
+_WRITTEN = re.compile(r"(?:INTO|UPDATE)\s+`(\w+)`")
+
+
+class FamilyRefused(Exception):
+    """The engine does not run a family's statements as MySQL does.
+
+    Args:
+        engine: The engine's name.
+        family: The family's name.
+    """
+
+    def __init__(self, engine: str, family: str) -> None:
+        super().__init__(
+            f"Tables of family {family!r} are not supported on {engine}: see docs/engines.md for the families that "
+            "are. Keep these tables on MySQL."
+        )
+
+
+class Rule(NamedTuple):
+    r"""A difference that all statements share.
+
+    Args:
+        pattern: What MySQL's statements say.
+        replacement: What the engine's say, with ``\1`` for a group of the pattern.
+        reason: Why.
+        tables: Whether the rule is for CREATE TABLE only, or for everything else.
+    """
+
+    pattern: str
+    replacement: str
+    reason: str
+    tables: bool = False
+
+
+class Variant:
+    """One engine's dialect.
+
+    Args:
+        name: The engine's name in messages.
+        families: The families of tables that hold on it. Others are refused.
+        rules: The differences that all statements share, applied in this order.
+        settings: Assignments that a new session needs there, beside MySQL's, with a place for the time limit of a
+            statement in microseconds.
+        errors: Numbers of the engine's own errors, and the numbers of MySQL's that mean the same to a caller.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        families: Collection[str],
+        rules: Iterable[Rule],
+        settings: str,
+        errors: Mapping[int, int],
+    ) -> None:
+        self.name = name
+        self.families = frozenset(families)
+        self.settings = settings
+        self.errors = errors
+        self._rules = {
+            tables: [(re.compile(rule.pattern), rule.replacement) for rule in rules if rule.tables is tables]
+            for tables in (False, True)
+        }
+        #: MySQL's templates and pieces, and those that stand for them; see `instead_of`.
+        self.replacements: dict[str, str] = {}
+        #: MySQL's templates that are refused, because they find something else there.
+        self.refused: set[str] = set()
+        self._texts: dict[str, str] = {}
+
+    def instead_of(self, text: str, replacement: str) -> None:
+        """Replace a template, or a piece of templates, by another with the same parameters in the same order."""
+        self.replacements[text] = replacement
+
+    def statement(self, statement: Statement) -> Statement:
+        """Return a statement as this engine wants it.
+
+        Raises:
+            FamilyRefused: It is about tables of a family that is not supported there.
+        """
+        return Statement(self._text(statement.sql), statement.params)
+
+    def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a query with text where it declares text.
+
+        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end.
+        """
+        if not isinstance(statement, Query) or not rows:
+            return rows
+        row_type: type[tuple[Any, ...]] = statement.row
+        columns = _text_columns(row_type)
+        if not any(isinstance(row[column], bytes) for row in rows for column in columns if column < len(row)):
+            return rows
+        return [
+            tuple(
+                value.decode() if column in columns and isinstance(value, bytes) else value
+                for column, value in enumerate(row)
+            )
+            for row in rows
+        ]
+
+    def error(self, errno: int, message: str, statement: Statement | None) -> tuple[int, str]:
+        """Return the number and the message that MySQL would give.
+
+        Args:
+            errno: The engine's number.
+            message: Its message.
+            statement: The statement that failed, if it is known.
+        """
+        if errno == _DUPLICATE and statement is not None and (key := _KEY.search(message)):
+            table = _WRITTEN.search(statement.sql)  # MySQL's message names the table of the key
+            message = f"{message[: key.start(1)]}{table[1] if table else ''}.{key[1]}'"
+        return self.errors.get(errno, errno), message
+
+    def _text(self, text: str) -> str:
+        made = self._texts.get(text)
+        if made is None:
+            made = self._render(text)
+            for pattern, replacement in self._rules[made.startswith("CREATE TABLE")]:
+                made = pattern.sub(replacement, made)
+            if len(made) <= TEXT_LIMIT_CHARACTERS:
+                if len(self._texts) >= TEXTS_LIMIT:
+                    self._texts.clear()
+                self._texts[text] = made
+        return made
+
+    def _render(self, text: str) -> str:
+        if not isinstance(text, Text):
+            return self.replacements.get(text, text)
+        family = text.shared.get("FAMILY")
+        if family is not None and family not in self.families:
+            raise FamilyRefused(self.name, family)
+        if text.template in self.refused:
+            raise FamilyRefused(self.name, f"{family}, searched by words")
+        pieces = {name: self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()}
+        return fill(self.replacements.get(text.template, text.template), pieces).strip()
+
+
+@lru_cache(maxsize=1024)
+def _text_columns(row: type[Any]) -> frozenset[int]:
+    """Return the places of the columns that a row declares as text."""
+    return frozenset(place for place, types in enumerate(column_types(row)) if str in types and bytes not in types)
+
+
+def variant_of(server_version: str) -> Variant | None:
+    """Return the variant of the engine that introduces itself by this version; None for MySQL."""
+    return OCEANBASE if "oceanbase" in server_version.lower() else None
+
+
+#: Why ids are binary there.
+_IDS = (
+    "utf8mb4_bin ignores spaces at the end ('a' = 'a '), and there is no utf8mb4_0900_bin. The bytes of UTF-8 are in "
+    "the order of the code points."
+)
+
+#: OceanBase; tried with 4.3.5.
+OCEANBASE = Variant(
+    "OceanBase",
+    families=("agents", "dicts", "current"),
+    rules=(
+        Rule(r"\bVARCHAR\(128\)", "VARBINARY(512)", _IDS, tables=True),
+        Rule(r"\bVARCHAR\(512\)", "VARBINARY(2048)", _IDS, tables=True),
+        Rule(r"\butf8mb4_0900_bin\b", "utf8mb4_bin", "There is no other for text that is no key.", tables=True),
+        Rule(r"\butf8mb4_0900_ai_ci\b", "utf8mb4_general_ci", "It is the only one that ignores case.", tables=True),
+        Rule(r" COLLATE utf8mb4_0900_bin\b", "", "Text is compared with ids, which are binary, as bytes."),
+        Rule(
+            r"\bt\.thread_id LIKE %s",
+            "CONVERT(t.thread_id USING utf8mb4) COLLATE utf8mb4_bin LIKE %s",
+            "In a binary text, _ stands for a byte and not for a character.",
+        ),
+        Rule(r"\bFOR SHARE\b", "LOCK IN SHARE MODE", "FOR SHARE is a syntax error (1064)."),
+        Rule(
+            r"UTC_TIMESTAMP\(6\) ([+-]) INTERVAL (%s|\([^()]*\)|[\w.]+) MICROSECOND",
+            r"CAST(TIMESTAMPADD(MICROSECOND, \1\2, UTC_TIMESTAMP(6)) AS DATETIME(6))",
+            "INTERVAL takes no more than 2^31 - 1 microseconds (error 1690); TIMESTAMPADD does.",
+        ),
+        Rule(
+            r"\bUTC_TIMESTAMP\(6\)",
+            "SYSDATE(6)",
+            "UTC_TIMESTAMP moves in steps of 10 ms, and backwards now and then. The session's time zone is UTC.",
+        ),
+    ),
+    # Hints with SET_VAR are ignored, and so is max_execution_time: a SELECT ran for 51 s with a limit of 0.5 s. The
+    # limit of ob_query_timeout, in microseconds, is for all statements. Deadlocks are not detected: a lock timeout of
+    # 10 s ends them.
+    settings=(
+        "@@SESSION.cte_max_recursion_depth = 1000000, @@SESSION.ob_trx_lock_timeout = 10000000,"
+        " @@SESSION.ob_query_timeout = %s"
+    ),
+    errors={
+        4012: 3024,  # the query timeout
+    },
+)

@@ -1,0 +1,110 @@
+"""Pieces that the statements of this family share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from ..checksums import checksum_sql, version_sql
+from ..statement import Param
+from ..template import places
+
+T = TypeVar("T")
+
+#: At most this many names stand in a list; more are given as one JSON array.
+NAMES_LISTED = 100
+
+#: Many names, as a table.
+MANY = "JSON_TABLE(%s, '$[*]' COLUMNS (name VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$')) AS listed"
+
+#: The kinds of entries.
+VARIABLE, TASK, NOTE = 1, 2, 3
+
+#: How long the versions of deleted entries are known, in microseconds.
+DELETED_KNOWN_US = 3_600_000_000
+
+_CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
+
+_SEALED = f"{checksum_sql(('s.tenant', 's.session_id'), ('e.value',), ('e.kind',))} ^ CRC32(e.name)"
+_CHECKPOINT_SEAL = f"c.checksum ^ {version_sql('c.stamp')}"
+
+#: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
+#: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
+#: ``{KNOWN}`` is its stamp, its time to live, and the microseconds until it expires, or since then.
+#: ``{SEAL}`` is the checksum of an entry without its likeness, which need not be read; ``{SOUND}`` is true for an
+#: entry with the right checksum. The pieces for checkpoints are alike; their checksum leaves out the stamp.
+#: ``{AT}`` is the time of the write under way: its stamp, or the clock if stamps are ahead of it, as after the clock
+#: was set back.
+PIECES = {
+    "MANY": MANY,
+    "CLOCK": _CLOCK,
+    "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
+    "KNOWN": "s.stamp, s.ttl_us, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at)",
+    "ALIVE": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
+    "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
+    "OWN": "e.tenant = {sessions}.tenant AND e.sid = {sessions}.sid",
+    "DECIMAL": _DECIMAL,
+    "NUMBER": f"LENGTH(e.value) <= 20 AND CONVERT(e.value USING ascii) REGEXP '^-?[0-9]{{1,19}}$'"
+    f" AND {_DECIMAL} BETWEEN {_LEAST} AND {_MOST}",
+    "LEAST": str(_LEAST),
+    "MOST": str(_MOST),
+    "DELETED_KNOWN_US": str(DELETED_KNOWN_US),
+    "AT": f"LEAST(s.stamp, {_CLOCK})",
+    "SEAL": "e.checksum ^ COALESCE(CRC32(e.likeness), 0)",
+    "SOUND": f"e.checksum = {_SEALED} ^ COALESCE(CRC32(e.likeness), 0)",
+    "CHECKPOINT_SEAL": _CHECKPOINT_SEAL,
+    "CHECKPOINT_SOUND": (
+        f"{_CHECKPOINT_SEAL} = {checksum_sql(('s.tenant', 's.session_id', 'c.checkpoint_id'), ('c.label',))}"
+    ),
+    "LEFT_US": "TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), e.expires_at)",
+}
+
+
+class SessionKey(NamedTuple):
+    """Which session."""
+
+    tenant: str
+    session_id: str
+
+
+class Named(NamedTuple):
+    """Which entries are meant, by name.
+
+    Several names are a table ``listed`` to join: MySQL looks each up by key then. Of names in a list it reads all
+    entries of the session instead, where the session is not a constant.
+
+    Args:
+        table: What is joined before the entries, if anything.
+        table_params: Its parameters.
+        condition: On the entries ``e``.
+        params: Its parameters.
+    """
+
+    table: str
+    table_params: tuple[Param, ...]
+    condition: str
+    params: tuple[Param, ...]
+
+    @property
+    def pieces(self) -> Mapping[str, str]:
+        """The table as the piece ``listed``, and the condition as the piece ``names``."""
+        return {"listed": f"{self.table} STRAIGHT_JOIN" if self.table else "", "names": self.condition}
+
+
+def named(names: Sequence[str], as_json: str) -> Named:
+    """The entries with these names.
+
+    Args:
+        names: The names.
+        as_json: The same as a JSON array, used where there are many.
+    """
+    if not names:
+        return Named("", (), "FALSE", ())
+    if len(names) == 1:
+        return Named("", (), "e.name = %s", tuple(names))
+    if len(names) > NAMES_LISTED:
+        return Named(MANY, (as_json,), "e.name = listed.name", ())
+    rows = places(len(names), "ROW(%s)")
+    return Named(f"(VALUES {rows}) AS listed (name)", tuple(names), "e.name = listed.name", ())

@@ -1,0 +1,106 @@
+"""The commands of the engine: everything that it can wait for.
+
+The logic of the engine that waits (connecting, choosing a server, lending connections, repeating batches, watching a
+silent primary) is written once, as generators. They yield these commands, and receive the outcome of each. The two
+loops in `loops` carry the commands out: one blocks a thread, the other awaits in a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ..config import ConnectionOptions, Endpoint
+from ..dialect import Statement
+from ..drivers.interface import Driver
+
+T = TypeVar("T")
+
+
+class Connection(Protocol):
+    """A driver's connection, blocking or not: `SyncConnection` or `AsyncConnection`.
+
+    What waits returns a value or an awaitable, as the loop needs it. So only the loops call these methods.
+    """
+
+    server_version: str
+    max_allowed_packet: int
+
+    @property
+    def closed(self) -> bool:
+        """See `SyncConnection.closed`."""
+
+    def execute(self, statements: Sequence[Statement]) -> Any:
+        """See `SyncConnection.execute`; waits."""
+
+    def ping(self) -> Any:
+        """See `SyncConnection.ping`; waits."""
+
+    def close(self) -> Any:
+        """See `SyncConnection.close`; waits."""
+
+    def abort(self) -> None:
+        """See `SyncConnection.abort`; never waits, so that generators may call it."""
+
+
+@dataclass(slots=True)
+class Execute:
+    """Send statements in one packet; the outcome is a list with a `Result` for each."""
+
+    connection: Connection
+    statements: Sequence[Statement]
+
+
+@dataclass(slots=True)
+class Connect:
+    """Open a connection; it is the outcome."""
+
+    driver: Driver
+    config: ConnectionOptions
+    endpoint: Endpoint
+
+
+@dataclass(slots=True)
+class AskPassword:
+    """Call the function that returns the password; the outcome is text."""
+
+    config: ConnectionOptions
+
+
+@dataclass(slots=True)
+class Ping:
+    """Check that the server answers. Raises `ConnectionLost` if it does not."""
+
+    connection: Connection
+
+
+@dataclass(slots=True)
+class Close:
+    """Close a connection properly. Never raises `DriverError`."""
+
+    connection: Connection
+
+
+@dataclass(slots=True)
+class Sleep:
+    """Wait for some seconds."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
+class Wait:
+    """Call a function that waits: it blocks, or returns an awaitable, as the loop needs it."""
+
+    call: Callable[[], Any]
+
+
+Command: TypeAlias = Execute | Connect | AskPassword | Ping | Close | Sleep | Wait
+
+#: A generator that yields commands, and returns a value when it is done.
+#:
+#: Any exception of a command is raised where the command was yielded: also `KeyboardInterrupt`, a task's
+#: `CancelledError`, and `GeneratorExit` if the generator is dropped. After one that is no `Exception` it must not yield
+#: again. So whatever cleans up after such exceptions calls only what never waits, such as `abort`.
+Steps: TypeAlias = Generator[Command, Any, T]

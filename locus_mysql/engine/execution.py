@@ -1,0 +1,230 @@
+"""Carrying operations out: sending their batches, repeating them, and choosing who answers. `Execution` has all logic.
+
+The engines `synchronous.SyncEngine` and `asynchronous.AsyncEngine` run its generators by one of the two `loops`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from ..config import ConnectionOptions
+from ..dialect import Schema, Statement
+from ..dialect.server_roles import CARRIED_OUT
+from ..drivers.interface import DriverError, Result, ServerError
+from ..drivers.registry import find_driver
+from .bootstrap import DDLMode, ensure_schema
+from .commands import Sleep, Steps, Wait
+from .counters import Counters
+from .gtid_tracker import GtidTracker
+from .kills import Kills
+from .operation import Batch, Operation, Results, Undone
+from .pool import Pool
+from .primary import PRIMARY
+from .read_limit import ReadLimit
+from .retry import Retry, unexpected
+from .secondaries import Question, Secondaries
+from .secondary import SECONDARY
+from .servers import ServerConnection
+from .sides import Side
+from .topology import Topology
+from .transaction import ROLLBACK, own_results, to_send
+
+T = TypeVar("T")
+
+
+class Pools(NamedTuple):
+    """The pools of an engine, or of one event loop of an engine."""
+
+    primary: Pool
+    secondary: Pool
+
+
+class Execution:
+    """Carries operations out. Threads and event loops may share it.
+
+    Args:
+        config: The options.
+        counters: Counts what happens.
+    """
+
+    def __init__(self, config: ConnectionOptions, counters: Counters) -> None:
+        self._config = config
+        self._counters = counters
+        self._driver = find_driver(config.driver)
+        self.topology = Topology(config.endpoints)
+        self.kills = Kills(config, self._driver)
+        self._secondaries = Secondaries(config)
+        self._ready: set[tuple[Schema, DDLMode]] = set()
+        # The schema of the last operation, compared by identity, because a look-up hashes all of a schema.
+        self._last: tuple[Schema | None, DDLMode] = (None, "create")
+        self._reached = False
+
+    def open_pools(self, side: type[Side]) -> Pools:
+        """New pools without connections."""
+        config, driver, topology = self._config, self._driver, self.topology
+        return Pools(
+            *(Pool(config, driver, side(), topology, self._counters, role, self.kills) for role in (PRIMARY, SECONDARY))
+        )
+
+    def run(
+        self,
+        pools: Pools,
+        operation: Operation[T],
+        schema: Schema | None,
+        ddl_mode: DDLMode,
+        limit: ReadLimit | None = None,
+    ) -> Steps[T]:
+        """Carry out an operation.
+
+        Args:
+            pools: Have the connections.
+            operation: What to do.
+            schema: The tables it needs. They are made or checked before the first operation that needs them.
+            ddl_mode: Whether they may be made; see `ensure_schema`.
+            limit: What may be read from the database; None: anything.
+        """
+        last_schema, last_mode = self._last
+        if schema is None or (schema is last_schema and ddl_mode == last_mode):
+            return self._drive(pools, operation, limit)
+        return self._ensure_and_drive(pools, operation, schema, ddl_mode, limit)
+
+    def _ensure_and_drive(
+        self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
+    ) -> Steps[T]:
+        if (schema, ddl_mode) not in self._ready:
+            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit)
+            self._ready.add((schema, ddl_mode))
+        self._last = schema, ddl_mode
+        return (yield from self._drive(pools, operation, limit))
+
+    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> Steps[T]:
+        """Send an operation the results of each batch that it yields, until it returns."""
+        retry = Retry(self._config, reached_before=self._reached)
+        try:
+            batch = next(operation)
+            while True:
+                try:
+                    results = yield from self._execute(pools, batch, retry, limit)
+                except Exception as error:
+                    batch = operation.throw(error)
+                else:
+                    batch = operation.send(results)
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
+        except Undone as undone:
+            raise unexpected(undone, self._config) from undone.__cause__
+        finally:
+            operation.close()
+
+    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
+        """Have a secondary or the primary carry a batch out. The primary repeats what may succeed later."""
+        seen = None
+        if self._secondaries.matter:
+            self._secondaries.check(batch)
+            question = self._secondaries.question(batch)
+            if question is not None:
+                answer = yield from self._ask_secondary(pools.secondary, question, batch, limit)
+                if answer is not None:
+                    return answer
+            seen = self._secondaries.seen
+        retry.begin_batch()
+        tested = False
+        while True:
+            if limit is not None:
+                yield Wait(limit.enter)
+            try:
+                return (
+                    yield from pools.primary.lend(
+                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit), tested=tested
+                    )
+                )
+            except DriverError as error:
+                wait_s = retry.wait_after(error)
+                self._counters.retry()
+            finally:
+                if limit is not None:
+                    limit.leave()
+            tested = True
+            yield Sleep(wait_s)
+
+    def _ask_secondary(
+        self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
+    ) -> Steps[Results | None]:
+        """The answer of a secondary; None if it cannot give one, so that the primary must."""
+
+        def ask(secondary: ServerConnection) -> Steps[Results]:
+            if limit is not None:
+                limit.set_at(secondary.connection, batch)
+            results = yield from question.ask(secondary)
+            if limit is not None:
+                limit.count(secondary.connection)
+            return results
+
+        if limit is not None:
+            yield Wait(limit.enter)
+        try:
+            results = yield from pool.lend(ask)
+        except DriverError as error:
+            self._secondaries.rest(error)
+            return None
+        finally:
+            if limit is not None:
+                limit.leave()
+        self._secondaries.answered()
+        return results
+
+    def _ask_primary(
+        self,
+        primary: ServerConnection,
+        batch: Batch,
+        retry: Retry,
+        seen: GtidTracker | None,
+        limit: ReadLimit | None,
+    ) -> Steps[Results]:
+        """Carry a batch out once. Where an earlier try may have been carried out, check that first."""
+        self._reached = True
+        if limit is not None:
+            limit.set_at(primary.connection, batch)
+        if retry.fate_unknown:
+            retry.check_deadline()
+            if batch.landed is not None:
+                (found,) = yield from _send(primary, (batch.landed,), seen)
+                if found.rows:
+                    return Results((), batch, landed=found.rows[0])
+        try:
+            results = yield from _send(primary, to_send(batch), seen)
+        except ServerError:
+            if batch.is_transaction and not primary.connection.closed:
+                yield from _roll_back(primary)
+            raise
+        if limit is not None:
+            limit.count(primary.connection)
+        return own_results(batch, results, fate_unknown=retry.fate_unknown)
+
+
+def _send(
+    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
+) -> Steps[list[Result]]:
+    """Send statements to the primary. If somebody reads secondaries, take note of what the answer shows."""
+    return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
+
+
+def _send_and_learn(
+    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker
+) -> Steps[list[Result]]:
+    begun = seen.begin()
+    try:
+        results = yield from primary.execute((*statements, CARRIED_OUT))
+    except BaseException:
+        seen.doubt()
+        raise
+    seen.learn(results.pop(), begun, primary=True)
+    return results
+
+
+def _roll_back(primary: ServerConnection) -> Steps[None]:
+    try:
+        yield from primary.execute((ROLLBACK,))
+    except DriverError:  # the transaction may still be open, and must not be continued by others
+        primary.connection.abort()

@@ -1,0 +1,80 @@
+"""The two loops that carry out the commands of the engine's generators: `run_blocking` and `run_awaited`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, TypeVar
+
+from .commands import AskPassword, Close, Connect, Execute, Ping, Sleep, Steps, Wait
+from .passwords import ask_password, ask_password_async
+
+T = TypeVar("T")
+
+
+def run_blocking(steps: Steps[T]) -> T:
+    """Run a generator to its end in this thread, and return what it returns."""
+    outcome: Any
+    try:
+        command = next(steps)
+        while True:
+            try:
+                match command:
+                    case Execute():
+                        outcome = command.connection.execute(command.statements)
+                    case Connect():
+                        outcome = command.driver.connect(command.config, command.endpoint)
+                    case AskPassword():
+                        outcome = ask_password(command.config)
+                    case Ping():
+                        outcome = command.connection.ping()
+                    case Close():
+                        outcome = command.connection.close()
+                    case Sleep():
+                        outcome = None
+                        time.sleep(command.seconds)
+                    case Wait():
+                        outcome = command.call()
+            except BaseException as error:
+                command = steps.throw(error)
+            else:
+                command = steps.send(outcome)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()  # ends the generator also if this loop itself was interrupted
+
+
+async def run_awaited(steps: Steps[T]) -> T:
+    """Run a generator to its end in this task, and return what it returns."""
+    outcome: Any
+    try:
+        command = next(steps)
+        while True:
+            try:
+                match command:
+                    case Execute():
+                        outcome = await command.connection.execute(command.statements)
+                    case Connect():
+                        outcome = await command.driver.connect_async(command.config, command.endpoint)
+                    case AskPassword():
+                        outcome = await ask_password_async(command.config)
+                    case Ping():
+                        outcome = await command.connection.ping()
+                    case Close():
+                        outcome = await command.connection.close()
+                    case Sleep():
+                        outcome = None
+                        await asyncio.sleep(command.seconds)
+                    case Wait():
+                        outcome = await command.call()
+            except BaseException as error:
+                command = steps.throw(error)
+            else:
+                command = steps.send(outcome)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    finally:
+        steps.close()  # ends the generator also if this loop itself was interrupted

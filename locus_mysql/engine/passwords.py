@@ -1,0 +1,149 @@
+"""Passwords that a function returns for each new connection, such as tokens of a cloud's IAM: `open_connection`."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import Any
+
+from pydantic import SecretStr
+
+from ..config import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
+from ..drivers.interface import Driver, DriverError, ServerError
+from ..errors import ConfigError, LocusMySQLError
+from .commands import AskPassword, Connect, Connection, Steps
+
+#: The server's error for a wrong password.
+_ACCESS_DENIED = 1045
+
+
+class NoPassword(DriverError):
+    """The function that returns the password failed, or did not return in time. It may succeed later."""
+
+
+def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoint) -> Steps[Connection]:
+    """Open a connection; every connection of the engine is opened here.
+
+    A password that the server refuses may have been replaced after the function returned it. So the function is called
+    once more, and another password is tried. The same one is not, because some servers lock an account after a few
+    wrong passwords.
+
+    Raises:
+        DriverError: As `Driver.connect` does, and `NoPassword`.
+        ConfigError: The function returned no text.
+    """
+    if isinstance(config.password, SecretStr):
+        connection: Connection = yield Connect(driver, config, endpoint)
+        return connection
+    password = yield AskPassword(config)
+    try:
+        connection = yield Connect(driver, _with_password(config, password), endpoint)
+    except ServerError as error:
+        if error.errno != _ACCESS_DENIED:
+            raise
+        other = yield AskPassword(config)
+        if other == password:
+            raise
+        connection = yield Connect(driver, _with_password(config, other), endpoint)
+    return connection
+
+
+def ask_password(config: ConnectionOptions) -> str:
+    """Call the function that returns the password, in a thread, so that one that hangs can be given up.
+
+    Args:
+        config: Has the function; and ``connect_timeout_s``, the limit for it. An ``async`` function runs in an event
+            loop of its own.
+
+    Raises:
+        NoPassword: The function failed, or did not return in time.
+        ConfigError: It returned no text.
+    """
+    call = _function(config)
+    answer = _in_thread(lambda: _completed(call))
+    try:
+        password = answer.result(config.connect_timeout_s)
+    except LocusMySQLError:
+        raise
+    except Exception as error:
+        raise _failure(error, config, timed_out=not answer.done()) from error
+    return _checked(password)
+
+
+async def ask_password_async(config: ConnectionOptions) -> str:
+    """Like `ask_password`, in a task. An ``async`` function runs in this event loop, any other in a thread."""
+    call = _function(config)
+    try:
+        async with asyncio.timeout(config.connect_timeout_s) as limit:
+            if _is_async(call):
+                password = await call()
+            else:
+                password = await asyncio.wrap_future(_in_thread(call))
+                if inspect.isawaitable(password):
+                    password = await password
+    except LocusMySQLError:
+        raise
+    except Exception as error:
+        raise _failure(error, config, timed_out=limit.expired()) from error
+    return _checked(password)
+
+
+def _function(config: ConnectionOptions) -> Callable[[], Any]:
+    assert isinstance(config.password, PasswordFunction)  # noqa: S101 - `open_connection` has checked it
+    return config.password.call
+
+
+def _with_password(config: ConnectionOptions, password: str) -> ConnectionOptions:
+    return config.model_copy(update={"password": SecretStr(password)})
+
+
+def _is_async(call: Callable[[], Any]) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+
+
+def _completed(call: Callable[[], Any]) -> Any:
+    """Call a function; if it returns an awaitable, run that."""
+    password = call()
+    if not inspect.isawaitable(password):
+        return password
+
+    async def wait() -> Any:
+        return await password
+
+    return asyncio.run(wait())
+
+
+def _in_thread(call: Callable[[], Any]) -> Future[Any]:
+    """Call a function in a daemon thread, which keeps neither the caller nor the interpreter waiting if it hangs."""
+    answer: Future[Any] = Future()
+    answer.set_running_or_notify_cancel()
+
+    def work() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # whatever it is, the caller handles it
+            answer.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=(work,), name="locus-mysql password", daemon=True).start()
+    return answer
+
+
+def _failure(error: Exception, config: ConnectionOptions, *, timed_out: bool) -> NoPassword:
+    """The error to raise for one of the function, whose text may have secrets."""
+    if timed_out:
+        return NoPassword(f"The function given as password did not return within {config.connect_timeout_s:g} s.")
+    return NoPassword(f"The function given as password raised {type(error).__name__}.")
+
+
+def _checked(password: object) -> str:
+    if isinstance(password, SecretStr):
+        password = password.get_secret_value()
+    if not isinstance(password, str):
+        raise ConfigError(f"The function given as password returned {type(password).__name__}; it must return text.")
+    if not is_sendable(password):
+        raise ConfigError("The function given as password returned text with NUL or lone surrogates.")
+    return password

@@ -1,0 +1,215 @@
+"""The places of a pool: they limit the connections in use, and threads or tasks wait for a free one.
+
+A user of a pool takes a place before it takes or opens a connection, and frees it afterwards. A pool counts the places
+that are taken by weak references to them. So a place whose user ended without freeing it, because a signal's handler
+raised an exception in between, is free as soon as the exception is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Awaitable
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+from weakref import ref
+
+from ..config import ConnectionOptions
+from ..errors import PoolTimeout
+
+if TYPE_CHECKING:
+    from .servers import ServerConnection
+
+#: Those that wait check for a free place this often, in seconds, as a signal may interrupt whoever would wake them.
+RECHECK_S = 1.0
+
+
+class Place:
+    """One user's place in a pool, and the connection lent to that user."""
+
+    __slots__ = ("__weakref__", "lent")
+
+    def __init__(self) -> None:
+        self.lent: ServerConnection | None = None
+
+
+class Places(Protocol):
+    """The places of one pool. Except for `wait`, its methods are called with the pool's lock held."""
+
+    @property
+    def in_use(self) -> int:
+        """The number of places that are taken."""
+
+    @property
+    def waiting(self) -> int:
+        """The number of users that wait for a place."""
+
+    def take(self, place: Place) -> bool:
+        """Take a place if one is free."""
+
+    def wait(self, place: Place) -> Awaitable[None] | None:
+        """Take a place as soon as one is free: blocks, or returns an awaitable.
+
+        Raises:
+            PoolTimeout: None became free in time.
+        """
+
+    def free(self, place: Place) -> None:
+        """Free a place, if it is taken."""
+
+
+class _Taken:
+    """The places that are taken.
+
+    Args:
+        size: Their greatest number.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._taken: set[ref[Place]] = set()
+
+    @property
+    def in_use(self) -> int:
+        """See `Places.in_use`."""
+        return len(self._taken)
+
+    def take(self, place: Place) -> bool:
+        """See `Places.take`."""
+        taken = self._taken
+        if len(taken) >= self._size:
+            return False
+        taken.add(ref(place, taken.discard))
+        return True
+
+
+class BlockingPlaces(_Taken):
+    """Places for threads.
+
+    Args:
+        config: Has their number, and the longest wait for one.
+        lock: The pool's.
+    """
+
+    def __init__(self, config: ConnectionOptions, lock: threading.RLock) -> None:
+        super().__init__(config.pool_size)
+        self._config = config
+        self._lock = lock
+        # One for each thread that waits: a lock that is released to wake the thread.
+        self._gates: dict[ref[threading.Lock], None] = {}
+
+    @property
+    def waiting(self) -> int:
+        """See `Places.waiting`."""
+        return len(self._gates)
+
+    def wait(self, place: Place) -> None:
+        """See `Places.wait`.
+
+        It uses no `threading.Condition`, because a signal can interrupt that while it keeps the lock.
+        """
+        give_up = monotonic() + self._config.pool_timeout_s
+        gate = threading.Lock()
+        gate.acquire()
+        try:
+            while True:
+                with self._lock:
+                    if self.take(place):
+                        self._gates.pop(ref(gate), None)
+                        return
+                    self._gates[ref(gate, self._gates.pop)] = None
+                left = give_up - monotonic()
+                if left <= 0:
+                    raise pool_timeout(self._config)
+                gate.acquire(timeout=min(left, RECHECK_S))
+        except BaseException:
+            with self._lock:
+                self._gates.pop(ref(gate), None)
+                self._wake()  # this thread may have been the one that was woken for a free place
+            raise
+
+    def free(self, place: Place) -> None:
+        """See `Places.free`."""
+        self._taken.discard(ref(place))
+        if self._gates:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake the thread that has waited for longest."""
+        first = next(iter(self._gates), None)
+        gate = None if first is None else first()
+        if first is not None and gate is not None:
+            del self._gates[first]
+            if gate.locked():
+                gate.release()
+
+
+class AwaitedPlaces(_Taken):
+    """Places for the tasks of one event loop. Those that wait get a place in the order in which they came.
+
+    Args:
+        config: Has their number, and the longest wait for one.
+    """
+
+    def __init__(self, config: ConnectionOptions) -> None:
+        super().__init__(config.pool_size)
+        self._config = config
+        self._waiters: deque[tuple[Place, asyncio.Future[None]]] = deque()
+        self._recheck: asyncio.TimerHandle | None = None
+
+    @property
+    def waiting(self) -> int:
+        """See `Places.waiting`."""
+        return len(self._waiters)
+
+    async def wait(self, place: Place) -> None:
+        """See `Places.wait`."""
+        if self.take(place):
+            return
+        loop = asyncio.get_running_loop()
+        waiter = place, loop.create_future()
+        self._waiters.append(waiter)
+        if self._recheck is None:
+            self._recheck = loop.call_later(RECHECK_S, self._check, loop)
+        try:
+            async with asyncio.timeout(self._config.pool_timeout_s):
+                await waiter[1]
+        except BaseException as error:
+            with suppress(ValueError):
+                self._waiters.remove(waiter)
+            self.free(place)  # this task may have got the place, and does not use it
+            if isinstance(error, TimeoutError):
+                raise pool_timeout(self._config) from None
+            raise
+
+    def free(self, place: Place) -> None:
+        """See `Places.free`."""
+        self._taken.discard(ref(place))
+        if self._waiters:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Give free places to the tasks that have waited for longest."""
+        while self._waiters:
+            place, waiter = self._waiters[0]
+            if not (waiter.done() or waiter.get_loop().is_closed()):
+                if ref(place) not in self._taken and not self.take(place):
+                    return
+                waiter.set_result(None)
+            self._waiters.popleft()
+
+    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._recheck = None
+        self._hand_over()
+        if self._waiters:
+            self._recheck = loop.call_later(RECHECK_S, self._check, loop)
+
+
+def pool_timeout(config: ConnectionOptions) -> PoolTimeout:
+    """The error of a user that waited too long for a place."""
+    return PoolTimeout(
+        f"All {config.pool_size} connections were in use for {config.pool_timeout_s:g} s. Raise pool_size (the "
+        "server's max_connections permitting), or pool_timeout_s."
+    )

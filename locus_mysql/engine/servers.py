@@ -1,0 +1,120 @@
+"""Connections to servers: `ServerConnection`, and what connecting to the primary and to secondaries have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from ..config import ConnectionOptions, Endpoint
+from ..dialect import Statement
+from ..drivers.interface import Driver, DriverError, Result, ServerError
+from .commands import Close, Connection, Execute, Steps
+from .passwords import open_connection
+from .topology import BRIEFLY_S, NotAMember, NotASecondary, Topology
+
+
+class Guard(Protocol):
+    """Checks with each packet that its server still has the role for which the connection was opened."""
+
+    def checks(self) -> tuple[Statement, ...]:
+        """The statements that belong in front of the next packet."""
+
+    def verify(self, answers: list[Result]) -> None:
+        """Raise `DriverError` if the answers to `checks` show that the server lost its role."""
+
+    def explain(self, error: ServerError) -> DriverError:
+        """The error to raise in place of one that the packet met."""
+
+
+class ServerConnection:
+    """An open connection of a pool.
+
+    Args:
+        connection: The driver's.
+        endpoint: The server it leads to.
+        guard: Checks the server's role; None where there is only one server.
+    """
+
+    __slots__ = ("connection", "endpoint", "generation", "guard", "idle_since", "opened_at")
+
+    def __init__(self, connection: Connection, endpoint: Endpoint, guard: Guard | None) -> None:
+        self.connection = connection
+        self.endpoint = endpoint
+        self.guard = guard
+        #: Set by the pool: its generation when this was opened, and times by its clock.
+        self.generation = 0
+        self.opened_at = self.idle_since = 0.0
+
+    def execute(self, statements: Sequence[Statement]) -> Steps[list[Result]]:
+        """Send statements in one packet. Where there are several servers, it fails on one that has lost its role."""
+        guard = self.guard
+        if guard is None:
+            results: list[Result] = yield Execute(self.connection, statements)
+            return results
+        checks = guard.checks()
+        try:
+            results = yield Execute(self.connection, (*checks, *statements))
+        except ServerError as error:
+            raise guard.explain(error) from None
+        guard.verify(results[: len(checks)])
+        return results[len(checks) :]
+
+
+OpenConnection: TypeAlias = Callable[[ConnectionOptions, Driver, Topology], Steps[ServerConnection]]
+IsGone: TypeAlias = Callable[[ConnectionOptions, Driver, Topology, Endpoint], Steps[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The role of the servers that a pool connects to.
+
+    Args:
+        connect: Opens a connection to a server that has the role.
+        is_gone: Checks whether a server that does not answer has lost the role, so that its connections are dropped.
+    """
+
+    connect: OpenConnection
+    is_gone: IsGone
+
+
+def connect_and_ask(
+    config: ConnectionOptions,
+    driver: Driver,
+    topology: Topology,
+    endpoint: Endpoint,
+    questions: Callable[[], tuple[Statement, ...]],
+    check: Callable[[list[Result]], None],
+) -> Steps[Connection]:
+    """Open a connection, and ask the server whether it has a role. The connection is closed or dropped if it has not.
+
+    Args:
+        config: How to connect.
+        driver: Opens the connection.
+        topology: Remembers whether this user may read the table of the group's members.
+        endpoint: The server.
+        questions: Returns the questions. It is called again if the user lacked the privilege for one of them.
+        check: Raises `DriverError` if the answers show that the server does not have the role.
+    """
+    connection = yield from open_connection(driver, config, endpoint)
+    try:
+        try:
+            answers = yield Execute(connection, questions())
+        except ServerError as error:
+            if not topology.asks_less_after(error):
+                raise
+            answers = yield Execute(connection, questions())
+        check(answers)
+    except (NotAMember, NotASecondary, ServerError):
+        yield Close(connection)
+        raise
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
+def with_brief_limits(config: ConnectionOptions) -> ConnectionOptions:
+    """The options of a connection that only asks a server for its state."""
+    limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
+    return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})

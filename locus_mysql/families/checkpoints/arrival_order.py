@@ -1,0 +1,48 @@
+"""The order of the checkpoints of an import among those that a thread has: `Order`. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from itertools import accumulate
+from typing import Literal, TypeAlias
+
+#: A checkpoint is stored; or is missing and may become the newest; or is missing and older than stored ones.
+Arrival: TypeAlias = Literal["stored", "missing", "behind"]
+
+
+class Order:
+    """Decides which checkpoints may be written, as they come, oldest first.
+
+    A checkpoint that is written becomes the newest of its thread. So a missing one may be written only if the thread
+    has no newer ones; those after the last that came are compared by their times.
+
+    Args:
+        stored: The checkpoints that the thread has, oldest first, with their times.
+    """
+
+    def __init__(self, stored: Mapping[str, datetime]) -> None:
+        self._places = {checkpoint_id: place for place, checkpoint_id in enumerate(stored)}
+        #: The latest time at or after each place.
+        self._latest = list(accumulate(reversed([*stored.values()]), max))[::-1]
+        self._met = 0  # the number of stored checkpoints up to the last one that arrived
+
+    def classify(self, checkpoint_id: str, created_at: datetime | None) -> Arrival:
+        """Classify the next checkpoint.
+
+        Args:
+            checkpoint_id: Its id.
+            created_at: When it was saved, if that is known.
+        """
+        place = self._places.get(checkpoint_id)
+        if place is not None:
+            self._met = max(self._met, place + 1)
+            return "stored"
+        if self._met >= len(self._latest) or (created_at is not None and self._latest[self._met] <= created_at):
+            return "missing"
+        return "behind"
+
+    def written(self, checkpoint_id: str) -> None:
+        """Note that a missing checkpoint was written, as the newest."""
+        self._places[checkpoint_id] = len(self._places)
+        self._met = len(self._latest)

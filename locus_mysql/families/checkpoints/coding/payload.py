@@ -1,0 +1,196 @@
+"""The bytes of a checkpoint's payload: `pack`, `unpack`, and `outline` for its beginning. No I/O.
+
+A payload is a format byte, a checksum and a body: header, head and suffixes. The checksum is of the body and of the
+tokens of the row and of its base. So an assembled state is exactly the saved one: a flipped bit, a payload in another
+row and a row that builds on another one are detected.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from ....errors import CorruptCheckpoint
+from ....runtime.exact_json import decode_json, encode_json
+from ....runtime.framing import DamagedFrame, Framing, Pieces
+from ....runtime.log_digests import EMPTY, Mark
+
+_LENGTHS = struct.Struct("<II")
+_DIGEST_HEX = frozenset({0, 32})
+
+#: A row's description of one log: its name, the length of the prefix taken from the base, the length of the suffix in
+#: the row, the number of items, and the digest.
+_Change: TypeAlias = tuple[str, int, int, int, bytes]
+
+
+class Content(NamedTuple):
+    """The content of a payload."""
+
+    position: int
+    provisional: bool
+    cuts: Mapping[str, int]
+    changes: Sequence[_Change]
+    head: bytes
+    suffixes: memoryview
+
+
+def pack(
+    header: Mapping[str, object],
+    head: bytes,
+    suffixes: Sequence[memoryview],
+    tokens: bytes,
+    compression: Literal["zlib", "none"],
+) -> bytes:
+    """Return a payload.
+
+    Args:
+        header: What `unpack` returns besides head and suffixes, as JSON.
+        head: The state's text without the items of its lists.
+        suffixes: The texts of lists.
+        tokens: The row's token, followed by that of the row it builds on.
+        compression: Whether it may be compressed.
+    """
+    text = encode_json(header)
+    kind, body = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
+    return _FRAMING.join(kind, _checksum(kind, tokens, body), body)
+
+
+def unpack(payload: bytes, tokens: bytes) -> Content:
+    """Return the content of a payload.
+
+    Args:
+        payload: The bytes of a row.
+        tokens: The row's token, followed by that of the row it builds on.
+    """
+    frame = _FRAMING.split(payload)
+    if frame.checksum != _checksum(frame.kind, tokens, (frame.body,)):
+        raise DamagedFrame("its bytes were changed, or the row it builds on is gone")
+    return _content(memoryview(_FRAMING.content(frame)))
+
+
+def _checksum(kind: bytes, tokens: bytes, body: Pieces) -> int:
+    checksum = zlib.crc32(kind + tokens)
+    for piece in body:
+        checksum = zlib.crc32(piece, checksum)
+    return checksum
+
+
+def _content(body: memoryview) -> Content:
+    try:
+        header_length, head_length = _LENGTHS.unpack_from(body)
+        head_at = _LENGTHS.size + header_length
+        suffixes_at = head_at + head_length
+        header = decode_json(bytes(body[_LENGTHS.size : head_at]))
+    except (struct.error, CorruptCheckpoint):
+        raise DamagedFrame("its header is damaged") from None
+    head, suffixes = bytes(body[head_at:suffixes_at]), body[suffixes_at:]
+    if len(head) != head_length:
+        raise DamagedFrame("it was cut off")
+    return Content(*_parse_header(header), head, suffixes)
+
+
+def _parse_header(header: Any) -> tuple[int, bool, dict[str, int], list[_Change]]:
+    """Position, provisional flag, cuts and changes."""
+    try:
+        position, provisional, cuts, changes = header["p"], header["t"], header["c"], header["l"]
+        numbers = [position, provisional, *cuts.values()]
+        parsed = []
+        for name, start, length, item_count, digest in changes:
+            numbers += (start, length, item_count)
+            if name not in cuts or len(digest) not in _DIGEST_HEX:
+                raise DamagedFrame("its header is damaged")
+            parsed.append((name, start, length, item_count, bytes.fromhex(digest)))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise DamagedFrame("its header is damaged") from None
+    if set(map(type, numbers)) != {int} or min(numbers) < 0:
+        raise DamagedFrame("its header is damaged")
+    return position, bool(provisional), cuts, parsed
+
+
+def check_head(content: Content) -> None:
+    """A state is a JSON object; its logs are lists cut out of it."""
+    head, at = content.head, 0
+    if not (head.startswith(b"{") and head.endswith(b"}")):
+        raise DamagedFrame("its head is not a JSON object")
+    for cut in content.cuts.values():
+        if cut <= at or head[cut - 1 : cut + 1] != b"[]":
+            raise DamagedFrame("its lists do not fit the positions in its header")
+        at = cut
+
+
+class Outline(NamedTuple):
+    """The description of a state at the beginning of its payload.
+
+    Args:
+        head_bytes: The length of the state without the items of its lists.
+        head: That text, if the beginning was long enough to contain it.
+        lists: The names of its lists.
+        marks: The marks of lists that differ from those of the row it builds on.
+    """
+
+    head_bytes: int
+    head: bytes | None
+    lists: Sequence[str]
+    marks: Mapping[str, Mark]
+
+
+def outline(beginning: bytes) -> Outline:
+    """Read the beginning of a payload, for figures and charts. Its checksum cannot be verified.
+
+    Args:
+        beginning: The first bytes of a payload, 4,096 or more, or all of it.
+
+    Raises:
+        CorruptCheckpoint: It is damaged, or its header is longer than the beginning.
+    """
+    try:
+        body = memoryview(_FRAMING.beginning(beginning))
+        header_length, head_bytes = _LENGTHS.unpack_from(body)
+        head_at = _LENGTHS.size + header_length
+        _, _, cuts, changes = _parse_header(decode_json(bytes(body[_LENGTHS.size : head_at])))
+    except (DamagedFrame, struct.error, CorruptCheckpoint):
+        raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
+    head = bytes(body[head_at : head_at + head_bytes])
+    marks = {name: Mark(start + length, count, digest) for name, start, length, count, digest in changes}
+    return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), marks)
+
+
+def whole_bytes(outlines: Sequence[Outline]) -> int:
+    """Return the length of a state's text in bytes.
+
+    Args:
+        outlines: The outlines of its row and of those it builds on, newest first.
+    """
+    marks: dict[str, Mark] = {}
+    for one in reversed(outlines):
+        marks = {name: one.marks.get(name, marks.get(name, EMPTY)) for name in one.lists}
+    return outlines[0].head_bytes + sum(mark.length for mark in marks.values())
+
+
+#: Text common to small deltas: a header, the fields of a Locus `AgentState` and of its messages. Part of the
+#: format: never change it, only add another beside it under a new format byte.
+DICTIONARY = (
+    b'{"p":1,"t":0,"c":{"messages":50,"tool_executions":109,"reasoning_steps":129,"confidence_history":190,'
+    b'"tool_history":208,"tool_loop_read_only_tools":300,"tool_loop_warnings":324,"terminal_tools":342,"errors":780},'
+    b'"l":[["tool_history",["reasoning_steps",["tool_executions",["messages",'
+    b'{"run_id":"","agent_id":null,"messages":[],"iteration":1,"max_iterations":20,"tool_executions":[],'
+    b'"reasoning_steps":[],"confidence":0.0,"confidence_threshold":0.85,"confidence_history":[],"tool_history":[],'
+    b'"tool_loop_threshold":3,"tool_loop_read_only_threshold":null,"tool_loop_read_only_tools":[],'
+    b'"tool_loop_warnings":[],"terminal_tools":[],"total_tokens_used":0,"prompt_tokens_used":0,'
+    b'"completion_tokens_used":0,"cache_creation_tokens_used":0,"cache_read_tokens_used":0,"cached_tokens_used":0,'
+    b'"cache_write_tokens_used":0,"reported_cost_usd":0.0,"reported_cost_calls":0,"token_budget":null,'
+    b'"input_price_per_mtok":null,"output_price_per_mtok":null,"cost_usd_used":0.0,"cost_budget_usd":null,'
+    b'"completion_mode":"auto","errors":[],"provider_state":null,"metadata":{},'
+    b'"started_at":"2026-01-01T00:00:00.000000Z","updated_at":"2026-01-01T00:00:00.000000Z"}'
+    b'{"iteration":1,"thought":null,"tool_calls":[{"id":"call_","name":"","arguments":{},"malformed_arguments":null}],'
+    b'"tool_results":[{"tool_name":"","tool_call_id":"call_","arguments":{},"result":"","error":null,"duration_ms":0.0,'
+    b'"timestamp":"2026-","idempotent_cache_hit":false}],"reflection":null,"confidence_delta":0.0,"timestamp":"2026-"},'
+    b'{"role":"tool","content":"","tool_calls":[],"tool_call_id":"call_","name":"","metadata":{}},'
+    b'{"role":"assistant","content":"","tool_calls":[],"tool_call_id":null,"name":null,"metadata":{}},'
+    b'{"role":"user","content":"","tool_calls":[],"tool_call_id":null,"name":null,"metadata":{}}'
+)
+
+
+_FRAMING = Framing(DICTIONARY, range(256, 32_768), struct.Struct("<I"))

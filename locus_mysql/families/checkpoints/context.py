@@ -1,0 +1,28 @@
+"""Objects shared by the operations of one store: `Context`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...config import MySQLConfig
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.counters import Counters
+from .leases import Turns
+from .thread_cache import ThreadCache
+
+
+class Context:
+    """The options of a store, its statements, and its cache of threads.
+
+    Args:
+        config: The options.
+        dialect: The statements.
+    """
+
+    def __init__(self, config: MySQLConfig, dialect: CheckpointDialect) -> None:
+        self.config = config
+        self.sql = dialect
+        self.cache = ThreadCache(config.cache_bytes)
+        self.turns: Turns[Any] = Turns()
+        self.counters = Counters()
+        self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)

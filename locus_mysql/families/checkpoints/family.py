@@ -1,0 +1,80 @@
+"""The families of thread states: `DICTS` and `CURRENT`; that of Locus agents is in ``integrations/locus``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...dialect.checkpoints.tables import Kind, checkpoint_schema
+from ..family import Maintenance, Transfer
+from ..inspection.sources import ThreadChanges, ThreadSource
+
+if TYPE_CHECKING:
+    from .store import StoreOperations
+
+
+class CheckpointFamily:
+    """The tables of one kind of thread states. See `Family`.
+
+    Args:
+        kind: What the states are. It is the family's name, too.
+        title: The family's name on pages.
+        users: The public classes that use the tables.
+        exported: Whether its threads can be exported.
+    """
+
+    holds_threads = True
+    on_request = False
+
+    def __init__(self, kind: Kind, title: str, users: str, *, exported: bool = True) -> None:
+        self.kind = kind
+        self.title = title
+        self.users = users
+        self.exported = exported
+
+    @property
+    def name(self) -> str:
+        """See `Family.name`."""
+        return self.kind
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return checkpoint_schema(
+            config.table_prefix, self.kind, search=config.search, search_parser=config.search_parser
+        )
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """See `Family.maintenance`."""
+        from .maintenance import CheckpointMaintenance
+
+        return CheckpointMaintenance(config, self.kind)
+
+    def transfer(self, config: MySQLConfig) -> Transfer | None:
+        """See `Family.transfer`."""
+        from .transfer import ThreadTransfer
+
+        return ThreadTransfer(self.operations(config)) if self.exported else None
+
+    def inspection(self, config: MySQLConfig) -> ThreadSource:
+        """See `Family.inspection`."""
+        from .inspection.threads import CheckpointThreads
+
+        return CheckpointThreads(config, self.kind)
+
+    def changes(self, config: MySQLConfig) -> ThreadChanges:
+        """See `Family.changes`."""
+        from .inspection.changes import CheckpointChanges
+
+        return CheckpointChanges(self.operations(config))
+
+    def operations(self, config: MySQLConfig) -> StoreOperations:
+        """Return the operations on states, each of which is a dict."""
+        from .store import StoreOperations
+
+        return StoreOperations(config, self.kind)
+
+
+DICTS = CheckpointFamily("dicts", "Plain states", "CheckpointStore")
+
+CURRENT = CheckpointFamily("current", "Current states", "MySQLBackend", exported=False)

@@ -1,0 +1,418 @@
+"""`CheckpointThreads`: reads threads of agents, of plain dicts and of current states for the inspector. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Self, cast
+
+from ....config import MySQLConfig
+from ....dialect import Query
+from ....dialect.checkpoints.dialect import CheckpointDialect
+from ....dialect.checkpoints.inspection import (
+    BeginningRow,
+    HistoryRow,
+    StateRow,
+    Step,
+    SteppedThread,
+    TaggedRow,
+    ThreadRange,
+)
+from ....dialect.checkpoints.queries import HitRow
+from ....dialect.checkpoints.tables import Kind
+from ....dialect.inspection import ThreadMarker
+from ....engine.operation import Batch, Operation, fetch
+from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
+from ....runtime.arguments import (
+    check_checkpoint_id,
+    check_limit,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+)
+from ....runtime.log_digests import EMPTY, Mark
+from ....runtime.matching import Containment
+from ....runtime.metadata_index import lookup_keys
+from ....runtime.server_times import as_sql_time, aware
+from ....runtime.words import parts_of
+from ...inspection.cursors import from_cursor, to_cursor
+from ...inspection.records import (
+    CheckpointRow,
+    Hit,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadRow,
+    Turn,
+)
+from ...inspection.sources import (
+    PAGE_LIMIT,
+    RECENT_CHECKPOINTS,
+    RECENT_THREADS,
+    Deferred,
+    ThreadFilter,
+    time_text,
+)
+from ..coding.payload import outline
+from ..queries import hits_of
+from ..records import Described, decode_state_text, metadata_of
+from ..state_rows import assemble_rows
+from .statistics import statistics_of
+
+#: Most threads that one page examines: by ids and times alone; if their newest metadata is read; and if their sizes are
+#: summed up.
+STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
+
+#: Most threads or checkpoints that one page reads from an index and sorts.
+CANDIDATES = 3_000
+
+#: Bytes of a state's small fields that are read for a chart.
+HEAD_BYTES = 16_384
+
+#: Most hits that a search examines: for a frequent word, those that the index returns first.
+HITS = 5_000
+
+#: Rows waiting for the full-text index that a search examines.
+WAITING_ROWS = 2_000
+
+#: The fields of states with the numbers that a chart shows, in the order of preference.
+CONFIDENCE = ("confidence",)
+TOKENS = ("total_tokens_used", "total_tokens", "tokens")
+ITERATIONS = ("iteration", "iterations", "step")
+
+
+@dataclass(frozen=True, slots=True)
+class _Filters:
+    """The filters of a page as the statements take them; None for a filter that passes all threads."""
+
+    pattern: str | None = None
+    keys: str | None = None
+    min_bytes: int | None = None
+
+    @classmethod
+    def of(cls, wanted: ThreadFilter) -> Self:
+        """Return the filters that a caller asked for, checked."""
+        pattern = check_text(wanted.pattern, "Pattern")
+        keys = None
+        if wanted.metadata is not None:
+            keys = _lookup_keys(*wanted.metadata)
+        if wanted.min_bytes is not None:
+            check_limit(wanted.min_bytes, "min_bytes")
+        return cls(pattern if pattern.strip("*") or not pattern else None, keys, wanted.min_bytes)
+
+    @property
+    def step(self) -> int:
+        """The number of threads that a walk examines."""
+        if self.min_bytes is not None:
+            return STEP_BY_SIZE
+        if self.keys is not None:
+            return STEP_BY_METADATA
+        return STEP if self.pattern is not None else 1
+
+
+class CheckpointThreads:
+    """The threads of one kind and one tenant: a `ThreadSource`.
+
+    Args:
+        config: The options.
+        kind: The kind of states.
+    """
+
+    turns_at_once = 250
+
+    def __init__(self, config: MySQLConfig, kind: Kind) -> None:
+        self.family = kind
+        # Only a search needs the full-text index.
+        self.sql = CheckpointDialect(config.table_prefix, kind, search=False)
+        self.schema = self.sql.schema
+        self._tenant = config.tenant
+
+    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """See `ThreadSource.threads`. One round trip; two if the index has more than `CANDIDATES` candidates.
+
+        A filter that an index supports is tried with that index first. If it has too many candidates, they are
+        frequent, so a walk from the newest thread on soon finds some. The cursor records that the page was a walk.
+        """
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        filters = _Filters.of(wanted)
+        behind, walks = None, False
+        if cursor is not None:
+            walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
+            behind = as_sql_time(saved_at), last_id
+        within = ThreadRange(
+            behind,
+            None if wanted.saved_after is None else time_text(wanted.saved_after),
+            None if wanted.saved_before is None else time_text(wanted.saved_before),
+        )
+        if not walks and (candidates := self._candidates(filters, within)) is not None:
+            rows, _, examined = yield from self._examine(candidates, filters, limit)
+            if examined <= CANDIDATES:
+                return self._page(rows, wanted, rows[-1] if len(rows) == limit else None, walks=False)
+        size = max(limit + 1, filters.step)
+        step = self.sql.inspection.walk(self._tenant, within, size)
+        rows, end, examined = yield from self._examine(step, filters, limit)
+        if len(rows) < limit:
+            last = end if examined == size else None
+        else:
+            last = None if rows[-1].thread_id == end.thread_id and examined < size else rows[-1]
+        return self._page(rows, wanted, last, walks=True)
+
+    def _candidates(self, filters: _Filters, within: ThreadRange) -> Step | None:
+        """Return the candidates that an index has for the filters; None if no index supports them."""
+        inspection = self.sql.inspection
+        if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
+            return inspection.beginning(self._tenant, filters.pattern, within, CANDIDATES)
+        if filters.keys is not None:
+            return inspection.having(self._tenant, filters.keys, within, CANDIDATES)
+        return None
+
+    def _examine(
+        self, step: Step, filters: _Filters, limit: int
+    ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
+        """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
+        find = self.sql.inspection.threads(
+            self._tenant,
+            step,
+            pattern=filters.pattern,
+            keys=filters.keys,
+            min_bytes=filters.min_bytes,
+            limit=limit,
+        )
+        found = yield from fetch(find, allow_secondary=True)
+        end = next(row for row in found if row.created_at is None)
+        rows = [row for row in found if row is not end]
+        rows.sort(key=lambda row: (cast(datetime, row.updated_at), cast(str, row.thread_id)), reverse=True)
+        return rows, end, end.checkpoints or 0
+
+    def _page(
+        self, rows: Sequence[SteppedThread], wanted: ThreadFilter, last: SteppedThread | None, *, walks: bool
+    ) -> Page[ThreadRow]:
+        """Return a page of the threads of these rows, with a cursor behind the last one."""
+        items = [self._thread_row(row) for row in rows]
+        if wanted.metadata is not None:  # the keys are hashes, so a match must be checked; damaged metadata is shown
+            name, value = wanted.metadata
+            containment = Containment(value)
+            items = [item for item in items if item.damage or _holds(item.metadata, name, containment)]
+        return Page(
+            items, None if last is None else to_cursor(walks, aware(last.updated_at), cast(str, last.thread_id))
+        )
+
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """See `ThreadSource.thread`. One round trip."""
+        these = self.sql.inspection.these(self._tenant, [check_thread_id(thread_id)])
+        rows, _, _ = yield from self._examine(these, _Filters(), 1)
+        return self._thread_row(rows[0]) if rows else None
+
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
+        """See `ThreadSource.history`. One round trip."""
+        check_thread_id(thread_id)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
+        find = self.sql.inspection.history(self._tenant, thread_id, before, _text(at), limit + 1)
+        rows = yield from fetch(find, allow_secondary=True)
+        items = [_checkpoint_row(thread_id, row) for row in rows[:limit]]
+        return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
+
+    def state(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Deferred[StateView] | None]:
+        """See `ThreadSource.state`. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        if namespace:
+            return None
+        read = self.sql.inspection.state(self._tenant, thread_id, checkpoint_id, _text(at))
+        rows = yield from fetch(read, allow_secondary=True)
+        return partial(_state_view, self.family, thread_id, rows) if rows else None
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
+        """See `ThreadSource.turns`. One round trip, which reads the first bytes of rows."""
+        check_thread_id(thread_id)
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        read = self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
+        rows = yield from fetch(read, allow_secondary=True)
+        return partial(_turns, rows[::-1])
+
+    def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
+        """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""
+        query = check_text(query, "Query").replace("*", " ")  # see `Queries.search`
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        parts = parts_of(query)
+        texts = [text for part in parts if (text := part.strip('" '))]
+        if not texts or not limit:
+            return list
+        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
+        waiting = self.sql.inspection.waiting(self._tenant, texts, WAITING_ROWS, limit)
+        try:
+            results = yield Batch((find, waiting), atomic=False, allow_secondary=True)
+        except SchemaMismatch as error:
+            raise InvalidInput(
+                f"Threads of {self.family} cannot be searched by words: their tables have no full-text index. Search "
+                "by metadata instead."
+            ) from error
+        rows = results.rows(find) + results.rows(waiting)
+        rows.sort(key=lambda row: (row.score, row.created_at), reverse=True)
+        return partial(_hits, self.family, rows, query, limit)
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """See `ThreadSource.by_metadata`. One round trip; two if more than `CANDIDATES` checkpoints have the pair."""
+        keys = _lookup_keys(key, value)
+        limit = min(check_limit(limit), PAGE_LIMIT)
+        find = self.sql.inspection.tagged(self._tenant, keys, CANDIDATES + 1, limit)
+        rows = yield from fetch(find, allow_secondary=True)
+        count = next(row.size_bytes for row in rows if row.thread_id is None)
+        if count > CANDIDATES:
+            step = self.sql.inspection.walk(self._tenant, ThreadRange(), RECENT_THREADS)
+            lately = self.sql.inspection.tagged_lately(self._tenant, keys, step, RECENT_CHECKPOINTS, limit)
+            rows = yield from fetch(lately, allow_secondary=True)
+        rows = [row for row in rows if row.thread_id is not None]
+        rows.sort(key=lambda row: cast(datetime, row.created_at), reverse=True)
+        tagged = [self._tagged(cast(str, row.thread_id), row) for row in rows]
+        wanted = Containment(value)
+        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, wanted)]
+
+    def _tagged(self, thread_id: str, row: TaggedRow) -> Tagged:
+        return Tagged(self.family, thread_id, _checkpoint_row(thread_id, row))
+
+    def statistics(self) -> Operation[Statistics]:
+        """See `ThreadSource.statistics`."""
+        return (yield from statistics_of(self.family, self.sql, self._tenant, self._rows_of))
+
+    def _rows_of(self, thread_ids: Sequence[str]) -> Operation[list[ThreadRow]]:
+        """Return those of these threads that exist."""
+        if not thread_ids:
+            return []
+        these = self.sql.inspection.these(self._tenant, thread_ids)
+        rows, _, _ = yield from self._examine(these, _Filters(), len(thread_ids))
+        return [self._thread_row(row) for row in rows]
+
+    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
+        """See `ThreadSource.markers`."""
+        return self.sql.inspection.markers(self._tenant, thread_ids)
+
+    def _thread_row(self, row: SteppedThread) -> ThreadRow:
+        thread_id = cast(str, row.thread_id)
+        if row.checkpoint_id is None:
+            metadata: dict[str, Any] = {}
+            damage: str | None = (
+                f"Thread {thread_id!r} has no checkpoint. No write of this package causes this; delete the thread."
+            )
+        else:
+            metadata, damage = _metadata(thread_id, row)
+        return ThreadRow(
+            family=self.family,
+            thread_id=thread_id,
+            created_at=aware(row.created_at),
+            updated_at=aware(row.updated_at),
+            checkpoints=row.checkpoints or 0,
+            size_bytes=int(row.size_bytes or 0),
+            checkpoint_id=row.checkpoint_id,
+            metadata=metadata,
+            damage=damage,
+        )
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else time_text(at)
+
+
+def _checkpoint_row(thread_id: str, row: HistoryRow | StateRow | TaggedRow) -> CheckpointRow:
+    metadata, damage = _metadata(thread_id, row)
+    return CheckpointRow(
+        namespace="",
+        checkpoint_id=cast(str, row.checkpoint_id),
+        parent_id=row.parent_id,
+        created_at=aware(row.created_at),
+        size_bytes=int(row.size_bytes),
+        metadata=metadata,
+        damage=damage,
+    )
+
+
+def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow]) -> StateView:
+    checkpoint = _checkpoint_row(thread_id, rows[0])
+    try:
+        encoded, _ = assemble_rows(rows, thread_id)
+        state = decode_state_text(encoded.text(), thread_id)
+    except CorruptCheckpoint as error:
+        return StateView(family, thread_id, checkpoint, (), {}, damage=str(error))
+    return StateView(family, thread_id, checkpoint, (), state)
+
+
+def _hits(family: Kind, rows: Sequence[HitRow], query: str, limit: int) -> list[Hit]:
+    return [
+        Hit(family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
+        for hit in hits_of(rows, query, limit)
+    ]
+
+
+def _turns(rows: Iterable[BeginningRow]) -> list[Turn]:
+    """Return the turns of checkpoints that are given oldest first."""
+    turns: dict[int | None, Turn] = {}
+    for row in rows:
+        parent, base = turns.get(row.parent_seq), turns.get(row.base_seq)
+        turn = _turn(row, None if base is None else base.lists, whole=row.base_seq == row.seq)
+        parent_id = None if parent is None else parent.checkpoint_id
+        turns[row.seq] = replace(turn, parent_id=parent_id, begins=row.parent_seq is None)
+    return list(turns.values())
+
+
+def _turn(row: BeginningRow, base: Mapping[str, Mark] | None, *, whole: bool) -> Turn:
+    """Return the turn of a checkpoint.
+
+    Args:
+        row: The checkpoint.
+        base: The marks of the lists of the row it builds on.
+        whole: Whether it builds on no other row.
+    """
+    fields: dict[str, Any] = {}
+    lists: dict[str, Mark] = {}
+    try:
+        header = outline(row.beginning)
+        known = {**(dict.fromkeys(header.lists, EMPTY) if whole else base or {}), **header.marks}
+        lists = {name: known[name] for name in header.lists if name in known}
+        fields = {} if header.head is None else decode_state_text(header.head, "")
+    except CorruptCheckpoint:
+        pass
+    tokens, iterations = _number(fields, TOKENS), _number(fields, ITERATIONS)
+    return Turn(
+        checkpoint_id=row.checkpoint_id,
+        created_at=aware(row.created_at),
+        confidence=_number(fields, CONFIDENCE),
+        tokens=None if tokens is None else int(tokens),
+        iterations=None if iterations is None else int(iterations),
+        lists=lists,
+    )
+
+
+def _number(fields: dict[str, Any], names: Sequence[str]) -> float | None:
+    """Return the first of these fields that is a number."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
+            return value
+    return None
+
+
+def _metadata(thread_id: str, row: Described) -> tuple[dict[str, Any], str | None]:
+    """Return the metadata of a checkpoint; or empty metadata, and a message about the damage."""
+    try:
+        return metadata_of(thread_id, row), None
+    except CorruptCheckpoint as error:
+        return {}, f"{error} Restore the row from a backup, or delete the checkpoint."
+
+
+def _lookup_keys(key: str, value: Any) -> str:
+    encode_metadata({check_text(key, "Metadata key"): value})
+    return json.dumps(lookup_keys(key, value))
+
+
+def _holds(metadata: Any, key: str, wanted: Containment) -> bool:
+    return key in metadata and wanted.within(metadata[key])

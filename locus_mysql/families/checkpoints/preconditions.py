@@ -1,0 +1,136 @@
+"""Preconditions of a write besides the rows it builds on: `Precondition`. No I/O."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from ...dialect import Statement
+from ...dialect.checkpoints.dialect import CheckpointDialect
+from ...engine.operation import Batch, Operation, Outdated, Results
+from ...errors import Conflict, TurnLost
+from ...runtime.arguments import check_checkpoint_id
+from ...runtime.ledger import refuse_late
+from .context import Context
+from .leases import Lease
+from .thread_cache import ThreadKey
+
+
+class NoCheckpoint(enum.Enum):
+    """The type of `NO_CHECKPOINT`."""
+
+    NO_CHECKPOINT = "no checkpoint"
+
+
+#: For ``save(..., expected=NO_CHECKPOINT)``: the thread must have no checkpoint yet. It is not a text,
+#: because any text may be a checkpoint's id.
+NO_CHECKPOINT: Final = NoCheckpoint.NO_CHECKPOINT
+
+#: A caller's expectation: a checkpoint's id, or that there is none; None expects nothing.
+Expected: TypeAlias = str | Literal[NoCheckpoint.NO_CHECKPOINT] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """The conditions under which a write is executed.
+
+    Args:
+        newest_id: The newest checkpoint has this id; `NO_CHECKPOINT`: there is none.
+        newest_token: The newest checkpoint's row has this token; `NO_CHECKPOINT`: there is none.
+        lease: The write belongs to this turn.
+    """
+
+    newest_id: Expected = None
+    newest_token: bytes | Literal[NoCheckpoint.NO_CHECKPOINT] | None = None
+    lease: Lease | None = None
+
+    def __bool__(self) -> bool:
+        return self.newest_id is not None or self.newest_token is not None or self.lease is not None
+
+    def guards(self, sql: CheckpointDialect, key: ThreadKey) -> Iterable[Statement]:
+        """Return statements that undo the batch otherwise. The thread must be locked, and a seq of a save reserved."""
+        if self.newest_id is not None:
+            yield sql.turns.newest_has_id(*key, None if self.newest_id is NO_CHECKPOINT else self.newest_id)
+        if self.newest_token is not None:
+            yield sql.turns.newest_has_token(*key, None if self.newest_token is NO_CHECKPOINT else self.newest_token)
+        if self.lease is not None:
+            yield sql.turns.fence(*key, self.lease.token)
+
+
+NOTHING_EXPECTED: Final = Precondition()
+
+
+def expecting(expected: Expected) -> Precondition:
+    """Return the condition that a caller gave.
+
+    Raises:
+        InvalidInput: It is neither a checkpoint's id nor `NO_CHECKPOINT`.
+    """
+    if expected is None or expected is NO_CHECKPOINT:
+        return Precondition(expected)
+    return Precondition(check_checkpoint_id(expected))
+
+
+class Preconditions:
+    """Checks the preconditions of writes.
+
+    Args:
+        context: The objects shared by the store's operations.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._sql = context.sql
+        self._turns = context.turns
+
+    def in_turn(self, key: ThreadKey, condition: Precondition = NOTHING_EXPECTED) -> Precondition:
+        """Return a condition, combined with the call's turn on the thread, if it is in one."""
+        lease = self._turns.of(key)
+        if lease is None:
+            return condition
+        lease.check()
+        return replace(condition, lease=lease)
+
+    def check(
+        self, key: ThreadKey, condition: Precondition, token: bytes, undone: Outdated | Results
+    ) -> Operation[None]:
+        """After a write was undone, raise the error of its precondition, if that was the reason.
+
+        Its token is void then, so that a copy of its packet that arrives late has no effect either.
+
+        Raises:
+            Conflict: The thread's newest checkpoint is not the one that the condition names.
+            TurnLost: The turn is over.
+        """
+        problem = yield from self._broken(key, condition)
+        if problem is not None:
+            yield from refuse_late(self._sql.ledger, undone, key[0], token)
+            raise problem
+
+    def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | TurnLost | None]:
+        """Return the error for a precondition that does not hold; None if it holds."""
+        turns, lease = self._sql.turns, condition.lease
+        expected = condition.newest_token
+        known = expected if isinstance(expected, bytes) else b""
+        find, name, ask = (
+            turns.newest(*key),
+            turns.name_of(*key, known),
+            turns.whose(*key, b"" if lease is None else lease.token),
+        )
+        results = yield Batch.of(find, name, ask)
+        newest = results.row(find)
+        newest_id, newest_token = newest or (None, None)
+        if condition.newest_id is not None:
+            wanted = None if condition.newest_id is NO_CHECKPOINT else condition.newest_id
+            if newest_id != wanted:
+                return Conflict(key[1], wanted, newest_id)
+        if expected is not None and newest_token != (None if expected is NO_CHECKPOINT else expected):
+            named = results.row(name)
+            return Conflict(key[1], None if named is None else named.checkpoint_id, newest_id)
+        if lease is not None:
+            holder = results.row(ask)
+            if holder is None or not holder.mine or (holder.left_us or 0) <= 0:
+                lease.lost = True
+                return TurnLost(key[1], "it was not renewed in time, or the thread was deleted")
+        return None

@@ -1,0 +1,257 @@
+"""Finding and describing checkpoints, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+from ...dialect.checkpoints.queries import CheckpointPlace, HitRow
+from ...dialect.checkpoints.saving import ListedId
+from ...engine.operation import Batch, Operation, fetch
+from ...errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
+from ...runtime.arguments import (
+    check_checkpoint_id,
+    check_limit,
+    check_text,
+    check_thread_id,
+    encode_metadata,
+)
+from ...runtime.damaged_rows import readable
+from ...runtime.exact_json import check_json
+from ...runtime.matching import Containment
+from ...runtime.metadata_index import lookup_keys
+from ...runtime.server_times import aware
+from ...runtime.words import parts_of
+from .context import Context
+from .records import (
+    CheckpointInfo,
+    DiskUsage,
+    Health,
+    HistoryEntry,
+    SearchHit,
+    checkpoint_info,
+    checkpoints_of,
+    found_info,
+    history_entry,
+    state_of,
+)
+from .search_text import snippet, snippet_words
+from .state_rows import check_row
+
+#: Threads whose states `search_data` reads at a time.
+SEARCH_DATA_PAGE = 50
+
+#: Checkpoints that `query_by_metadata` examines in each further round trip, if too few of the first ones matched. The
+#: first round trip examines at most as many, because metadata may be 64 KB each.
+METADATA_PAGE, FIRST_METADATA_PAGE = 100, 200
+
+#: Checkpoints whose text a search indexes at most before it searches.
+INDEXED_PER_SEARCH = 100_000
+
+
+class Queries:
+    """Finds and describes checkpoints.
+
+    Args:
+        context: What the operations of the store share.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._sql = context.sql
+
+    def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Return whether the checkpoint, or any checkpoint of the thread, exists. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        return bool((yield from fetch(self._sql.checkpoints.exists(tenant, thread_id, checkpoint_id))))
+
+    def list_checkpoints(self, tenant: str, thread_id: str, limit: int = 10) -> Operation[list[str]]:
+        """Return the ids of a thread's checkpoints, newest first. One round trip."""
+        check_thread_id(thread_id)
+        rows = yield from fetch(self._sql.checkpoints.list_ids(tenant, thread_id, check_limit(limit)))
+        return list(readable(partial(_listed_id, thread_id), rows))
+
+    def list_threads(self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Return the ids of threads that match a glob, most recently saved first. One round trip."""
+        check_text(pattern, "Pattern")
+        limit, offset = check_limit(limit), check_limit(offset, "offset")
+        rows = yield from fetch(self._sql.threads.list(tenant, pattern, limit, offset), allow_secondary=True)
+        return [row.thread_id for row in rows]
+
+    def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
+        """Return the number of threads that match a glob. One round trip."""
+        count = self._sql.threads.count(tenant, check_text(pattern, "Pattern"))
+        ((number,),) = yield from fetch(count, allow_secondary=True)
+        return number
+
+    def get_metadata(
+        self, tenant: str, thread_id: str, checkpoint_id: str | None = None
+    ) -> Operation[CheckpointInfo | None]:
+        """Return id, metadata and time of a checkpoint, or of the newest. One round trip."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_checkpoint_id(checkpoint_id)
+        rows = yield from fetch(self._sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
+        return checkpoint_info(thread_id, rows[0]) if rows else None
+
+    def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """Return checkpoints whose metadata contains this top-level pair, newest first. One round trip.
+
+        Containment is that of MySQL's ``JSON_CONTAINS``: see `Containment`. 1 and 1.0 are equal, 1 and true are not.
+        """
+        limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
+        matches: list[CheckpointInfo] = []
+        behind: CheckpointPlace | None = None
+        size = min(limit, FIRST_METADATA_PAGE)
+        while len(matches) < limit:
+            find = self._sql.queries.find_by_metadata(tenant, keys, size, behind)
+            rows = yield from fetch(find, allow_secondary=True)
+            matches += [info for info in readable(found_info, rows) if _holds(info["metadata"], key, wanted)]
+            if len(rows) < size:
+                break
+            last = rows[-1]
+            behind = CheckpointPlace(str(last.created_at), last.seq, last.thread_id)
+            size = max(size, METADATA_PAGE)
+        return matches[:limit]
+
+    def states_by_metadata(
+        self, tenant: str, key: str, value: Any, limit: int = 100
+    ) -> Operation[list[tuple[CheckpointInfo, dict[str, Any]]]]:
+        """Like `query_by_metadata`, each with its state. One round trip."""
+        limit, keys = self._check_pair(key, value, limit)
+        wanted = Containment(value)
+        matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
+        behind: CheckpointPlace | None = None
+        size = limit
+        while len(matches) < limit:
+            page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, behind))))
+            states = readable(state_of, page)
+            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
+            if len(page) < size:
+                break
+            last = page[-1][0]
+            behind = CheckpointPlace(str(last.ordered_at), last.seq or 0, last.thread_id)
+            size = max(size, METADATA_PAGE)
+        return matches[:limit]
+
+    def search_data(self, tenant: str, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:
+        """Return threads whose newest state has a value under a top-level key. Reads `SEARCH_DATA_PAGE` at a time."""
+        check_text(path, "Path")
+        limit = check_limit(limit)
+        try:
+            check_json(value, "The value")
+        except InvalidInput:  # no state contains such a value
+            return []
+        wanted = Containment(value)
+        found: list[dict[str, Any]] = []
+        behind: tuple[str, str] | None = None
+        while len(found) < limit:
+            page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, behind))))
+            for info, data in readable(state_of, (rows for rows in page if rows[0].checkpoint_id is not None)):
+                if path in data and wanted.within(data[path]):
+                    place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
+                    found.append({**place, "updated_at": info["updated_at"], "data": data})
+            if len(page) < SEARCH_DATA_PAGE:
+                break
+            behind = str(page[-1][0].ordered_at), page[-1][0].thread_id
+        return found[:limit]
+
+    def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
+        """Return checkpoints whose text matches words of a query, best first, then newest first. One round trip.
+
+        The score is the sum over the query's words that a text holds: each counts ``ln(1 + hits / hits with this
+        word)``, all of them hits of this tenant and query, so the texts of other tenants have no part in it. Each text
+        belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
+        https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
+        """
+        check_text(query, "Query")
+        limit = check_limit(limit)
+        if not self._context.config.search:
+            raise InvalidInput("Search is off in this configuration; set search=True.")
+        query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
+        if not query.strip() or not limit:
+            return []
+        find = self._sql.queries.search(tenant, query, parts_of(query), limit * 4 + 20)
+        index = self._sql.queries.index_pending(INDEXED_PER_SEARCH)
+        try:
+            if self._context.config.reads == "primary":
+                rows = (yield Batch((index, find), atomic=False)).rows(find)
+            else:  # the primary first; then a secondary that has applied the primary's writes
+                yield Batch.of(index)
+                rows = yield from fetch(find, allow_secondary=True)
+        # a read-only server: the search finds what the primary has indexed so far
+        except (ReadOnlyServer, PrivilegeMissing):
+            rows = yield from fetch(find, allow_secondary=True)
+        return hits_of(rows, query, limit)
+
+    def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
+        """Return the newest checkpoint of each thread, most recently saved first. One round trip."""
+        rows = yield from fetch(self._sql.queries.list_with_metadata(tenant, check_limit(limit)), allow_secondary=True)
+        return list(readable(found_info, rows))
+
+    def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
+        """Return a thread's checkpoints with the parent of each, newest first. One round trip."""
+        check_thread_id(thread_id)
+        limit = check_limit(limit)
+        rows = yield from fetch(self._sql.queries.history(tenant, thread_id, limit))
+        return list(readable(partial(history_entry, thread_id), rows))
+
+    def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
+        """Return the space that a thread, or all of a tenant's, takes. One round trip that reads every row's header."""
+        if thread_id is not None:
+            check_thread_id(thread_id)
+        (usage,) = yield from fetch(self._sql.queries.disk_usage(tenant, thread_id), allow_secondary=True)
+        payload, text, metadata = int(usage.payload_bytes), int(usage.search_bytes), int(usage.metadata_bytes)
+        return DiskUsage(
+            threads=usage.threads,
+            checkpoints=usage.checkpoints,
+            rows=usage.rows,
+            payload_bytes=payload,
+            search_bytes=text,
+            metadata_bytes=metadata,
+            total_bytes=payload + text + metadata,
+        )
+
+    def health_check(self) -> Operation[Health]:
+        """Ask the server for its version, its time, and whether it accepts writes. One round trip."""
+        (server,) = yield from fetch(self._sql.queries.health())
+        return Health(
+            ok=True, server_version=server.version, read_only=bool(server.read_only), server_time=aware(server.time)
+        )
+
+    def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:
+        """The limit, and the keys under which checkpoints with this pair are indexed."""
+        name = check_text(key, "Metadata key")
+        encode_metadata({name: value})
+        return check_limit(limit), json.dumps(lookup_keys(name, value))
+
+
+def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
+    """Return the first hits, each checkpoint once."""
+    hits: dict[tuple[str, str], SearchHit] = {}
+    words = snippet_words(query)
+    for row in rows:
+        place = row.thread_id, row.checkpoint_id
+        if place not in hits and len(hits) < limit:
+            hits[place] = SearchHit(
+                thread_id=row.thread_id,
+                checkpoint_id=row.checkpoint_id,
+                score=float(row.score),
+                snippet=snippet(row.text, words),
+                created_at=aware(row.created_at),
+            )
+    return list(hits.values())
+
+
+def _listed_id(thread_id: str, row: ListedId) -> str:
+    check_row(row.sound, row.seq, thread_id)
+    return row.checkpoint_id
+
+
+def _holds(metadata: dict[str, Any], name: str, wanted: Containment) -> bool:
+    return name in metadata and wanted.within(metadata[name])

@@ -1,0 +1,100 @@
+"""Deleting checkpoints and threads, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+
+from ...engine.operation import Batch, Operation, Outdated
+from ...runtime.arguments import check_checkpoint_id, check_thread_id
+from ...runtime.ledger import refuse_late
+from .context import Context
+from .preconditions import Preconditions
+
+
+class Removing:
+    """Deletes checkpoints and threads.
+
+    Args:
+        context: What the operations of the store share.
+        preconditions: Checks the turn that a delete belongs to.
+    """
+
+    def __init__(self, context: Context, preconditions: Preconditions) -> None:
+        self._cache = context.cache
+        self._sql = context.sql
+        self._preconditions = preconditions
+
+    def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
+        """Delete a checkpoint, or a thread; True if there was one. One round trip.
+
+        The turn that the call belongs to continues; the turn of somebody else is lost with the thread. States that
+        build on a deleted checkpoint stay whole. A thread that has expired is deleted as well, but the answer is False.
+        """
+        check_thread_id(thread_id)
+        if checkpoint_id is None:
+            return (yield from self._delete_thread(tenant, thread_id))
+        return (yield from self._delete_checkpoint(tenant, thread_id, check_checkpoint_id(checkpoint_id)))
+
+    def _delete_thread(self, tenant: str, thread_id: str) -> Operation[bool]:
+        threads, ledger = self._sql.threads, self._sql.ledger
+        token, token_if_expired = os.urandom(16), os.urandom(16)
+        lock = threads.lock_any(tenant, thread_id, token)
+        landed = ledger.find_either(tenant, token, token_if_expired)
+        key = (tenant, thread_id)
+        condition = self._preconditions.in_turn(key)
+        try:
+            results = yield Batch.of(
+                lock,
+                threads.guard(landed),
+                tuple(condition.guards(self._sql, key)),
+                ledger.record_all(tenant, thread_id),
+                ledger.record_either(tenant, token, token_if_expired),
+                self._sql.checkpoints.delete_all(tenant, thread_id),
+                self._sql.turns.keep_lease(*key) if condition else threads.drop(*key),
+                landed=landed,
+            )
+        except Outdated as error:
+            yield from refuse_late(self._sql.ledger, error, tenant, token)
+            if condition:
+                yield from self._preconditions.check(key, condition, token, error)
+            return False
+        finally:
+            self._cache.forget(key)
+        if results.landed is not None:
+            return results.rows(landed)[0].outcome == 1
+        return results.of(lock).last_insert_id == 1
+
+    def _delete_checkpoint(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[bool]:
+        threads, checkpoints, token = self._sql.threads, self._sql.checkpoints, os.urandom(16)
+        key = (tenant, thread_id)
+        condition = self._preconditions.in_turn(key)
+        before = self._cache.snapshot(key)
+        lock = threads.lock(tenant, thread_id, token, before.version or b"")
+        unname = checkpoints.unname(tenant, thread_id, checkpoint_id)
+        landed = self._sql.ledger.find(tenant, token)
+        try:
+            results = yield Batch.of(
+                lock,
+                threads.guard(landed),
+                tuple(condition.guards(self._sql, key)),
+                self._sql.ledger.record_deleted(tenant, thread_id, checkpoint_id, token),
+                unname,
+                checkpoints.retire_unnamed(tenant, thread_id),
+                self._sql.turns.keep_lease_if_empty(*key) if condition else threads.drop_if_empty(*key),
+                landed=landed,
+            )
+        except Outdated as error:
+            yield from refuse_late(self._sql.ledger, error, tenant, token)
+            if condition:
+                yield from self._preconditions.check(key, condition, token, error)
+            self._cache.forget(key, before)
+            return False
+        if results.landed is not None:
+            self._cache.forget(key)
+            return True
+        unnamed = results.of(unname)
+        if not unnamed.affected:
+            yield from refuse_late(self._sql.ledger, results, tenant, token)
+        version = token if results.of(lock).last_insert_id == 1 else None
+        self._cache.delete_checkpoint(key, before, unnamed.last_insert_id if unnamed.affected else None, version)
+        return unnamed.affected > 0

@@ -1,0 +1,148 @@
+"""States from rows of the table, and rows from states. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from ...dialect.checkpoints.loading import SinceRow, rows_of
+from ...dialect.checkpoints.saving import NewRow
+from ...errors import CorruptCheckpoint
+from ...runtime.damaged_rows import decodes_rows
+from .coding.codec import EncodedState
+from .coding.delta import (
+    Delta,
+    Held,
+    Lineage,
+    NotHeld,
+    StoredRow,
+    assemble,
+)
+from .new_checkpoint import NewCheckpoint
+
+
+class Linked(Protocol):
+    """A row that may build on another one."""
+
+    @property
+    def seq(self) -> int:
+        """The seq of the row."""
+
+    @property
+    def base_seq(self) -> int | None:
+        """The seq of the row it builds on; its own if it stands by itself."""
+
+
+L = TypeVar("L", bound=Linked)
+
+
+@decodes_rows
+def assemble_rows(rows: Sequence[Any], thread_id: str) -> tuple[EncodedState, Lineage]:
+    """Return a state and its lineage, from its row and those it builds on, newest first; see `delta.assemble`.
+
+    Args:
+        rows: Rows of any statement, with a seq, a token and a payload.
+        thread_id: The thread of the rows.
+    """
+    try:
+        return assemble([StoredRow(row.seq, row.token, row.payload) for row in rows], thread_id)
+    except NotHeld:
+        raise CorruptCheckpoint(f"A checkpoint row of thread {thread_id!r} came without its payload.") from None
+
+
+def check_row(sound: int | None, seq: int, thread_id: str) -> None:
+    """Check that the row of a checkpoint fits its checksum.
+
+    Args:
+        sound: What the server found.
+        seq: The seq of the row.
+        thread_id: The thread of the row.
+
+    Raises:
+        CorruptCheckpoint: It does not.
+    """
+    if not sound:
+        raise CorruptCheckpoint(
+            f"Checkpoint row {seq} of thread {thread_id!r} does not fit its checksum: its id, its metadata, its token "
+            "or its parent was changed, or the row was moved. Load another checkpoint of the thread, or restore the "
+            "row from a backup."
+        )
+
+
+#: The rows in what a statement that loads a checkpoint has found.
+chain_rows = decodes_rows(rows_of)
+
+
+def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str) -> list[StoredRow]:
+    """Return the rows of the newest checkpoint, newest first; without payloads below the first state that is held.
+
+    Args:
+        found: What was saved since that state.
+        held: The state.
+        thread_id: The thread of the rows.
+
+    Raises:
+        NotHeld: The state no longer exists, or the newest checkpoint does not build on it.
+        CorruptCheckpoint: The newest checkpoint does not fit its checksum.
+    """
+    known = held.lineage[0]
+    if not found or found[-1].token != known.token:
+        raise NotHeld
+    by_seq = {row.seq: row for row in found}
+    newest = next((row for row in found if row.named), None)
+    if newest is not None:
+        check_row(newest.sound, newest.seq, thread_id)
+    seq = None if newest is None else newest.seq
+    rows = []
+    while seq is not None and seq in by_seq:
+        row = by_seq[seq]
+        rows.append(StoredRow(seq, row.token, row.payload))
+        if row.payload is None or row.base_seq == seq:
+            return rows
+        seq = row.base_seq if row.base_seq is not None and row.base_seq < seq else None
+    base = next((row for row in held.lineage if row.seq == seq), None)
+    if base is None:
+        raise NotHeld
+    return [*rows, StoredRow(base.seq, base.token, None)]
+
+
+def row_of(
+    new: NewCheckpoint,
+    checkpoint_id: str,
+    token: bytes,
+    delta: Delta,
+    metadata: tuple[str | None, str | None],
+    *,
+    search: bool,
+) -> NewRow:
+    """The row of a new checkpoint, with the text that it adds, if text is indexed.
+
+    Args:
+        new: What is saved.
+        checkpoint_id: Its id.
+        token: The token of its row.
+        delta: Its state, as it is stored.
+        metadata: Its metadata as text, and the keys by which it is found.
+        search: Whether text is indexed.
+    """
+    text, continues = new.search_text(delta) if search and not new.provisional else ("", False)
+    return NewRow(
+        checkpoint_id=checkpoint_id,
+        token=token,
+        payload=delta.payload,
+        parent_seq=delta.parent.seq if delta.parent else None,
+        continues=continues,
+        provisional=new.provisional,
+        metadata=metadata[0],
+        metadata_keys=metadata[1],
+        search_text=text or None,
+        oldest_at=new.oldest_at,
+    )
+
+
+def chain_of(stored: Mapping[int, L], seq: int) -> list[L]:
+    """Return a row and those it builds on, newest first. Ends where a base is missing or not older than its row."""
+    chain = [stored[seq]]
+    while (base := stored.get(chain[-1].base_seq or 0)) is not None and base.seq < chain[-1].seq:
+        chain.append(base)
+    return chain

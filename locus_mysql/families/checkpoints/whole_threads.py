@@ -1,0 +1,173 @@
+"""Copying and rewriting whole threads, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from ...dialect.checkpoints.maintenance import PlacedRow, WholeRow
+from ...dialect.checkpoints.saving import NewRow
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...errors import InvalidInput, ThreadExists, Unavailable
+from ...runtime.arguments import check_thread_id
+from ...runtime.ledger import refuse_late
+from ...runtime.server_times import as_sql_time, aware
+from .coding.delta import Lineage, encode_delta, extend
+from .coding.digests import hash_logs
+from .context import Context
+from .new_checkpoint import NewCheckpoint
+from .state_rows import assemble_rows, chain_of, check_row
+
+#: From a checkpoint's id and its state's text, the new state with its search text.
+Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
+
+#: A rewrite is tried at most this many times: it starts over if the thread was changed meanwhile.
+_REWRITES = 10
+
+
+class WholeThreads:
+    """Copies and rewrites threads.
+
+    Args:
+        context: What the operations of the store share.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._cache = context.cache
+        self._sql = context.sql
+        self._ttl_us = context.ttl_us
+
+    def copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints; False if there is none. One round trip; states stay on the server.
+
+        Raises:
+            ThreadExists: The destination has checkpoints. Nothing was changed.
+        """
+        check_thread_id(source)
+        check_thread_id(destination)
+        if source == destination:
+            raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+        token = os.urandom(16)
+        landed = self._sql.ledger.find(tenant, token)
+        try:
+            yield Batch.of(
+                self._sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us, landed),
+                self._sql.ledger.record(tenant, token),
+                landed=landed,
+            )
+        except Duplicate as error:
+            yield from refuse_late(self._sql.ledger, error, tenant, token)
+            if error.table == self._sql.names["checkpoints"]:  # the copied rows had no thread row; now they have one
+                yield Batch.of(self._sql.threads.adopt(tenant, destination, os.urandom(16), self._ttl_us))
+            raise ThreadExists(
+                f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
+            ) from None
+        except Outdated as error:
+            yield from refuse_late(self._sql.ledger, error, tenant, token)
+            return False
+        finally:
+            self._cache.forget((tenant, destination))
+        return True
+
+    def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
+        """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
+
+        Args:
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            change: Returns the new states. It may be called again for the same checkpoint.
+
+        Raises:
+            Unavailable: Another process wrote to the thread during every attempt.
+            CorruptCheckpoint: A row of the thread is damaged; nothing was changed.
+        """
+        threads, ledger = self._sql.threads, self._sql.ledger
+        for _ in range(_REWRITES):
+            found = yield from fetch(self._sql.maintenance.read_thread(tenant, thread_id))
+            if not found:
+                return
+            known_version, version = found[0].version, os.urandom(16)
+            rows = rewritten(found, change, thread_id, compression=self._context.config.compression)
+            landed = ledger.find(tenant, version)
+            try:
+                yield Batch.of(
+                    threads.lock_unchanged(tenant, thread_id, version, known_version),
+                    threads.guard(landed),
+                    ledger.record_all(tenant, thread_id),
+                    ledger.record(tenant, version),
+                    self._sql.checkpoints.delete_all(tenant, thread_id),
+                    tuple(self._sql.maintenance.put_row(tenant, thread_id, row) for row in rows),
+                    landed=landed,
+                )
+            except Outdated:
+                continue
+            self._cache.forget((tenant, thread_id))
+            return
+        raise Unavailable(f"Thread {thread_id!r} was saved during every attempt; try again when nothing writes to it.")
+
+    def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
+        """A page of ids of threads with a checkpoint whose oldest message is from before a time."""
+        moment = as_sql_time(before)
+        rows = yield from fetch(self._sql.maintenance.threads_with_old_messages(tenant, moment, after, limit))
+        return [row.thread_id for row in rows]
+
+
+def rewritten(
+    rows: Sequence[WholeRow], change: Change, thread_id: str, *, compression: Literal["zlib", "none"]
+) -> list[PlacedRow]:
+    """A thread's rows with every state changed.
+
+    Args:
+        rows: What the statement that reads a thread gave, oldest first.
+        change: Gives the new states.
+        thread_id: The thread, to be named in an error.
+        compression: Whether payloads may be compressed.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+    stored = {row.seq: row for row in rows}
+    lineages: dict[int, Lineage] = {}
+    placed = []
+    for seq, row in stored.items():
+        check_row(row.sound, seq, thread_id)
+        if row.checkpoint_id is None:
+            continue
+        state, before = assemble_rows(chain_of(stored, seq), thread_id)
+        new = change(row.checkpoint_id, state.text())
+        parent = _nearest_named(stored, seq, row.parent_seq)
+        provisional = before[0].provisional
+        lineage = lineages[parent] if parent is not None else ()
+        encoded = new.encode(None).state
+        hashed = hash_logs(encoded, {})
+        token = os.urandom(16)
+        delta = encode_delta(encoded, hashed, lineage, token=token, provisional=provisional, compression=compression)
+        search_text, continues = ("", False) if provisional else new.search_text(delta)
+        lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)
+        values = NewRow(
+            checkpoint_id=row.checkpoint_id,
+            token=token,
+            payload=delta.payload,
+            parent_seq=parent,
+            continues=continues,
+            provisional=provisional,
+            metadata=row.metadata,
+            metadata_keys=row.metadata_keys,
+            search_text=search_text or None,
+            oldest_at=new.oldest_at,
+        )
+        base_seq = seq if delta.base is None else delta.base.seq
+        placed.append(PlacedRow(values, seq, base_seq, as_sql_time(aware(row.created_at))))
+    return placed
+
+
+def _nearest_named(stored: dict[int, WholeRow], seq: int, parent_seq: int | None) -> int | None:
+    """Return the nearest named ancestor of a row. A parent that is not older than its child counts as none."""
+    while parent_seq is not None and parent_seq < seq and parent_seq in stored:
+        if stored[parent_seq].checkpoint_id is not None:
+            return parent_seq
+        seq, parent_seq = parent_seq, stored[parent_seq].parent_seq
+    return None

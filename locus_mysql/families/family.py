@@ -1,0 +1,192 @@
+"""One object describes each family of tables: `Family`, and the protocols of its parts.
+
+A family is a set of tables that belong together. `registry` lists all families; commands, the service and the inspector
+loop over that list and name none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+
+from ..config import MySQLConfig
+from ..dialect import Schema
+from ..engine.operation import Operation
+from ..errors import UsageError
+from ..runtime.checksummed_jsonl import Head
+from ..runtime.counting import counted
+from ..runtime.transfer import Source, Target
+from .inspection.sources import ThreadChanges, ThreadSource
+
+
+class Count(NamedTuple):
+    """A number of stored or removed things.
+
+    Args:
+        number: How many.
+        phrase: What they are, with the noun in the singular and in braces: ``{token} of writes``.
+    """
+
+    number: int
+    phrase: str
+
+    def __str__(self) -> str:
+        return re.sub(r"\{(.*)\}", lambda noun: counted(self.number, noun[1]), self.phrase)
+
+    @property
+    def noun(self) -> str:
+        """The noun of the phrase, in the plural."""
+        return counted(0, re.sub(r".*\{(.*)\}.*", r"\1", self.phrase)).removeprefix("0 ")
+
+
+#: What an operation counted or removed, in the order in which commands print it.
+Counts: TypeAlias = tuple[Count, ...]
+
+
+def in_words(counts: Sequence[Count]) -> str:
+    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 tokens of writes``."""
+    *others, last = map(str, counts)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+class Maintenance(Protocol):
+    """Counts a tenant's rows and removes those that nobody needs. Each method is an operation."""
+
+    def stored(self) -> Operation[Counts]:
+        """Count what the tenant has stored. The first count is of the family's unit, such as threads or items."""
+
+    def waste(self) -> Operation[Counts]:
+        """Count what nobody needs any more; empty if the family has no such rows. Changes nothing."""
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        """Remove what nobody needs any more, in short transactions, and return how much that was.
+
+        Args:
+            older_than_days: The age from which checkpoints are removed. A family without threads ignores it.
+        """
+
+
+class Transfer(Protocol):
+    """Exports a tenant's rows as lines of JSON, and imports such lines."""
+
+    @property
+    def noun(self) -> str:
+        """Return the singular noun for a record."""
+
+    def source(self, **selection: Any) -> Source:
+        """Return what reads the rows to be exported.
+
+        Args:
+            selection: Which rows, in terms of the family, such as ``threads`` or ``namespace``; all if empty.
+
+        Raises:
+            UsageError: The family cannot select by one of these.
+        """
+
+    def accepts(self, head: Head) -> bool:
+        """Return whether a file with this first line is an export of the family."""
+
+    def target(self, head: Head, *, overwrite: bool = False) -> Target:
+        """Return what writes the lines of an export.
+
+        Args:
+            head: The file's first line, which `accepts` has recognised.
+            overwrite: Whether records that differ in the tables are replaced.
+
+        Raises:
+            InvalidInput: The first line lacks a field, or the family's records cannot be replaced.
+        """
+
+
+def refuse_others(selection: Mapping[str, Any], family: str) -> None:
+    """Refuse what a family cannot select by.
+
+    Raises:
+        UsageError: There is something.
+    """
+    if selection:
+        raise UsageError(f"An export of {family} cannot be limited by {', '.join(sorted(selection))}.")
+
+
+class Family(Protocol):
+    """A set of tables that belong together, and what can be done with them."""
+
+    @property
+    def name(self) -> str:
+        """Its name in commands, in addresses of pages and in the comments of its tables, such as ``memories``."""
+
+    @property
+    def title(self) -> str:
+        """Its name on pages, such as ``Long-term memory``."""
+
+    @property
+    def users(self) -> str:
+        """The public classes that use the tables."""
+
+    @property
+    def holds_threads(self) -> bool:
+        """Return whether it stores threads of checkpoints, so that its clean-up needs an age."""
+
+    @property
+    def on_request(self) -> bool:
+        """Return whether ``schema`` and ``grants`` include it only if it is named.
+
+        Its tables have names that other programs may use too. Commands that name no family therefore recognise them by
+        their comments.
+        """
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """Return the tables and their layout version."""
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """Return what counts and removes rows of the configuration's tenant."""
+
+    def transfer(self, config: MySQLConfig) -> Transfer | None:
+        """Return what exports and imports rows of the configuration's tenant; None if the family cannot be exported."""
+
+    def inspection(self, config: MySQLConfig) -> ThreadSource | None:
+        """Return what reads threads of the configuration's tenant for the inspector; None if the family holds none.
+
+        What all families have, the inspector shows without it: the title, whether the tables exist, and the counts of
+        `Maintenance.stored`.
+        """
+
+    def changes(self, config: MySQLConfig) -> ThreadChanges | None:
+        """Return what copies and deletes threads for the inspector and ``rm``; None if the family holds none."""
+
+
+class InspectorPage(NamedTuple):
+    """A page of the inspector that shows one family.
+
+    Args:
+        name: Its address below ``/inspect/``.
+        title: Its name in the navigation.
+    """
+
+    name: str
+    title: str
+
+
+@runtime_checkable
+class HasInspectorPage(Protocol):
+    """A family that a page of the inspector shows, besides the pages that show all families with threads."""
+
+    @property
+    def page(self) -> InspectorPage:
+        """The page."""
+
+
+@runtime_checkable
+class HasUserModel(Protocol):
+    """A family some of whose columns the user chooses."""
+
+    def with_fields(self, fields: Sequence[str]) -> Family:
+        """Return the family with other columns.
+
+        Args:
+            fields: Their names, with ``:int``, ``:bool``, ``:uuid`` or ``:datetime`` behind those that hold no text.
+
+        Raises:
+            UsageError: A field cannot be a column.
+        """

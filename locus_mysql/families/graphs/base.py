@@ -1,0 +1,76 @@
+"""Base of the public classes over versions: their tenancy, and the operations of each call's tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Generic, Protocol, TypeVar
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...engine.operation import Operation
+from ...runtime.stores import AsyncStore, SyncStore
+from ...runtime.tenancy import Tenancy
+from .operations import GraphOperations
+
+
+class HasVersions(Protocol):
+    """Operations of a public class, over those of versions."""
+
+    @property
+    def config(self) -> MySQLConfig:
+        """The options in force."""
+
+    @property
+    def schema(self) -> Schema:
+        """The tables they need."""
+
+    @property
+    def tenancy(self) -> Tenancy:
+        """Determines the tenant of a call."""
+
+
+O = TypeVar("O", bound=HasVersions)  # noqa: E741 - operations
+
+
+class VersionsOfTenants:
+    """Operations of one configuration, with a tenant for each call.
+
+    Args:
+        config: The options.
+        tenant_of: Returns the tenant of a thread id.
+    """
+
+    def __init__(self, config: MySQLConfig, tenant_of: Callable[[str], str] | None = None) -> None:
+        self.config = config
+        self.tenancy = Tenancy(config.tenant, tenant_of)
+        self.versions = GraphOperations(config)
+        self.schema = self.versions.sql.schema
+
+
+class Tenanted(Generic[O]):
+    """Mixin of the blocking and the asynchronous class."""
+
+    _operations: O
+
+    def tenant(self, tenant: str) -> AbstractContextManager[None]:
+        """Calls inside ``with saver.tenant("acme"):`` belong to this tenant."""
+        return self._operations.tenancy.scope(tenant)
+
+    def ddl(self) -> list[str]:
+        """Return the statements that create the tables, for a migration."""
+        return [statement.sql for statement in self._operations.schema.create()]
+
+
+class AsyncVersions(Tenanted[O], AsyncStore[O]):
+    """Base of classes whose methods are awaited."""
+
+
+class SyncVersions(Tenanted[O], SyncStore[O]):
+    """Base of classes whose methods block. Safe to share between threads."""
+
+
+def nothing() -> Operation[None]:
+    """An operation that does nothing. Running it creates or checks the tables."""
+    return
+    yield

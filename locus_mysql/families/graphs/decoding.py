@@ -1,0 +1,163 @@
+"""Checkpoints and writes from the rows that were read. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...dialect.graphs import result_rows
+from ...dialect.graphs.result_rows import (
+    AncestorRow,
+    AncestorsWriteRow,
+    LoadedCheckpointRow,
+    LoadedWriteRow,
+    TaskWriteRow,
+)
+from ...engine.rows import read_rows
+from ...errors import CorruptCheckpoint
+from ...runtime.server_times import aware
+from . import keys
+from .checksummed_frames import text_checksum, thread_checksum, version_identity, write_identity
+from .damage import naming_checkpoint
+from .parts import Parts
+from .payload import Content, unpack, unpack_write
+from .records import LoadedVersion, LoadedWrite
+from .values import Encoded
+
+
+class Decoded(NamedTuple):
+    """A checkpoint that was read, its row, and the content of the row's payload."""
+
+    version: LoadedVersion
+    row: LoadedCheckpointRow
+    content: Content
+
+
+def decode_checkpoints(
+    key: tuple[str, str],
+    checkpoint_id: str | None,
+    rows: Sequence[result_rows.LoadedRow],
+    parts: Parts,
+    known_epoch: bytes | None,
+) -> list[Decoded]:
+    """Return the checkpoints of a result, newest first.
+
+    Args:
+        key: Tenant and thread.
+        checkpoint_id: The id of the checkpoints, if all have the same.
+        rows: The rows.
+        parts: The cached parts, to which the parts of the result are added. Cached parts are dropped if the thread's
+            epoch has changed, as the server then sent all.
+        known_epoch: The epoch for which the server left out the cached parts, if it did.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+    found = read_rows(LoadedCheckpointRow, [row for row in rows if row.kind == result_rows.CHECKPOINT])
+    found.sort(key=lambda row: -row.seq)
+    if known_epoch is None or any(row.epoch != known_epoch for row in found):
+        parts.forget()
+    for part in read_rows(result_rows.LoadedPartRow, [row for row in rows if row.kind == result_rows.PART]):
+        parts.sealed[part.number] = part.chunk
+    own = _writes_by_version(row for row in rows if row.kind == result_rows.WRITE)
+    parents = _writes_by_version(row for row in rows if row.kind == result_rows.PARENTS_WRITE)
+    thread = thread_checksum(*key)
+    decoded = []
+    for row in found:
+        with naming_checkpoint(key[1], checkpoint_id or row.checkpoint_id):
+            content = _content(thread, row)
+            writes = decode_writes(thread, row.version_key, own.get(row.version_key, ()))
+            parents_writes = decode_writes(thread, row.parent_key, parents.get(row.version_key, ()))
+        decoded.append(Decoded(_version(row, content, parts, writes, parents_writes), row, content))
+    return decoded
+
+
+def decode_writes(
+    thread: int, version_key: bytes | None, rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow]
+) -> list[LoadedWrite]:
+    """Return the writes at a checkpoint.
+
+    Args:
+        thread: The thread's checksum.
+        version_key: The key of the checkpoint; None if it has no parent, of which these would be.
+        rows: Their rows.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged, or belongs to another checkpoint.
+    """
+    if version_key is None:
+        return []
+    writes = []
+    for row in rows:
+        identity = write_identity(thread, version_key, row.task_id, row.idx, row.channel, row.task_path)
+        value = unpack_write(row.payload, identity)
+        writes.append(LoadedWrite(row.task_id, row.idx, row.channel, row.task_path, value))
+    return writes
+
+
+def ancestor_content(thread: int, row: AncestorRow) -> Content:
+    """Return the content of an ancestor's payload.
+
+    Args:
+        thread: The thread's checksum.
+        row: The ancestor's row.
+
+    Raises:
+        CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
+    """
+    identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata_checksum)
+    return unpack(row.payload, row.stored_seq, identity)
+
+
+def _writes_by_version(rows: Iterable[result_rows.LoadedRow]) -> Mapping[bytes, Sequence[LoadedWriteRow]]:
+    """Return rows of writes by the key of the checkpoint for which they were read."""
+    writes: dict[bytes, list[LoadedWriteRow]] = {}
+    for row in read_rows(LoadedWriteRow, list(rows)):
+        writes.setdefault(row.version_key, []).append(row)
+    return writes
+
+
+def _content(thread: int, row: LoadedCheckpointRow) -> Content:
+    """Return the content of a checkpoint's payload.
+
+    Raises:
+        CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
+    """
+    version_key = keys.version_key(row.ns, row.checkpoint_id)
+    parent_key = None if row.parent_id is None else keys.version_key(row.ns, row.parent_id)
+    if version_key != row.version_key or (row.needs == 2 and parent_key != row.parent_key):
+        raise CorruptCheckpoint("Its row has the key of another checkpoint.")
+    identity = version_identity(thread, version_key, parent_key, row.needs, text_checksum(row.metadata))
+    return unpack(row.payload, row.stored_seq, identity)
+
+
+def _version(
+    row: LoadedCheckpointRow,
+    content: Content,
+    parts: Parts,
+    writes: Sequence[LoadedWrite],
+    parents_writes: Sequence[LoadedWrite],
+) -> LoadedVersion:
+    def values() -> dict[str, Encoded]:
+        with naming_checkpoint(row.thread_id, row.checkpoint_id):
+            return {name: parts.encoded(held.value) for name, held in content.values.items()}
+
+    def value(name: str) -> Encoded:
+        with naming_checkpoint(row.thread_id, row.checkpoint_id):
+            return parts.encoded(content.values[name].value)
+
+    return LoadedVersion(
+        codec=content.codec,
+        thread_id=row.thread_id,
+        ns=row.ns,
+        checkpoint_id=row.checkpoint_id,
+        parent_id=None if row.unlinked else row.parent_id,
+        head=content.head,
+        labels={name: held.label for name, held in content.values.items()},
+        values=values,
+        value=value,
+        metadata=row.metadata,
+        created_at=aware(row.created_at),
+        writes=writes,
+        parents_writes=parents_writes,
+    )

@@ -1,0 +1,48 @@
+"""The family of graphs' checkpoints: `GRAPHS`."""
+
+from __future__ import annotations
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...dialect.graphs.tables import graph_schema
+from ..family import Maintenance, Transfer
+from ..inspection.sources import ThreadChanges, ThreadSource
+
+
+class GraphFamily:
+    """See `Family`."""
+
+    name = "versions"
+    title = "Graphs"
+    users = "MySQLCheckpointSaver, and LangGraph's savers"
+    holds_threads = True
+    on_request = False
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return graph_schema(config.table_prefix)
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """See `Family.maintenance`."""
+        from .maintenance import GraphMaintenance
+
+        return GraphMaintenance(config)
+
+    def transfer(self, config: MySQLConfig) -> Transfer | None:
+        """See `Family.transfer`."""
+        return None
+
+    def inspection(self, config: MySQLConfig) -> ThreadSource:
+        """See `Family.inspection`."""
+        from .inspection.threads import GraphThreads
+
+        return GraphThreads(config)
+
+    def changes(self, config: MySQLConfig) -> ThreadChanges:
+        """See `Family.changes`."""
+        from .inspection.changes import GraphChanges
+
+        return GraphChanges(config)
+
+
+GRAPHS = GraphFamily()

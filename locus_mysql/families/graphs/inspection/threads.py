@@ -1,0 +1,412 @@
+"""`GraphThreads`: reads threads of graphs, and of other savers that keep every checkpoint, for the inspector. No I/O.
+
+Values are decoded without LangGraph, and no stored object is constructed; see `msgpack`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from ....config import MySQLConfig
+from ....dialect import Query
+from ....dialect.graphs import GraphDialect
+from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
+from ....dialect.graphs.pieces import LAG_S
+from ....dialect.inspection import ThreadMarker
+from ....engine.operation import Operation, Outdated, fetch
+from ....errors import CorruptCheckpoint, InvalidInput, SetupError
+from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ....runtime.exact_json import queryable_json
+from ....runtime.json_strings import strings_of
+from ....runtime.log_digests import EMPTY
+from ....runtime.matching import Containment
+from ....runtime.server_times import aware
+from ....runtime.words import excerpt
+from ...inspection.conversation import messages_of
+from ...inspection.cursors import from_cursor, to_cursor
+from ...inspection.first_saved import hash_prefixes
+from ...inspection.records import (
+    CheckpointRow,
+    Hit,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadRow,
+    Turn,
+)
+from ...inspection.sources import (
+    PAGE_LIMIT,
+    RECENT_CHECKPOINTS,
+    RECENT_THREADS,
+    Deferred,
+    ThreadFilter,
+    time_text,
+)
+from ...inspection.to_json import metadata_of
+from .. import keys
+from ..ancestry import Ancestry
+from ..arguments import check_id
+from ..checksummed_frames import text_checksum, thread_checksum, version_identity
+from ..loading import Loading
+from ..payload import unpack
+from ..records import ChannelHistory, LoadedVersion
+from ..store import DEFAULT_NAMESPACE
+from ..values import Encoded
+from ..version_cache import VersionCache
+from .graph_state import GraphState, view_of
+from .statistics import statistics_of
+from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
+from .values_as_json import stored_as_writes
+
+#: Most threads that a filtered page examines, and the size of a batch. The next page continues behind them.
+EXAMINED, AT_ONCE = 2_000, 200
+
+#: Threads whose ids a page compares with a pattern that begins with a wildcard.
+STEP = 50_000
+
+#: Threads whose newest states a search reads.
+SEARCHED = 200
+
+#: Most words of a search. Each is searched in all of those states.
+WORDS = 32
+
+#: Checkpoints whose metadata is compared here if the server refuses to compare damaged metadata.
+RECENT_LIMIT = 2_000
+
+#: Most bytes of states that a search reads.
+SEARCHED_BYTES = 33_554_432
+
+#: Most conversations that are read for the turns of a thread, one for each branch with a different beginning; and their
+#: most bytes in all.
+LISTS, LISTS_BYTES = 4, 67_108_864
+
+#: The namespace of a graph itself. Those of its subgraphs have names.
+_ROOT = ""
+
+#: Namespaces that are tried in turn if the caller names none: that of LangGraph's graphs, and that of other savers.
+ROOTS = (_ROOT, DEFAULT_NAMESPACE)
+
+#: Pattern of a whole word.
+_WORD = r"(?<!\w){}(?!\w)"
+
+
+class GraphThreads:
+    """The threads of one tenant in the family ``versions``: a `ThreadSource`.
+
+    Args:
+        config: The options.
+    """
+
+    family: str = "versions"
+    turns_at_once = 100
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.sql = GraphDialect(config.table_prefix)
+        self.schema = self.sql.schema
+        self._tenant = config.tenant
+        self._loading = Loading(self.sql, VersionCache(0))
+        self._ancestry = Ancestry(self.sql)
+
+    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """See `ThreadSource.threads`. One round trip, more if few of the examined threads pass a filter."""
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        asked = PageFilter(
+            check_text(wanted.pattern, "Pattern").replace("**", "*"),
+            None if cursor is None else _behind(cursor),
+            None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
+            None if wanted.saved_before is None else time_text(wanted.saved_before),
+        )
+        end: ThreadPosition | None = None
+        if (
+            asked.pattern.startswith(("*", "?")) and asked.pattern != "*"
+        ):  # no index helps: examine a bounded number of threads
+            last = yield from fetch(self.sql.inspection.end(self._tenant, asked, STEP), allow_secondary=True)
+            end = ThreadPosition(str(last[0].updated_at), last[0].thread_id) if last else None
+        filtered = wanted.metadata is not None or wanted.min_bytes is not None
+        containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
+        threads: list[ThreadRow] = []
+        examined, size = 0, limit
+        while True:
+            find = self.sql.inspection.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end)
+            page = yield from fetch(find, allow_secondary=True)
+            examined += len(page)
+            for row in page:
+                asked = replace(asked, behind=row.position)
+                thread = _thread(row)
+                if _fits(thread, wanted, containment):
+                    threads.append(thread)
+                    if len(threads) == limit:
+                        break
+            else:
+                if len(page) < size:
+                    asked = replace(asked, behind=end)
+                    break
+            if len(threads) == limit or examined >= EXAMINED:
+                break
+            size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
+        threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
+        return Page(threads, None if asked.behind is None else to_cursor(*asked.behind))
+
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """See `ThreadSource.thread`. One round trip."""
+        check_thread_id(thread_id)
+        find = self.sql.inspection.thread(self._tenant, keys.ns_key(_ROOT), thread_id)
+        rows = yield from fetch(find, allow_secondary=True)
+        return _thread(rows[0]) if rows else None
+
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
+        """See `ThreadSource.history`; of all namespaces. One round trip."""
+        check_thread_id(thread_id)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        before = None if cursor is None else int(from_cursor(cursor, int)[0])
+        until = None if at is None else time_text(at)
+        find = self.sql.inspection.history(self._tenant, thread_id, limit + 1, before, until)
+        rows = yield from fetch(find, allow_secondary=True)
+        items = [_checkpoint(row) for row in rows[:limit]]
+        return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
+
+    def state(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Deferred[StateView] | None]:
+        """See `ThreadSource.state`. Two round trips.
+
+        Without a namespace, tries ``ROOTS`` in turn, and then the namespace of the newest checkpoint.
+        """
+        read = yield from self._read(thread_id, checkpoint_id, namespace, at)
+        return None if read is None else partial(view_of, replace(read, partly=partly))
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
+        """See `ThreadSource.turns`; the iterations of a graph are its steps.
+
+        Two round trips: one for the rows without their parts, one for the conversation of the newest. One more for each
+        branch whose conversation begins differently, up to `LISTS`.
+        """
+        check_thread_id(thread_id)
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        until = None if at is None else time_text(at)
+        find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
+        rows = yield from fetch(find, allow_secondary=True)
+        thread = thread_checksum(self._tenant, thread_id)
+        outlines = [_outline(thread, row) for row in rows]
+        waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
+        waiting.pop(EMPTY, None)
+        lists: list[Encoded] = []
+        size_bytes = 0
+        while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
+            longest = waiting.pop(next(iter(waiting)))
+            try:
+                lists.append((yield from self._loading.value(self._tenant, thread_id, _ROOT, longest)))
+            except CorruptCheckpoint:
+                continue
+            known = log_of(lists[-1])
+            hash_prefixes(known, waiting)
+            waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
+        return partial(turns_of, outlines, lists)
+
+    def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
+        """See `ThreadSource.search`.
+
+        Graphs have no full-text index, so this reads the newest states of the `SEARCHED` threads saved last, up to
+        `SEARCHED_BYTES`, with at least one round trip for each thread.
+        """
+        words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)[:WORDS]]
+        limit = check_limit(limit)
+        if not words or not limit:
+            return list
+        states: list[GraphState] = []
+        size_bytes = 0
+        newest = yield from fetch(self.sql.threads.list(self._tenant, "*", SEARCHED, 0), allow_secondary=True)
+        for row in newest:
+            read = yield from self._read(row.thread_id, None, "", None)
+            if read is None:
+                continue
+            size_bytes += read.size_bytes
+            if size_bytes > SEARCHED_BYTES:
+                break
+            states.append(read)
+        return partial(_hits, states, words, limit)
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """See `ThreadSource.by_metadata`; only among the newest, as graphs' metadata has no index."""
+        limit = check_limit(limit)
+        encode_metadata({check_text(key, "Metadata key"): value})
+        pair = queryable_json({key: value})
+        if pair is None:  # no metadata can contain such a value
+            return []
+        inspection, wanted = self.sql.inspection, (RECENT_THREADS, RECENT_CHECKPOINTS)
+        try:
+            find = inspection.by_metadata(self._tenant, *wanted, pair, limit)
+            rows = yield from fetch(find, allow_secondary=True)
+        except (Outdated, SetupError):  # errors 3141 and 3157: metadata was changed by hand
+            find = inspection.by_metadata(self._tenant, *wanted, None, RECENT_LIMIT)
+            rows = yield from fetch(find, allow_secondary=True)
+        containment = Containment(value)
+        tagged = [Tagged(self.family, row.thread_id, _checkpoint(row)) for row in rows]
+        return [
+            one for one in tagged if key in one.checkpoint.metadata and containment.within(one.checkpoint.metadata[key])
+        ][:limit]
+
+    def statistics(self) -> Operation[Statistics]:
+        """See `ThreadSource.statistics`."""
+        return (yield from statistics_of(self.family, self.sql, self._tenant, self.thread))
+
+    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
+        """See `ThreadSource.markers`."""
+        return self.sql.inspection.markers(self._tenant, thread_ids)
+
+    def _read(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None
+    ) -> Operation[GraphState | None]:
+        """Return a checkpoint's row and the bytes of its values. See `state`."""
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_id(checkpoint_id, "Checkpoint id")
+        until = None if at is None else time_text(at)
+        for ns in (namespace,) if namespace else ROOTS:
+            read = yield from self._read_in(thread_id, checkpoint_id, ns, until)
+            if read is not None:
+                return read
+        if namespace:
+            return None
+        newest = yield from fetch(self.sql.inspection.history(self._tenant, thread_id, 1), allow_secondary=True)
+        if not newest:
+            return None
+        return (yield from self._read_in(thread_id, checkpoint_id, newest[0].namespace, until))
+
+    def _read_in(
+        self, thread_id: str, checkpoint_id: str | None, ns: str, until: str | None
+    ) -> Operation[GraphState | None]:
+        version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
+        chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
+        rows = yield from fetch(chosen, allow_secondary=True)
+        if not rows:
+            return None
+        checkpoint, next_seq = _checkpoint(rows[0]), rows[0].seq + 1
+        try:
+            versions, _ = yield from self._loading.page(self._tenant, thread_id, 1, ns=ns, before_seq=next_seq)
+        except CorruptCheckpoint as error:
+            return GraphState(thread_id, checkpoint, damage=str(error))
+        if not versions or versions[0].checkpoint_id != checkpoint.checkpoint_id:
+            return None  # deleted meanwhile
+        (version,) = versions
+        values = {name: _bytes_of(version, name) for name in version.labels}
+        apart: Mapping[str, ChannelHistory] = {}
+        damage = None
+        names = [name for name in stored_as_writes(checkpoint.metadata) if name not in values]
+        if names:
+            try:
+                apart = yield from self._ancestry.channel_history(
+                    self._tenant, thread_id, ns, checkpoint.checkpoint_id, names
+                )
+            except CorruptCheckpoint as error:
+                damage = str(error)
+        return GraphState(thread_id, checkpoint, values, version.writes, apart, damage)
+
+
+def _bytes_of(version: LoadedVersion, name: str) -> Encoded | str:
+    """Return the bytes of a channel, or a message about its damage."""
+    try:
+        return version.value(name)
+    except CorruptCheckpoint as error:
+        return str(error)
+
+
+def _outline(thread: int, row: OutlineRow) -> Outline:
+    """Return the outline of a checkpoint; ``thread`` is the thread's checksum."""
+    messages, damaged = None, False
+    try:
+        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
+        held = unpack(row.payload, row.stored_seq, identity).values.get(MESSAGES)
+        messages = None if held is None else held.value
+    except CorruptCheckpoint:
+        damaged = True
+    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged)
+
+
+def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
+    """Return the states that contain words, best first."""
+    hits: list[Hit] = []
+    for read in states:
+        view = view_of(read)
+        if view.damage is not None:
+            continue
+        text = _text(view)
+        held = [found for word in words if (found := word.search(text))]
+        if held:
+            around = excerpt(text, held[0].start())
+            saved = view.checkpoint
+            share = len(held) / len(words)
+            hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, share, saved.created_at))
+    hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+    return hits[:limit]
+
+
+def _words(query: str) -> list[str]:
+    return check_text(query, "Query").replace('"', " ").split()
+
+
+def _text(view: StateView) -> str:
+    """Return the text of the messages of a state, and all other texts of it."""
+    texts = [message.text for message in messages_of(view.state)]
+    rest = {name: value for name, value in view.state.items() if name != "messages" or not texts}
+    return "\n".join([*texts, *strings_of(rest)])
+
+
+def _thread(row: ThreadSummary) -> ThreadRow:
+    known, damage = metadata_of(row.metadata)
+    times = [aware(time) for time in (row.updated_at, row.saved_at) if time is not None]
+    return ThreadRow(
+        family="versions",
+        thread_id=row.thread_id,
+        created_at=aware(row.created_at),
+        updated_at=max(times),
+        checkpoints=int(row.checkpoints),
+        size_bytes=int(row.size_bytes),
+        checkpoint_id=row.checkpoint_id,
+        metadata=known,
+        damage=damage,
+    )
+
+
+def _checkpoint(row: HistoryRow | TaggedRow) -> CheckpointRow:
+    known, damage = metadata_of(row.metadata)
+    return CheckpointRow(
+        namespace=row.namespace,
+        checkpoint_id=row.checkpoint_id,
+        parent_id=row.parent_id,
+        created_at=aware(row.created_at),
+        size_bytes=int(row.size_bytes),
+        metadata=known,
+        damage=damage,
+    )
+
+
+def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | None) -> bool:
+    """Return whether a thread passes the filters."""
+    if wanted.min_bytes is not None and thread.size_bytes < wanted.min_bytes:
+        return False
+    if wanted.saved_after is not None and thread.updated_at < wanted.saved_after:
+        return False
+    if wanted.saved_before is not None and thread.updated_at >= wanted.saved_before:
+        return False
+    if wanted.metadata is None or containment is None:
+        return True
+    name, _ = wanted.metadata
+    return name in thread.metadata and containment.within(thread.metadata[name])
+
+
+def _behind(cursor: str) -> ThreadPosition:
+    """Return the position in a cursor."""
+    time, thread_id = from_cursor(cursor, str, str)
+    try:
+        return ThreadPosition(str(datetime.fromisoformat(time)), thread_id)
+    except ValueError:
+        raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.") from None

@@ -1,0 +1,166 @@
+"""Tokens and iterations of the newest states of a graph, without reading every state. Pure functions.
+
+The lists of consecutive states have a common prefix, byte for byte, and each row has the length and the digest of its
+list. So only the newest list is read, and the digests show which prefix of it each of the others is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from ....runtime.log_digests import EMPTY, HashedLog, Log, Mark
+from ...inspection.first_saved import hash_prefixes
+from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
+from ...inspection.records import Turn
+from ...inspection.to_json import metadata_of
+from ..chains import Inline, Stored
+from ..values import Body, Encoded, Framed, frame
+
+#: The channel that contains the conversation.
+MESSAGES = "messages"
+
+#: The token usage of a message in msgpack: a key followed by a map. A text hardly matches: in UTF-8 the first byte can
+#: only end a character.
+_USAGE = re.compile(rb"\xaeusage_metadata(?=[\x80-\x8f\xde\xdf])")
+
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A checkpoint without its values.
+
+    Args:
+        checkpoint_id: Its id.
+        parent_id: The id of the one that it follows.
+        created_at: When it was saved.
+        metadata: JSON text.
+        messages: The stored form of its conversation; None if it has none.
+        damaged: Whether the row cannot be read.
+    """
+
+    checkpoint_id: str
+    parent_id: str | None
+    created_at: datetime
+    metadata: str | None
+    messages: Inline | Stored | None
+    damaged: bool = False
+
+
+class _Known(NamedTuple):
+    """A list that was read: its bytes, the ends of its items, and the tokens up to each item."""
+
+    log: HashedLog
+    ends: Sequence[int]
+    tokens: Sequence[int | None]
+
+
+def mark_of_stored(value: Inline | Stored) -> Mark:
+    """Return the mark of a stored list: its length, its number of items if known, and its digest."""
+    if isinstance(value, Stored):
+        encoded = Encoded(value.kind, value.front)
+        length, digest = value.length, value.digest
+    else:
+        encoded = value.value
+        body = Body(frame(encoded).body)
+        length, digest = body.length, body.digest
+    if encoded.kind not in {"json", "msgpack"}:
+        return EMPTY
+    count = array_header(encoded.data)[1] if encoded.kind == "msgpack" else 0
+    return EMPTY if count is None else Mark(length, count, digest)
+
+
+def log_of(encoded: Encoded) -> HashedLog:
+    """Return the items of a list as stored, to be compared with marks."""
+    return HashedLog(Log("", 0, frame(encoded).body, 0))
+
+
+def turns_of(outlines: Sequence[Outline], lists: Sequence[Encoded]) -> list[Turn]:
+    """Return the turns of checkpoints, oldest first.
+
+    Args:
+        outlines: The checkpoints, newest first.
+        lists: Lists of which those of the checkpoints are prefixes.
+    """
+    known = [_known(encoded) for encoded in lists]
+    marks = [EMPTY if one.messages is None else mark_of_stored(one.messages) for one in outlines]
+    for one in known:
+        hash_prefixes(one.log, marks)
+    return [_turn(outline, mark, known) for outline, mark in zip(outlines, marks, strict=True)][::-1]
+
+
+def _turn(outline: Outline, mark: Mark, known: Sequence[_Known]) -> Turn:
+    tokens = None
+    whole = next((one for one in known if mark.length and one.log.begins_with(mark)), None)
+    if whole is not None:
+        count = bisect_right(whole.ends, mark.length)
+        tokens = whole.tokens[count - 1] if count else None
+        mark = mark._replace(item_count=count)
+    step = metadata_of(outline.metadata)[0].get("step")
+    return Turn(
+        checkpoint_id=outline.checkpoint_id,
+        created_at=outline.created_at,
+        confidence=None,
+        tokens=tokens,
+        iterations=step if isinstance(step, int) else None,
+        parent_id=outline.parent_id,
+        begins=outline.parent_id is None,
+        lists={} if outline.damaged else {MESSAGES: mark},
+    )
+
+
+def _known(encoded: Encoded) -> _Known:
+    framed = frame(encoded)
+    try:
+        ends, used = _in_json(framed) if encoded.kind == "json" else _in_msgpack(framed)
+    except (Unreadable, ValueError, RecursionError):
+        ends, used = [], {}
+    counted = accumulate((used.get(place) for place in range(len(ends))), _sum)
+    return _Known(log_of(encoded), ends, list(counted))
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)
+
+
+def _in_msgpack(framed: Framed) -> tuple[list[int], dict[int, int]]:
+    """Return the ends of the items, and the tokens of the items that report them."""
+    body = framed.body
+    count = array_header(framed.front)[1] or 0
+    _, *ends = item_ends(body, 0, count)
+    used: dict[int, int] = {}
+    for found in _USAGE.finditer(body):
+        place = bisect_right(ends, found.start())
+        tokens = _tokens(read_at(body, found.end()))
+        if tokens is not None and place not in used:
+            used[place] = tokens
+    return ends, used
+
+
+def _in_json(framed: Framed) -> tuple[list[int], dict[int, int]]:
+    text = framed.body.decode()
+    ends: list[int] = []
+    used: dict[int, int] = {}
+    place, size_bytes = 1, 1
+    while text[:1] == "[" and place < len(text):
+        value, end = _DECODER.raw_decode(text, place)
+        size_bytes += len(text[place:end].encode())
+        tokens = _tokens(value.get("usage_metadata")) if isinstance(value, dict) else None
+        if tokens is not None:
+            used[len(ends)] = tokens
+        ends.append(size_bytes)
+        place, size_bytes = end + 1, size_bytes + 1
+    return ends, used
+
+
+def _tokens(usage: Any) -> int | None:
+    """Return the number of tokens of a message's usage; None without one."""
+    count = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None

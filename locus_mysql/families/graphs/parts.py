@@ -1,0 +1,105 @@
+"""The parts of large values, and how values are assembled from them: `Parts`. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ...errors import CorruptCheckpoint
+from .chains import Inline, Link, Stored, seen_bytes
+from .checksummed_frames import checksum_of, unseal
+from .payload import Content
+from .records import LabelledValue
+from .values import Body, Encoded
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts of one thread that were read, or that cached bodies contain.
+
+    Args:
+        sealed: Parts by number, as stored in their table.
+        opened: Unsealed parts that were verified against a link.
+        bodies: Cached bodies by the parts they are made of.
+        held: By the number of a part, a cached body that contains it, and its position there.
+    """
+
+    sealed: dict[int, bytes] = field(default_factory=dict)
+    opened: dict[Link, bytes | memoryview] = field(default_factory=dict)
+    bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
+    held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
+
+    def know(self, values: Mapping[str, LabelledValue], bodies: Mapping[str, Body]) -> list[int]:
+        """Add cached bodies; return the parts that need not be read, because a body contains them whole."""
+        numbers: list[int] = []
+        for name, body in bodies.items():
+            value = values[name].value
+            if isinstance(value, Stored):
+                self.bodies[value.chain] = body
+                for index, link in enumerate(value.chain):
+                    if seen_bytes(value.chain, index) >= link.length:
+                        self.held[link.part] = body, link
+                        numbers.append(link.part)
+        return numbers
+
+    def body(self, value: Stored) -> Body:
+        """The body of a value.
+
+        Raises:
+            CorruptCheckpoint: A part is missing or of another length.
+        """
+        at_hand = self.bodies.get(value.chain)
+        if at_hand is not None:
+            return at_hand
+        pieces: list[bytes | memoryview] = []
+        end = value.length
+        for link in reversed(value.chain):
+            if link.start < end:
+                if link.length < end:
+                    break
+                chunk = self._chunk(link)
+                pieces.append(chunk if link.length == end else memoryview(chunk)[: end - link.start])
+                end = link.start
+        if end:
+            raise CorruptCheckpoint("Its parts do not fit together.")
+        return Body(b"".join(pieces[::-1]), digest=value.digest)
+
+    def encoded(self, value: Inline | Stored) -> Encoded:
+        """Assemble a value."""
+        if isinstance(value, Inline):
+            return value.value
+        return Encoded(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
+
+    def _chunk(self, link: Link) -> bytes | memoryview:
+        chunk = self.opened.get(link)
+        if chunk is None and link.part in self.held:
+            body, held = self.held[link.part]
+            if held == link:
+                chunk = self.opened[link] = body.cut(link.start, link.length)
+        if chunk is None:
+            if link.part not in self.sealed:
+                raise CorruptCheckpoint(f"Its part {link.part} is missing.")
+            sealed = self.sealed[link.part]
+            chunk = unseal(sealed)
+            if len(chunk) != link.length - link.start or checksum_of(sealed) != link.checksum:
+                raise CorruptCheckpoint(f"Its part {link.part} has other content than when it was saved.")
+            self.opened[link] = chunk
+        return chunk
+
+    def forget(self) -> None:
+        """Forget the cached bodies."""
+        self.bodies.clear()
+        self.held.clear()
+
+    def contradicts(self, contents: Iterable[Content]) -> bool:
+        """Return whether checkpoints refer to other parts under the numbers of cached ones.
+
+        If so, the server lost the commits of the cached parts, and assigned their numbers again.
+        """
+        return any(
+            link.part in self.held and self.held[link.part][1] != link
+            for content in contents
+            for _, value in content.values.values()
+            if isinstance(value, Stored)
+            for link in value.chain
+        )

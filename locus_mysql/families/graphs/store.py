@@ -1,0 +1,415 @@
+"""The versioned saver of plain dicts: `MySQLCheckpointSaver` and `SyncMySQLCheckpointSaver`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Unpack
+
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...engine.operation import Operation
+from ...errors import CorruptCheckpoint, InvalidInput
+from ...runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ...runtime.database import Database, share
+from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
+from ...runtime.methods import awaited, blocking
+from . import keys
+from .arguments import check_id
+from .base import AsyncVersions, SyncVersions, VersionsOfTenants
+from .damage import naming_checkpoint
+from .records import (
+    Base,
+    CheckpointRecord,
+    LoadedVersion,
+    LoadedWrite,
+    NewValue,
+    NewVersion,
+    WriteRecord,
+)
+from .values import Encoded
+
+#: The mark of checkpoints that this class encoded.
+CODEC = "json"
+
+#: The default namespace. Locus' asynchronous saver calls it so, its synchronous one calls it "".
+DEFAULT_NAMESPACE = "default"
+
+
+class SaverOperations(VersionsOfTenants):
+    """The saver's operations, with checkpoints as dicts."""
+
+    def put(
+        self,
+        *,
+        thread_id: str,
+        checkpoint_id: str,
+        checkpoint_data: dict[str, Any],
+        checkpoint_ns: str = DEFAULT_NAMESPACE,
+        parent_checkpoint_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Operation[None]:
+        """Store a checkpoint as the newest of its namespace; existing ones stay.
+
+        One round trip; another one if this process neither saved nor loaded the parent.
+
+        Args:
+            thread_id: 1 to 512 characters, any but NUL; compared by code point.
+            checkpoint_id: 1 to 512 characters. One that exists is accepted again with the same content only.
+            checkpoint_data: A dict of JSON values. What is loaded is equal to it, in the same order.
+            checkpoint_ns: Of any length. ``""`` is the same as ``"default"``.
+            parent_checkpoint_id: The checkpoint this one follows, in the same namespace; it need not exist.
+            metadata: A dict of JSON values, at most 65,536 bytes as JSON.
+
+        Raises:
+            InvalidInput: An argument cannot be stored exactly.
+            CheckpointExists: The namespace has a checkpoint of this id with other content.
+            StateTooLarge: A value would exceed the server's ``max_allowed_packet``.
+        """
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        check_id(checkpoint_id, "Checkpoint id")
+        if parent_checkpoint_id is not None:
+            check_id(parent_checkpoint_id, "Parent checkpoint id")
+        check_json_object(checkpoint_data, "The checkpoint")
+        fields = [NewValue(name, None, Encoded("json", encode_json(value))) for name, value in checkpoint_data.items()]
+        text, _ = encode_metadata(metadata)
+        searchable = None if text is None else _searchable(metadata or {})
+
+        def values(base: Base | None) -> Sequence[NewValue]:
+            return fields
+
+        new = NewVersion(
+            codec=CODEC,
+            ns=ns,
+            checkpoint_id=checkpoint_id,
+            parent_id=parent_checkpoint_id,
+            # Metadata that MySQL cannot search is stored whole in another place: it would break searches for other
+            # metadata.
+            head=Encoded("json", b"" if text is None or searchable == text else text.encode()),
+            values=values,
+            metadata=searchable,
+            run_id=None,
+            needs=0,
+            replace=False,
+            token=os.urandom(16),
+            digest=_content_digest(fields, parent_checkpoint_id, text),
+        )
+        tenant = self.tenancy.of(thread_id)
+        saving = self.versions.saving
+        base = yield from saving.find_base(tenant, thread_id, ns, parent_checkpoint_id)
+        yield from saving.save(tenant, thread_id, new, base or saving.newest_known(tenant, thread_id, ns))
+
+    def get(
+        self, *, thread_id: str, checkpoint_id: str | None = None, checkpoint_ns: str = DEFAULT_NAMESPACE
+    ) -> Operation[CheckpointRecord | None]:
+        """Return a checkpoint, or the newest of a namespace; None if there is none. One round trip.
+
+        Returns:
+            A dict of ``checkpoint_id``, ``parent_checkpoint_id``, ``checkpoint``, ``metadata`` and ``created_at``, the
+            server's time as ISO text in UTC.
+        """
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        if checkpoint_id is not None:
+            check_id(checkpoint_id, "Checkpoint id")
+        found = yield from self.versions.loading.load(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id)
+        return None if found is None else _record(found)
+
+    def list_checkpoints(
+        self, *, thread_id: str, checkpoint_ns: str = DEFAULT_NAMESPACE, limit: int = 10, before: str | None = None
+    ) -> Operation[list[CheckpointRecord]]:
+        """Return checkpoints of a namespace, newest first, each in the form of `get`. One round trip.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_ns: The namespace.
+            limit: The maximum number.
+            before: The id of a checkpoint: only those older than it; no checkpoint is older than a missing one.
+        """
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        if before is not None:
+            check_id(before, "Checkpoint id")
+        versions, _ = yield from self.versions.loading.page(
+            self.tenancy.of(thread_id),
+            thread_id,
+            check_limit(limit),
+            ns=ns,
+            before=None if before is None else (ns, before),
+        )
+        return [_record(version) for version in versions]
+
+    def put_writes(
+        self,
+        *,
+        thread_id: str,
+        checkpoint_id: str,
+        task_id: str,
+        writes: Iterable[tuple[str, Any]],
+        checkpoint_ns: str = DEFAULT_NAMESPACE,
+    ) -> Operation[None]:
+        """Store all writes of a task at a checkpoint, in place of its writes stored before. One round trip.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; it need not exist yet.
+            task_id: 1 to 512 characters.
+            writes: Pairs of a channel's name and a JSON value, in order.
+            checkpoint_ns: The namespace.
+
+        Raises:
+            InvalidInput: A value cannot be stored exactly.
+        """
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        version_key = keys.version_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        check_id(task_id, "Task id")
+        pairs = []
+        for channel, value in writes:
+            check_json_object({"value": value}, f"The write to {check_text(channel, 'A channel')!r:.60}")
+            pairs.append([channel, value])
+        row = LoadedWrite(task_id, 0, "", "", Encoded(CODEC, encode_json(pairs)))
+        tenant = self.tenancy.of(thread_id)
+        yield from self.versions.saving.put_writes(tenant, thread_id, version_key, task_id, [row], replace=True)
+
+    def get_writes(
+        self,
+        *,
+        thread_id: str,
+        checkpoint_id: str,
+        checkpoint_ns: str = DEFAULT_NAMESPACE,
+        task_id: str | None = None,
+    ) -> Operation[list[WriteRecord]]:
+        """Return the writes of all tasks, or of one, at a checkpoint, by task and index. One round trip.
+
+        Returns:
+            Dicts of ``task_id``, ``idx`` (from 0), ``channel`` and ``value``.
+        """
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        version_key = keys.version_key(ns, check_id(checkpoint_id, "Checkpoint id"))
+        if task_id is not None:
+            check_id(task_id, "Task id")
+        reading = self.versions.loading.writes(self.tenancy.of(thread_id), thread_id, version_key, task_id)
+        with naming_checkpoint(thread_id, checkpoint_id):
+            found = yield from reading
+        return [
+            WriteRecord(task_id=write.task_id, idx=idx, channel=channel, value=value)
+            for write in sorted(found, key=lambda write: write.task_id)
+            for idx, (channel, value) in enumerate(_pairs(write, thread_id))
+        ]
+
+    def delete_thread(self, thread_id: str) -> Operation[bool]:
+        """Delete a thread with all its checkpoints and writes; True if there was one. One round trip."""
+        check_thread_id(thread_id)
+        return (yield from self.versions.removing.delete_thread(self.tenancy.of(thread_id), thread_id))
+
+    def delete_checkpoint(
+        self, *, thread_id: str, checkpoint_id: str, checkpoint_ns: str = DEFAULT_NAMESPACE
+    ) -> Operation[bool]:
+        """Delete a checkpoint with its writes; True if there was one. Others can still be loaded. One round trip."""
+        ns = _namespace(checkpoint_ns)
+        check_thread_id(thread_id)
+        check_id(checkpoint_id, "Checkpoint id")
+        removing = self.versions.removing
+        return (yield from removing.delete_checkpoint(self.tenancy.of(thread_id), thread_id, ns, checkpoint_id))
+
+    def list_threads(self, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
+        """Return the ids of threads, most recently saved first.
+
+        Args:
+            limit: The maximum number.
+            pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            offset: The number of threads to skip.
+        """
+        check_text(pattern, "Pattern")
+        limit, offset = check_limit(limit), check_limit(offset, "offset")
+        return (yield from self.versions.list_threads(self.tenancy.of(), limit, pattern, offset))
+
+    def count(self, pattern: str = "*") -> Operation[int]:
+        """Return the number of threads that match a glob."""
+        return (yield from self.versions.count(self.tenancy.of(), check_text(pattern, "Pattern")))
+
+    def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> Operation[bool]:
+        """Copy a thread with all its checkpoints and writes, on the server; False if there is none.
+
+        Raises:
+            ThreadExists: The destination has checkpoints; nothing was changed.
+        """
+        check_thread_id(source_thread_id)
+        check_thread_id(dest_thread_id)
+        tenant = self.tenancy.of(source_thread_id)
+        return (yield from self.versions.removing.copy_thread(tenant, source_thread_id, dest_thread_id))
+
+    def prune(self, *, thread_id: str, keep: int = 1, checkpoint_ns: str | None = None) -> Operation[int]:
+        """Delete all but the newest checkpoints; returns how many were deleted. One round trip.
+
+        Args:
+            thread_id: The thread.
+            keep: How many are kept in each namespace.
+            checkpoint_ns: Only of this namespace; None for all.
+        """
+        check_thread_id(thread_id)
+        check_limit(keep, "keep", 1)
+        ns = None if checkpoint_ns is None else _namespace(checkpoint_ns)
+        return (yield from self.versions.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[int]:
+        """Delete checkpoints older than this many days; returns how many.
+
+        Threads that have expired, or were not saved for that long, are deleted; others keep the newest checkpoint of
+        each namespace. Locks one thread at a time, so writers wait for one thread at most.
+        """
+        if isinstance(older_than_days, bool) or not 0 <= older_than_days <= 36_500:
+            raise InvalidInput("older_than_days must be a number from 0 to 36500.")
+        return (yield from self.versions.removing.vacuum(self.tenancy.of(), older_than_days * 86_400))
+
+
+class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
+    """Every checkpoint of a thread and the writes of its tasks, with the methods of Locus' versioned savers.
+
+    Args:
+        where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+
+    Example:
+        ```python
+        async with MySQLCheckpointSaver("mysql://user:password@localhost/app") as saver:
+            await saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"step": 1})
+            await saver.put(thread_id="t", checkpoint_id="2", checkpoint_data={"step": 2}, parent_checkpoint_id="1")
+            assert (await saver.get(thread_id="t"))["checkpoint"] == {"step": 2}
+            assert [found["checkpoint_id"] for found in await saver.list_checkpoints(thread_id="t")] == ["2", "1"]
+        ```
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
+
+    @awaited(SaverOperations.put)
+    def put(self) -> None: ...
+    @awaited(SaverOperations.get)
+    def get(self) -> None: ...
+    @awaited(SaverOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @awaited(SaverOperations.put_writes)
+    def put_writes(self) -> None: ...
+    @awaited(SaverOperations.get_writes)
+    def get_writes(self) -> None: ...
+    @awaited(SaverOperations.delete_thread)
+    def delete_thread(self) -> None: ...
+    @awaited(SaverOperations.delete_checkpoint)
+    def delete_checkpoint(self) -> None: ...
+    @awaited(SaverOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @awaited(SaverOperations.count)
+    def count(self) -> None: ...
+    @awaited(SaverOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @awaited(SaverOperations.prune)
+    def prune(self) -> None: ...
+    @awaited(SaverOperations.vacuum)
+    def vacuum(self) -> None: ...
+
+
+class SyncMySQLCheckpointSaver(SyncVersions[SaverOperations]):
+    """`MySQLCheckpointSaver` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    Args:
+        where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
+        tenant_of: As for `MySQLCheckpointSaver`.
+        options: Options of `MySQLConfig`; with a `Database`, those of a store.
+    """
+
+    def __init__(
+        self,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        tenant_of: Callable[[str], str] | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(SaverOperations(config, tenant_of), database, owned=owned)
+
+    @blocking(SaverOperations.put)
+    def put(self) -> None: ...
+    @blocking(SaverOperations.get)
+    def get(self) -> None: ...
+    @blocking(SaverOperations.list_checkpoints)
+    def list_checkpoints(self) -> None: ...
+    @blocking(SaverOperations.put_writes)
+    def put_writes(self) -> None: ...
+    @blocking(SaverOperations.get_writes)
+    def get_writes(self) -> None: ...
+    @blocking(SaverOperations.delete_thread)
+    def delete_thread(self) -> None: ...
+    @blocking(SaverOperations.delete_checkpoint)
+    def delete_checkpoint(self) -> None: ...
+    @blocking(SaverOperations.list_threads)
+    def list_threads(self) -> None: ...
+    @blocking(SaverOperations.count)
+    def count(self) -> None: ...
+    @blocking(SaverOperations.copy_thread)
+    def copy_thread(self) -> None: ...
+    @blocking(SaverOperations.prune)
+    def prune(self) -> None: ...
+    @blocking(SaverOperations.vacuum)
+    def vacuum(self) -> None: ...
+
+
+def _searchable(metadata: dict[str, Any]) -> str | None:
+    """Return the pairs of metadata that MySQL can search, as JSON."""
+    whole = queryable_json(metadata)
+    if whole is not None:
+        return whole
+    return queryable_json({name: value for name, value in metadata.items() if queryable_json({name: value})})
+
+
+def _namespace(value: object) -> str:
+    return check_text(value, "Checkpoint namespace") or DEFAULT_NAMESPACE
+
+
+def _content_digest(fields: Sequence[NewValue], parent_id: str | None, metadata: str | None) -> bytes:
+    """Return 15 bytes that are the same for the same content, so that saving it again is no conflict."""
+    digest = hashlib.sha256(json.dumps([parent_id, metadata]).encode(), usedforsecurity=False)
+    for name, _, encoded in fields:
+        assert encoded is not None  # noqa: S101 - for the type checker: these are all encoded
+        digest.update(json.dumps([name, len(encoded.data)]).encode())
+        digest.update(encoded.data)
+    return digest.digest()[:15]
+
+
+def _record(version: LoadedVersion) -> CheckpointRecord:
+    _check_codec(version.codec, version.thread_id)
+    metadata = version.metadata if not version.head.data else bytes(version.head.data)
+    return CheckpointRecord(
+        checkpoint_id=version.checkpoint_id,
+        parent_checkpoint_id=version.parent_id,
+        checkpoint={name: decode_json(encoded.data) for name, encoded in version.values().items()},
+        metadata=json.loads(metadata) if metadata else {},
+        created_at=version.created_at.isoformat(),
+    )
+
+
+def _pairs(write: LoadedWrite, thread_id: str) -> list[tuple[str, Any]]:
+    _check_codec(write.value.kind, thread_id)
+    return [(channel, value) for channel, value in decode_json(write.value.data)]
+
+
+def _check_codec(found: str, thread_id: str) -> None:
+    if found != CODEC:
+        raise CorruptCheckpoint(
+            f"Thread {thread_id!r} has checkpoints that another store saved, such as LangGraph's. Give each its own "
+            "tenant, table_prefix or thread ids."
+        )

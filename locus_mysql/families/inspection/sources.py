@@ -1,0 +1,164 @@
+"""The protocols of a family that holds threads: `ThreadSource` for the inspector, `ThreadChanges` for changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from ...dialect import Query, Schema
+from ...dialect.inspection import ThreadMarker
+from ...engine.operation import Operation
+from ...errors import InvalidInput
+from ...runtime.server_times import as_sql_time
+from .records import (
+    CheckpointRow,
+    Hit,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadRow,
+    Turn,
+)
+
+T = TypeVar("T")
+
+#: The remaining work on rows that were read: a function without arguments that does no I/O. It takes time if there are
+#: many rows, so it is called in a thread.
+Deferred: TypeAlias = Callable[[], T]
+
+#: The largest number of entries in a page.
+PAGE_LIMIT = 1_000
+
+#: Without an index, a search by metadata reads this many newest checkpoints of this many threads saved last.
+RECENT_CHECKPOINTS, RECENT_THREADS = 20, 1_000
+
+#: Limits of times in statements. Python supports times beyond those of the server; they are replaced by these.
+_FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadFilter:
+    """A filter of threads.
+
+    Attributes:
+        pattern: A glob of their ids.
+        metadata: A pair that the metadata of their newest checkpoint has.
+        min_bytes: Their smallest size.
+        saved_after: They were last saved then or later.
+        saved_before: They were last saved before.
+    """
+
+    pattern: str = "*"
+    metadata: tuple[str, Any] | None = None
+    min_bytes: int | None = None
+    saved_after: datetime | None = None
+    saved_before: datetime | None = None
+
+
+def time_text(value: datetime, *, less: timedelta = timedelta(0)) -> str:
+    """Return a time to compare rows with, as text in UTC.
+
+    Args:
+        value: The time.
+        less: A duration to subtract from it.
+
+    Raises:
+        InvalidInput: It has no time zone.
+    """
+    if value.tzinfo is None:
+        raise InvalidInput(f"The time {value.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
+    return as_sql_time(min(max(value, _FIRST), _LAST) - less)
+
+
+class ThreadSource(Protocol):
+    """Reads the threads of one family and tenant. Each method but `markers` is an operation; see `Inspector`."""
+
+    @property
+    def family(self) -> str:
+        """The family's name."""
+
+    @property
+    def schema(self) -> Schema:
+        """Its tables."""
+
+    @property
+    def turns_at_once(self) -> int:
+        """The number of turns that a page reads to find when each message was first saved."""
+
+    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """Return a page of threads, newest first."""
+
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """Return a thread; None if it does not exist."""
+
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
+        """Return a page of a thread's checkpoints, newest first."""
+
+    def state(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Deferred[StateView] | None]:
+        """Return a state, without its messages.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the newest.
+            namespace: The checkpoint namespace of a graph.
+            at: Only what was saved by then.
+            partly: Whether long lists may be `Items`, whose items are decoded on access.
+        """
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
+        """Return confidence, tokens and iterations of the newest states, oldest first."""
+
+    def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
+        """Return checkpoints whose messages contain words."""
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """Return checkpoints by their metadata."""
+
+    def statistics(self) -> Operation[Statistics]:
+        """Return numbers of threads and checkpoints, sizes and growth."""
+
+    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
+        """Return a query of those of these threads that exist, each with a value that every write changes."""
+
+
+class ThreadChanges(Protocol):
+    """Changes the threads of one family and tenant, for the inspector and ``rm``. Each method is an operation."""
+
+    @property
+    def can_branch(self) -> bool:
+        """Whether a new thread can begin with a single state of another one."""
+
+    @property
+    def has_history(self) -> bool:
+        """Whether threads have older checkpoints, which can be deleted one by one."""
+
+    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
+        """Delete a thread or one of its checkpoints; False if it does not exist.
+
+        Args:
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the whole thread.
+            namespace: The checkpoint's namespace, of a graph.
+        """
+
+    def copy(self, source: str, target: str) -> Operation[bool]:
+        """Copy a whole thread; False if it does not exist.
+
+        Raises:
+            ThreadExists: The target has checkpoints.
+        """
+
+    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
+        """Save a state of a thread as the first of a new one; False if it does not exist.
+
+        Raises:
+            ThreadExists: The target has checkpoints.
+            InvalidInput: The family cannot branch.
+        """

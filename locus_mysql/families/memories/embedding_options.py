@@ -1,0 +1,65 @@
+"""Settings for embedding and comparing a store's items: `EmbeddingOptions`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import ConfigError
+from .embedding import EmbedFunction
+from .paths import WHOLE, check_path
+from .vectors.cache import check_cache_bytes
+from .vectors.coding import DIMENSIONS_LIMIT
+from .vectors.scoring import METRICS, Metric
+
+#: Memory for the codes and embeddings that repeated searches compare, in bytes.
+VECTOR_CACHE_BYTES = 268_435_456
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOptions:
+    """The options of `MemoryStore` about embeddings.
+
+    Args:
+        dims: The width of embeddings; None for a store without embeddings.
+        embed: The embed function, if there is one.
+        fields: Paths of the texts to embed.
+        metric: How two embeddings are compared.
+        model: The name of the embed function's model.
+        vector_cache_bytes: The size of the cache of codes.
+
+    Raises:
+        ConfigError: An option is wrong, or contradicts another.
+    """
+
+    dims: int | None = None
+    embed: EmbedFunction | None = None
+    fields: Sequence[str] = (WHOLE,)
+    metric: Metric = "cosine"
+    model: str = ""
+    vector_cache_bytes: int = VECTOR_CACHE_BYTES
+
+    def __post_init__(self) -> None:
+        dims, embed = self.dims, self.embed
+        if dims is not None and (
+            isinstance(dims, bool) or not isinstance(dims, int) or not 1 <= dims <= DIMENSIONS_LIMIT
+        ):
+            raise ConfigError(f"dims must be a whole number from 1 to {DIMENSIONS_LIMIT}, not {dims!r}.")
+        if embed is not None and not callable(embed):
+            raise ConfigError(
+                f"embed must be a function from a list of texts to a list of embeddings, not {type(embed).__name__}; "
+                "of an object give the method that does it, such as model.embed_documents."
+            )
+        if embed is not None and dims is None:
+            raise ConfigError("A store with an embed function needs dims, the width of its embeddings.")
+        if self.metric not in METRICS:
+            raise ConfigError(f"metric must be one of {', '.join(METRICS)}, not {self.metric!r}.")
+        if isinstance(self.fields, str):
+            raise ConfigError(f"fields must be a list of paths, not one text; write [{self.fields!r}].")
+        if not isinstance(self.model, str):
+            raise ConfigError(
+                f"model must be text, the name of the embed function's model, not {type(self.model).__name__}."
+            )
+        check_cache_bytes(self.vector_cache_bytes)
+        for path in self.fields:
+            check_path(path)

@@ -1,0 +1,44 @@
+"""The family of long-term memory: `MEMORIES`."""
+
+from __future__ import annotations
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...dialect.memories.tables import memory_schema
+from ..family import InspectorPage, Maintenance, Transfer
+
+
+class MemoryFamily:
+    """See `Family`."""
+
+    name = "memories"
+    title = "Long-term memory"
+    users = "MemoryStore, MySQLMemory, and LangGraph's stores"
+    holds_threads = False
+    on_request = False
+    page = InspectorPage("memories", "Memories")
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """See `Family.maintenance`."""
+        from .maintenance import MemoryMaintenance
+
+        return MemoryMaintenance(config)
+
+    def transfer(self, config: MySQLConfig) -> Transfer:
+        """See `Family.transfer`."""
+        from .transfer import ItemTransfer
+
+        return ItemTransfer(config)
+
+    def inspection(self, config: MySQLConfig) -> None:
+        """See `Family.inspection`."""
+
+    def changes(self, config: MySQLConfig) -> None:
+        """See `Family.changes`."""
+
+
+MEMORIES = MemoryFamily()

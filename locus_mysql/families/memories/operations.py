@@ -1,0 +1,338 @@
+"""The operations of `MemoryStore`, as generators that do no I/O: `MemoryOperations`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from ...config import MySQLConfig
+from ...dialect.memories.dialect import MemoryDialect
+from ...dialect.memories.filters import compile_filter
+from ...dialect.memories.ranges import Range
+from ...engine.counters import Counters
+from ...errors import InvalidInput
+from .arguments import check_count
+from .embedding import EmbedFunction, EmbedTexts, Procedure
+from .embedding_options import EmbeddingOptions
+from .moving import MovingOperations
+from .namespaces import encoded_key, path_of
+from .nearest import NearestOperations
+from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
+from .reading import ReadingOperations
+from .records import Hits, MemoryItem, Namespace
+from .searching import SearchingOperations, SearchRequest, Way
+from .vectors.cache import VectorCache
+from .vectors.coding import decode_vector, floats_of
+from .vectors.scoring import QueryVector
+from .writing import ItemKey, WritingOperations
+
+
+class MemoryOperations:
+    """The operations of a store, for one tenant.
+
+    Args:
+        config: The options.
+        options: The options about embeddings.
+    """
+
+    def __init__(self, config: MySQLConfig, options: EmbeddingOptions | None = None) -> None:
+        self.config = config
+        self.tenant = config.tenant
+        self.options = options or EmbeddingOptions()
+        self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
+        self.schema = self.sql.schema
+        self.writing = WritingOperations(config, self.sql)
+        self.encoder = ItemEncoder(config, self.options, self.writing)
+        self.reading = ReadingOperations(config, self.sql)
+        self.nearest = NearestOperations(self.sql, VectorCache(self.options.vector_cache_bytes))
+        self.searching = SearchingOperations(self.reading, self.nearest)
+        self.moving = MovingOperations(config, self.sql)
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """The embed function, if there is one."""
+        return self.options.embed
+
+    @property
+    def dims(self) -> int | None:
+        """The width of embeddings; None for a store without embeddings."""
+        return self.options.dims
+
+    def count_in(self, counters: Counters) -> None:
+        """Count the cache's hits and misses in these counters."""
+        self.nearest.counters = counters
+
+    def put(
+        self,
+        namespace: Sequence[str],
+        key: str,
+        value: Any,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        ttl_s: float | str | None = STORE_TTL,
+        if_version: int | None = None,
+        text: str | None = None,
+        embedding: Any = None,
+        embeddings: Sequence[Any] = (),
+        index: bool | Sequence[str] = True,
+    ) -> Procedure[int]:
+        """Write an item; replaces the item under the key.
+
+        Args:
+            namespace: One or more labels, which are non-empty texts without NUL; 1,000 bytes together.
+            key: 1 to 1,000 bytes of UTF-8 without NUL. Keys and labels compare by code point.
+            value: Any JSON value, nested at most 90 deep. It is returned equal, with its keys in the same order.
+            metadata: A dict of JSON values, at most 65,536 bytes as JSON.
+            ttl_s: The item expires after this many seconds; None: never. By default the store's ``ttl_s``.
+            if_version: Write only if the item has this version; 0: only if there is no item.
+            text: The text that is searched by word, and embedded for the path ``$``. By default all texts in the value.
+            embedding: An embedding of the item, instead of one by the store's function.
+            embeddings: Several embeddings of the item; a search counts the nearest.
+            index: False: embed nothing; a list of paths: embed the texts at these instead of the store's ``fields``.
+
+        Returns:
+            The item's version; 1 for a new item.
+
+        Raises:
+            InvalidInput: An argument cannot be stored exactly, or an embedding has another width than the store's.
+            VersionConflict: The item has another version; nothing was changed.
+            StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
+        """
+        put = Put(namespace, key, value, metadata, ttl_s, if_version, text, embedding, embeddings, index)
+        (item,) = yield from self.encoder.embed([self.encoder.encode(put)])
+        return cast(int, (yield self.writing.put(self.tenant, item)))
+
+    def put_batch(self, items: Iterable[Put]) -> Procedure[None]:
+        """Write items, all or none. Of several with one key, the last is written. One round trip, two to embed texts.
+
+        Raises:
+            InvalidInput: As for `put`; or there are more than 10,000 items.
+            VersionConflict: An item has another version than its ``if_version``; nothing was changed.
+        """
+        new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
+        yield self.writing.write(self.tenant, new)
+
+    def write_batch(self, items: Iterable[Put], deleted: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
+        """Write some items and delete others, all or nothing; returns the number of deleted items.
+
+        An item that is both written and deleted is deleted. One round trip, two to embed texts.
+
+        Args:
+            items: The items to write; of several with one key, the last is written.
+            deleted: Pairs of namespace and key.
+
+        Raises:
+            InvalidInput: As for `put`; or there are more than 10,000 together.
+            VersionConflict: An item has another version than its ``if_version``; nothing was changed.
+        """
+        gone = self._keys(deleted)
+        new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
+        return cast(int, (yield self.writing.write(self.tenant, new, gone)))
+
+    def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
+        """Return the value under a key.
+
+        Args:
+            namespace: The item's namespace.
+            key: The item's key.
+            default: Returned if there is no item.
+            refresh: Whether to restart the item's time to live.
+        """
+        item = yield from self.get_item(namespace, key, refresh=refresh)
+        return default if item is None else item.value
+
+    def get_item(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Procedure[MemoryItem | None]:
+        """Return the item under a key, with metadata, version and times; None if there is none."""
+        found = yield self.reading.get(self.tenant, [self._key(namespace, key)], refresh=refresh)
+        return next(iter(found.values()), None)
+
+    def get_batch(
+        self, keys: Iterable[tuple[Sequence[str], str]], *, refresh: bool = False
+    ) -> Procedure[dict[tuple[Namespace, str], MemoryItem]]:
+        """Return items by namespace and key, without those that do not exist. One round trip.
+
+        Args:
+            keys: Pairs of namespace and key.
+            refresh: Whether to restart the items' time to live.
+
+        Raises:
+            InvalidInput: One is not a pair of a namespace and a key.
+        """
+        wanted = self._keys(keys)
+        if not wanted:
+            return {}
+        found = yield self.reading.get(self.tenant, wanted, refresh=refresh)
+        items = [found[key] for key in dict.fromkeys(wanted) if key in found]
+        return {(item.namespace, item.key): item for item in items}
+
+    def exists(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
+        """Check whether there is an item under a key."""
+        return (yield from self.get_item(namespace, key)) is not None
+
+    def delete(self, namespace: Sequence[str], key: str) -> Procedure[bool]:
+        """Delete an item; returns whether there was one."""
+        return bool((yield self.writing.write(self.tenant, [], [self._key(namespace, key)])))
+
+    def delete_batch(self, keys: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
+        """Delete items, all or none; returns the number of items that existed. One round trip.
+
+        Args:
+            keys: Pairs of namespace and key.
+
+        Raises:
+            InvalidInput: One is not a pair of a namespace and a key; or there are more than 10,000.
+        """
+        wanted = self._keys(keys)
+        return cast(int, (yield self.writing.write(self.tenant, [], wanted)))
+
+    def list_keys(self, namespace: Sequence[str], limit: int = 100, offset: int = 0) -> Procedure[list[str]]:
+        """Return the keys of exactly this namespace, in the order of their code points."""
+        found = yield self.reading.list_keys(
+            self.tenant, path_of(namespace), check_count(limit, "limit"), check_count(offset, "offset")
+        )
+        return cast(list[str], found)
+
+    def list_namespaces(
+        self,
+        prefix: Sequence[str] = (),
+        *,
+        suffix: Sequence[str] = (),
+        max_depth: int | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> Procedure[list[Namespace]]:
+        """Return the namespaces with items, in the order of their labels.
+
+        Args:
+            prefix: The first labels; ``*`` stands for any one label.
+            suffix: The last labels; ``*`` stands for any one label.
+            max_depth: Cut namespaces to this many labels, and list each once.
+            limit: The most namespaces to return.
+            offset: The number of namespaces to skip.
+        """
+        for labels, what in ((prefix, "Prefix"), (suffix, "Suffix")):
+            path_of(labels, empty=True, what=what)
+        depth = None if max_depth is None else check_count(max_depth, "max_depth", 1)
+        found = yield self.reading.list_namespaces(
+            self.tenant, [prefix], [suffix], depth, check_count(limit, "limit"), check_count(offset, "offset")
+        )
+        return cast(list[Namespace], found)
+
+    def clear_namespace(self, namespace: Sequence[str]) -> Procedure[int]:
+        """Delete all items of exactly this namespace, not of those below; returns the number of items."""
+        return cast(int, (yield self.writing.clear(self.tenant, path_of(namespace))))
+
+    def count(self, namespace_prefix: Sequence[str] = (), *, filter: Mapping[str, Any] | None = None) -> Procedure[int]:
+        """Count the items of a namespace and those below it."""
+        where = Range(path_of(namespace_prefix, empty=True))
+        return cast(int, (yield self.reading.count(self.tenant, where, compile_filter(filter, "i.value"))))
+
+    def search(
+        self,
+        namespace_prefix: Sequence[str] = (),
+        *,
+        query: str | None = None,
+        embedding: Any = None,
+        filter: Mapping[str, Any] | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float | None = None,
+        way: Way | None = None,
+        exact: bool = False,
+        only_here: bool = False,
+    ) -> Procedure[Hits]:
+        """Search a namespace and those below it: by field, by word, by meaning, or by word and meaning.
+
+        Scores are comparable between calls of one kind. By word: the share of the query's words and phrases (in double
+        quotes) that the item contains, at least one. By meaning: the cosine, from -1 to 1; the inner product; or
+        1 / (1 + distance), by the store's ``metric``. By both: the sum of 1 / (60 + rank) over the two, divided by the
+        sum of an item that is first in both.
+
+        Args:
+            namespace_prefix: The first labels; empty for all namespaces.
+            query: A text, which is embedded by the store's function, if it has one, or else searched by word.
+            embedding: An embedding to search by meaning; together with a query, to search by both.
+            filter: Conditions on the value: ``{"kind": "fact", "age": {"$gte": 3}, "address": {"city": "Bonn"}}``, with
+                ``$eq $ne $gt $gte $lt $lte $in $exists``. Numbers compare as numbers.
+            metadata_filter: Conditions on the metadata.
+            limit: The most hits to return.
+            offset: The number of hits to skip.
+            min_score: Leave out hits with a lower score.
+            way: ``word``, ``meaning`` or ``hybrid``, where the query could be meant for each.
+            exact: Whether the best hits by meaning must be certain, also if this process has not searched here before.
+            only_here: Search only this namespace, not those below it.
+
+        Returns:
+            The hits, best first; without query and embedding, most recently written first. ``hits.exact`` is True if
+            they are the best for certain.
+        """
+        where = Range(path_of(namespace_prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
+        request = SearchRequest(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
+        (hits,) = yield from self._search([where], request)
+        return hits
+
+    def search_many(
+        self,
+        namespace_prefixes: Iterable[Sequence[str]],
+        *,
+        query: str | None = None,
+        embedding: Any = None,
+        filter: Mapping[str, Any] | None = None,
+        metadata_filter: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float | None = None,
+        way: Way | None = None,
+        exact: bool = False,
+        only_here: bool = False,
+    ) -> Procedure[list[Hits]]:
+        """`search` in each of several namespaces, in the round trips of one search."""
+        ranges = [
+            Range(path_of(prefix, empty=not only_here, what="Namespace prefix"), exact=only_here)
+            for prefix in namespace_prefixes
+        ]
+        request = SearchRequest(query, embedding, filter, metadata_filter, limit, offset, min_score, way, exact)
+        return (yield from self._search(ranges, request))
+
+    def get_embeddings(self, namespace: Sequence[str], key: str) -> Procedure[list[list[float]]]:
+        """Return the stored embeddings of an item; an empty list if there is no item or it has none."""
+        found = yield self.reading.embedding(self.tenant, self._key(namespace, key))
+        return [decode_vector(raw).tolist() for raw in found]
+
+    def sweep(self, limit: int = 1_000) -> Procedure[int]:
+        """Remove expired items of the tenant, which searches no longer find; returns the number of items.
+
+        Every 64th write of a process also removes a few.
+        """
+        return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self.tenant)))
+
+    def query_vector(self, embedding: Any) -> QueryVector:
+        """Return an embedding in the form in which others are compared with it.
+
+        Raises:
+            InvalidInput: The embedding has another width, or the store keeps none.
+        """
+        return QueryVector(floats_of(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
+
+    def _search(self, ranges: Sequence[Range], request: SearchRequest) -> Procedure[list[Hits]]:
+        request = request.checked(embeds=self.embed is not None)
+        filter = request.compiled_filter  # an invalid filter is refused before anything is embedded
+        vector: QueryVector | None = None
+        if request.by_meaning:
+            embedding = request.embedding
+            if embedding is None:
+                (embedding,) = yield EmbedTexts([cast(str, request.query)], query=True)
+            vector = self.query_vector(embedding)
+        return cast(list[Hits], (yield self.searching.search(self.tenant, ranges, request, filter, vector)))
+
+    def _key(self, namespace: Sequence[str], key: str) -> ItemKey:
+        return path_of(namespace), encoded_key(key)
+
+    def _keys(self, pairs: Iterable[tuple[Sequence[str], str]]) -> list[ItemKey]:
+        keys: list[ItemKey] = []
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidInput("Items are named by pairs of namespace and key, such as (('users', 'ada'), 'tea').")
+            keys.append(self._key(*pair))
+        return keys

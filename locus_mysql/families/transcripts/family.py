@@ -1,0 +1,50 @@
+"""The family of transcripts: `TRANSCRIPTS`."""
+
+from __future__ import annotations
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...dialect.transcripts.tables import transcript_schema
+from ..family import Maintenance, Transfer
+from ..inspection.sources import ThreadChanges, ThreadSource
+
+
+class TranscriptFamily:
+    """See `Family`."""
+
+    name = "transcripts"
+    title = "Transcripts"
+    users = "ClaudeSessionStore"
+    holds_threads = True
+    on_request = False
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return transcript_schema(config.table_prefix)
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """See `Family.maintenance`."""
+        from .maintenance import TranscriptMaintenance
+
+        return TranscriptMaintenance(config)
+
+    def transfer(self, config: MySQLConfig) -> Transfer:
+        """See `Family.transfer`."""
+        from .transfer import TranscriptTransfer
+
+        return TranscriptTransfer(config)
+
+    def inspection(self, config: MySQLConfig) -> ThreadSource:
+        """See `Family.inspection`."""
+        from .inspection import TranscriptThreads
+
+        return TranscriptThreads(config)
+
+    def changes(self, config: MySQLConfig) -> ThreadChanges:
+        """See `Family.changes`."""
+        from .inspection import TranscriptChanges
+
+        return TranscriptChanges(config)
+
+
+TRANSCRIPTS = TranscriptFamily()

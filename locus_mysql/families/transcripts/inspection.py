@@ -1,0 +1,347 @@
+"""Transcripts as threads: `TranscriptThreads` and `TranscriptChanges`, for the inspector and ``rm``. No I/O.
+
+A transcript is a thread with one state: its items as messages, and the state of its header. The id of the thread is the
+transcript's key as a path; see `thread_id_of`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from ...config import MySQLConfig
+from ...dialect import Query, Schema
+from ...dialect.inspection import ThreadMarker
+from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.pieces import RowKey
+from ...dialect.transcripts.reading import StoredHeader, StoredItem
+from ...engine.operation import Batch, Operation, fetch
+from ...errors import CorruptCheckpoint, InvalidInput, ThreadExists, VersionConflict
+from ...runtime.arguments import check_limit, check_text
+from ...runtime.server_times import aware
+from ..inspection.conversation import messages_of
+from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.records import (
+    CheckpointRow,
+    Day,
+    Hit,
+    LargeThread,
+    Page,
+    StateView,
+    Statistics,
+    Tagged,
+    ThreadRow,
+    Turn,
+)
+from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
+from ..inspection.to_json import DAMAGED, finite
+from .coding import item_of, row_key, time_of, transcript_of
+from .operations import TranscriptOperations
+from .records import NewItem, TranscriptKey
+
+#: A search reads this many of the transcripts written last, and this many of the last items of each.
+SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS = 50, 200
+
+#: Reported transcripts in statistics.
+LARGEST = 10
+
+#: Characters of a snippet before and behind a word.
+AROUND = 60
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def thread_id_of(key: TranscriptKey) -> str:
+    """Return the id of a transcript as a thread: ``kind/collection/name`` or ``kind/collection/name/part``.
+
+    ``~`` and ``/`` in a segment are escaped as in JSON Pointer (RFC 6901): ``~0`` and ``~1``.
+    """
+    segments = key if key.part else key[:3]
+    return "/".join(segment.replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+def key_of_thread(thread_id: str) -> TranscriptKey | None:
+    """Return the key in the id of a thread; None if it is no such id."""
+    segments = [part.replace("~1", "/").replace("~0", "~") for part in check_text(thread_id, "Thread id").split("/")]
+    if not 3 <= len(segments) <= 4 or not (segments[0] and segments[2]):
+        return None
+    return TranscriptKey(*segments)
+
+
+class _Found(NamedTuple):
+    """A transcript with its items, as rows."""
+
+    key: RowKey
+    header: StoredHeader
+    items: Sequence[StoredItem]
+
+
+class TranscriptThreads:
+    """The transcripts of one tenant: a `ThreadSource`.
+
+    Args:
+        config: The options.
+    """
+
+    family = "transcripts"
+    turns_at_once = 250
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.sql = TranscriptDialect(config.table_prefix)
+        self._tenant = config.tenant
+
+    @property
+    def schema(self) -> Schema:
+        """The tables."""
+        return self.sql.schema
+
+    def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
+        """See `ThreadSource.threads`. One round trip. A transcript has no metadata, so none has any wanted one."""
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        pattern = check_text(wanted.pattern, "Pattern")
+        behind = None
+        if cursor is not None:
+            revision, thread_id = from_cursor(cursor, int, str)
+            key = key_of_thread(thread_id)
+            if key is None:
+                raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.")
+            behind = (cast(int, revision), row_key(self._tenant, key)[1:])
+        if wanted.metadata is not None:
+            return Page([])
+        query = self.sql.inspection.threads(
+            self._tenant,
+            limit,
+            pattern=pattern,
+            min_bytes=None if wanted.min_bytes is None else check_limit(wanted.min_bytes, "min_bytes"),
+            saved_after=_revision(wanted.saved_after),
+            saved_before=_revision(wanted.saved_before),
+            behind=behind,
+        )
+        rows = yield from fetch(query, allow_secondary=True)
+        items = [self._thread(row) for row in rows]
+        return Page(items, to_cursor(rows[-1].revision, items[-1].thread_id) if len(rows) == limit else None)
+
+    def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
+        """See `ThreadSource.thread`. One round trip."""
+        found = yield from self._header(thread_id)
+        return None if found is None else self._thread(found)
+
+    def history(
+        self, thread_id: str, limit: int, cursor: str | None, at: datetime | None
+    ) -> Operation[Page[CheckpointRow]]:
+        """See `ThreadSource.history`: the one state, if it was written by then. One round trip."""
+        check_limit(limit, least=1)
+        if cursor is not None:
+            from_cursor(cursor, int)
+        found = yield from self._header(thread_id)
+        if found is None or cursor is not None or not _written_by(found, at):
+            return Page([])
+        return Page([_checkpoint(found)])
+
+    def state(
+        self, thread_id: str, checkpoint_id: str | None, namespace: str, at: datetime | None, *, partly: bool = False
+    ) -> Operation[Deferred[StateView] | None]:
+        """See `ThreadSource.state`. One round trip."""
+        key = key_of_thread(thread_id)
+        if key is None or namespace:
+            return None
+        where = row_key(self._tenant, key)
+        header, items = self.sql.reading.header(where), self.sql.reading.items(where)
+        results = yield Batch((header, items), allow_secondary=True)
+        row = results.row(header)
+        if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
+            return None
+        return partial(_view, thread_id, _Found(where, row, results.rows(items)))
+
+    def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
+        """See `ThreadSource.turns`: none, as a transcript has one state."""
+        check_text(thread_id, "Thread id")
+        check_limit(limit)
+        return list
+        yield
+
+    def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
+        """See `ThreadSource.search`.
+
+        Transcripts have no full-text index, so this reads the last items of those written last. Two round trips.
+        """
+        words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE) for word in _words(query)]
+        limit = check_limit(limit)
+        if not words or not limit:
+            return list
+        rows = yield from fetch(self.sql.inspection.threads(self._tenant, SEARCHED_TRANSCRIPTS), allow_secondary=True)
+        keys = [RowKey(self._tenant, *row[:4]) for row in rows]
+        queries = tuple(self.sql.reading.items(key, limit=SEARCHED_ITEMS, last=True) for key in keys)
+        if not queries:
+            return list
+        results = yield Batch(queries, atomic=False, allow_secondary=True)
+        found = [_Found(key, row, results.rows(query)) for key, row, query in zip(keys, rows, queries, strict=True)]
+        return partial(_hits, found, words, limit)
+
+    def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
+        """See `ThreadSource.by_metadata`: none, as transcripts have no metadata."""
+        check_text(key, "Metadata key")
+        check_limit(limit)
+        return []
+        yield
+
+    def statistics(self) -> Operation[Statistics]:
+        """See `ThreadSource.statistics`. Items count as checkpoints; a day counts the transcripts created on it."""
+        inspection = self.sql.inspection
+        totals, days = inspection.totals(self._tenant), inspection.days(self._tenant)
+        largest = inspection.largest(self._tenant, LARGEST)
+        results = yield Batch((totals, days, largest), atomic=False, allow_secondary=True)
+        (total,) = results.rows(totals)
+        return Statistics(
+            self.family,
+            total.transcripts,
+            int(total.items),
+            int(total.size_bytes),
+            None,
+            [Day(row.day, row.transcripts, int(row.items), int(row.size_bytes)) for row in results.rows(days)],
+            [_large(self._thread(row)) for row in results.rows(largest)],
+        )
+
+    def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
+        """See `ThreadSource.markers`."""
+        keys = [key for thread_id in thread_ids if (key := key_of_thread(thread_id)) is not None]
+        return self.sql.inspection.markers(self._tenant, [row_key(self._tenant, key)[1:] for key in keys])
+
+    def _header(self, thread_id: str) -> Operation[StoredHeader | None]:
+        key = key_of_thread(thread_id)
+        if key is None:
+            return None
+        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)), allow_secondary=True)
+        return rows[0] if rows else None
+
+    def _thread(self, row: StoredHeader) -> ThreadRow:
+        damage = None
+        try:
+            transcript_of(self._tenant, row)
+        except CorruptCheckpoint as error:
+            damage = str(error)
+        key = TranscriptKey(*(text.decode(errors="replace") for text in row[:4]))
+        return ThreadRow(
+            family=self.family,
+            thread_id=thread_id_of(key),
+            created_at=aware(row.created_at),
+            updated_at=time_of(row.revision),
+            checkpoints=row.items,
+            size_bytes=row.size_bytes,
+            checkpoint_id=str(row.revision),
+            damage=damage,
+        )
+
+
+class TranscriptChanges:
+    """See `ThreadChanges`.
+
+    Args:
+        config: The options.
+    """
+
+    can_branch = False
+    has_history = False
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._operations = TranscriptOperations(config)
+
+    def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
+        """See `ThreadChanges.delete`. A transcript without a part is deleted with its parts."""
+        key = key_of_thread(thread_id)
+        if key is None or checkpoint_id is not None:
+            return False
+        return bool((yield from self._operations.delete(key, parts=not key.part)))
+
+    def copy(self, source: str, target: str) -> Operation[bool]:
+        """See `ThreadChanges.copy`: the transcript alone, without those of its parts."""
+        key, new = key_of_thread(source), key_of_thread(target)
+        if new is None:
+            raise InvalidInput(f"{target!r} is no id of a transcript. Write it as kind/collection/name.")
+        found = None if key is None else (yield from self._operations.open(key))
+        if found is None:
+            return False
+        transcript, items = found
+        copies = [NewItem(item.content, item.item_id) for item in items]
+        try:
+            yield from self._operations.append(new, copies, header=transcript.header, expected=0)
+        except VersionConflict as error:
+            raise ThreadExists(f"There is a thread {target!r} already. Choose another name.") from error
+        return True
+
+    def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
+        """Refuse: a transcript has one state."""
+        raise InvalidInput("A transcript can only be copied as a whole.")
+        yield
+
+
+def _revision(time: datetime | None) -> int | None:
+    if time is None:
+        return None
+    if time.tzinfo is None:
+        raise InvalidInput(f"The time {time.isoformat()} has no time zone. Give one, such as tzinfo=UTC.")
+    return max(0, (time - _EPOCH) // timedelta(microseconds=1))
+
+
+def _written_by(row: StoredHeader, at: datetime | None) -> bool:
+    latest = _revision(at)
+    return latest is None or row.revision <= latest
+
+
+def _checkpoint(row: StoredHeader) -> CheckpointRow:
+    return CheckpointRow("", str(row.revision), None, time_of(row.revision), row.size_bytes)
+
+
+def _view(thread_id: str, found: _Found) -> StateView:
+    damage, state = None, dict[str, Any]()
+    try:
+        state = {"state": finite(transcript_of(found.key.tenant, found.header).header.state)}
+    except CorruptCheckpoint as error:
+        damage = str(error)
+    contents = [_content(found.key, row) for row in found.items]
+    whole = {"messages": contents, **({} if state.get("state") is None else state)}
+    return StateView(
+        family=TranscriptThreads.family,
+        thread_id=thread_id,
+        checkpoint=_checkpoint(found.header),
+        messages=messages_of(whole),
+        state=whole,
+        damage=damage,
+    )
+
+
+def _content(key: RowKey, row: StoredItem) -> Any:
+    try:
+        return finite(item_of(key, row).content)
+    except CorruptCheckpoint:
+        return DAMAGED
+
+
+def _large(thread: ThreadRow) -> LargeThread:
+    age = max(thread.updated_at - thread.created_at, timedelta(hours=1))
+    return LargeThread(thread, thread.size_bytes / (age / timedelta(days=1)))
+
+
+def _words(query: str) -> list[str]:
+    return re.findall(r"\w+", check_text(query, "Query"))[:8]
+
+
+def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
+    hits: list[Hit] = []
+    for one in found:
+        messages = messages_of({"messages": [_content(one.key, row) for row in one.items]})
+        for message in messages:
+            places = [place for word in words if (place := word.search(message.text))]
+            if len(places) == len(words):
+                start = max(0, places[0].start() - AROUND)
+                snippet = message.text[start : places[0].end() + AROUND]
+                score = float(sum(len(word.findall(message.text)) for word in words))
+                thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in one.header[:4])))
+                revision = one.header.revision
+                hits.append(Hit(TranscriptThreads.family, thread_id, str(revision), snippet, score, time_of(revision)))
+                break
+    hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
+    return hits[:limit]

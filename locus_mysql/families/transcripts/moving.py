@@ -1,0 +1,243 @@
+"""Reading and writing transcripts with everything stored of them, as generators that do no I/O: for transfers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from ...config import MySQLConfig
+from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.moving import MovedHeader, MovedItem
+from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, sealed_at
+from ...dialect.transcripts.writing import HeaderRow, ItemRow
+from ...engine.operation import Batch, Duplicate, Operation
+from ...runtime.server_times import as_sql_time, aware
+from .coding import frame, unframe
+
+#: Transcripts whose items one page reads.
+HEADERS_AT_ONCE = 100
+
+#: Kind, collection, name, part and seq; a transcript itself comes before its items, with the seq 0.
+Position: TypeAlias = tuple[bytes, bytes, bytes, bytes, int]
+
+
+class KeptHeader(NamedTuple):
+    """A transcript as it is exported; ``state`` is JSON text."""
+
+    names: tuple[bytes, bytes, bytes, bytes]
+    revision: int
+    tag: bytes | None
+    scope: bytes | None
+    state: bytes | None
+    created_at: datetime
+    expires_at: datetime | None
+    damaged: bool = False
+
+    @property
+    def position(self) -> Position:
+        """Where it is in the order of records."""
+        return (*self.names, 0)
+
+
+class KeptItem(NamedTuple):
+    """An item as it is exported; ``content`` is JSON text."""
+
+    names: tuple[bytes, bytes, bytes, bytes]
+    seq: int
+    item_id: bytes | None
+    content: bytes
+    created_at: datetime
+    damaged: bool = False
+
+    @property
+    def position(self) -> Position:
+        """Where it is in the order of records."""
+        return (*self.names, self.seq)
+
+
+Kept: TypeAlias = KeptHeader | KeptItem
+
+
+@dataclass(slots=True)
+class Restored:
+    """The result of `MovingOperations.restore`.
+
+    Args:
+        written: Number of records that were written.
+        present: Number of records that were stored already, identical.
+        differing: Descriptions of records that differ in the tables and were not replaced.
+        orphans: Descriptions of items whose transcript does not exist; they were not written.
+    """
+
+    written: int = 0
+    present: int = 0
+    differing: tuple[str, ...] = ()
+    orphans: tuple[str, ...] = ()
+
+
+class MovingOperations:
+    """Reads and writes whole transcripts.
+
+    Args:
+        config: The options, with the tenant.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._config = config
+        self.sql = TranscriptDialect(config.table_prefix)
+        self.schema = self.sql.schema
+        self._tenant = config.tenant
+
+    def page(self, after: Position | None, limit: int) -> Operation[list[Kept]]:
+        """Return records behind a position, in their order. Two round trips."""
+        first, behind = ((b"", b"", b"", b""), -1) if after is None else (after[:4], after[4])
+        query = self.sql.moving.headers(self._tenant, first, min(limit, HEADERS_AT_ONCE) + 1)
+        headers = (yield Batch.of(query)).rows(query)
+        chosen, records = [], 0
+        for header in headers:  # as many as fill the page by their own counts, which may be out of date
+            chosen.append(header)
+            records += 1 + header.items
+            if records >= limit + max(behind, 0):
+                break
+        queries = tuple(
+            self.sql.moving.items(self._tenant, header.sid, behind if header[:4] == first else 0, limit)
+            for header in chosen
+        )
+        results = yield Batch(queries, atomic=False)
+        found: list[Kept] = []
+        for header, query_of_items in zip(chosen, queries, strict=True):
+            if not (header[:4] == first and behind >= 0):
+                found.append(_kept_header(self._tenant, header))
+            key = RowKey(self._tenant, *header[:4])
+            found += (_kept_item(key, row) for row in results.rows(query_of_items))
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def restore(self, records: Sequence[Kept], *, overwrite: bool) -> Operation[Restored]:
+        """Write records that are missing, and compare the others. May be repeated: stored records are passed over.
+
+        Args:
+            records: The records, each transcript before its items.
+            overwrite: Whether records that differ in the tables are replaced; else they are left as they are.
+        """
+        done = Restored()
+        by_key: dict[tuple[bytes, bytes, bytes, bytes], list[Kept]] = {}
+        for record in records:
+            by_key.setdefault(record.names, []).append(record)
+        for names, some in by_key.items():
+            yield from self._restore(RowKey(self._tenant, *names), some, done, overwrite=overwrite)
+        return done
+
+    def _restore(self, key: RowKey, records: Sequence[Kept], done: Restored, *, overwrite: bool) -> Operation[None]:
+        items = {record.seq: record for record in records if isinstance(record, KeptItem)}
+        for record in records:
+            if isinstance(record, KeptHeader):
+                yield from self._restore_header(key, record, done, overwrite=overwrite)
+        if not items:
+            return
+        at, exists = self.sql.moving.items_at(key, list(items)), self.sql.reading.revision(key)
+        results = yield Batch((exists, at), atomic=False)
+        if results.row(exists) is None:  # the line of the transcript is missing, or it has expired
+            done.orphans += tuple(f"Item {seq} of transcript {_name(key)!r}" for seq in items)
+            return
+        stored = {row.seq: _kept_item(key, row) for row in results.rows(at)}
+        missing, replaced = [item for seq, item in items.items() if seq not in stored], []
+        for seq, kept in stored.items():
+            if _same_item(kept, items[seq]):
+                done.present += 1
+            elif overwrite:
+                replaced.append(items[seq])
+            else:
+                done.differing += (f"Item {seq} of transcript {_name(key)!r}",)
+        if not (missing or replaced):
+            return
+        try:
+            yield from self._put(key, [*missing, *replaced], [item.seq for item in replaced])
+        except Duplicate:  # an id that another item of the transcript has
+            done.differing += tuple(f"Item {item.seq} of transcript {_name(key)!r}" for item in (*missing, *replaced))
+            return
+        done.written += len(missing) + len(replaced)
+
+    def _restore_header(self, key: RowKey, header: KeptHeader, done: Restored, *, overwrite: bool) -> Operation[None]:
+        row = HeaderRow(header.tag, header.scope, self._framed(header.state))
+        query = self.sql.reading.header(key)
+        stored = (yield Batch.of(query)).row(query)
+        if stored is None:
+            yield from self._create(key, header, row)
+            done.written += 1
+            return
+        state = None if stored.state is None else unframe(stored.state, "The state")
+        if (stored.tag, stored.scope, state) == (header.tag, header.scope, header.state):
+            done.present += 1
+        elif overwrite:
+            token = os.urandom(16)
+            yield Batch.of(
+                self.sql.writing.lock_existing(key),
+                self.sql.writing.set_header(key, row),
+                self.sql.ledger.record(self._tenant, token),
+                landed=self.sql.ledger.find(self._tenant, token),
+            )
+            done.written += 1
+        else:
+            done.differing += (f"Transcript {_name(key)!r}",)
+
+    def _create(self, key: RowKey, header: KeptHeader, row: HeaderRow) -> Operation[None]:
+        token = os.urandom(16)
+        create = self.sql.moving.create(
+            key,
+            os.urandom(16),
+            header.revision,
+            row.tag,
+            row.scope,
+            row.state,
+            as_sql_time(header.created_at),
+            None if header.expires_at is None else as_sql_time(header.expires_at),
+            header_checksum(key, row.tag, row.scope, row.state),
+        )
+        yield Batch.of(
+            self.sql.writing.bury(key),
+            create,
+            self.sql.ledger.record(self._tenant, token),
+            landed=self.sql.ledger.find(self._tenant, token),
+        )
+
+    def _put(self, key: RowKey, items: Sequence[KeptItem], replaced: Sequence[int]) -> Operation[None]:
+        token, moving = os.urandom(16), self.sql.moving
+        rows = [(item.seq, ItemRow(item.item_id, self._framed(item.content) or b""), item) for item in items]
+        yield Batch.of(
+            moving.hold(key),
+            (moving.remove_at(key, replaced),) if replaced else (),
+            moving.put(key, [(seq, row, as_sql_time(item.created_at)) for seq, row, item in rows]),
+            moving.recount(key),
+            self.sql.ledger.record(self._tenant, token),
+            landed=self.sql.ledger.find(self._tenant, token),
+        )
+
+    def _framed(self, text: bytes | None) -> bytes | None:
+        return None if text is None else frame(text, self._config.compression)
+
+
+def _kept_header(tenant: str, row: MovedHeader) -> KeptHeader:
+    names = (row.kind, row.collection, row.name, row.part)
+    sound = row.checksum == header_checksum(RowKey(tenant, *names), row.tag, row.scope, row.state)
+    state = unframe(row.state, "The state") if sound and row.state is not None else None
+    expires_at = None if row.expires_at is None else aware(row.expires_at)
+    return KeptHeader(names, row.revision, row.tag, row.scope, state, aware(row.created_at), expires_at, not sound)
+
+
+def _kept_item(key: RowKey, row: MovedItem) -> KeptItem:
+    sound = row.checksum == sealed_at(item_checksum(key, row.item_id, row.content), row.seq)
+    content = unframe(row.content, "The item") if sound else b"null"
+    return KeptItem(key[1:], row.seq, row.item_id, content, aware(row.created_at), not sound)
+
+
+def _same_item(one: KeptItem, other: KeptItem) -> bool:
+    return not one.damaged and (one.item_id, one.content) == (other.item_id, other.content)
+
+
+def _name(key: RowKey) -> str:
+    return key.name.decode(errors="replace")

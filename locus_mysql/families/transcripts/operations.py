@@ -1,0 +1,396 @@
+"""The operations on transcripts, as generators that do no I/O: `TranscriptOperations`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from ...config import MySQLConfig
+from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.pieces import RowKey
+from ...dialect.transcripts.reading import StoredItem
+from ...dialect.transcripts.writing import ItemRow
+from ...engine.logs import HOUSEKEEPING, loggable
+from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...errors import LocusMySQLError, NotFound
+from ...runtime.arguments import check_limit
+from ...runtime.ledger import refuse_late
+from ...runtime.sampling import one_in
+from .coding import (
+    ID_BYTES,
+    KIND_BYTES,
+    check_name,
+    check_optional,
+    encode_content,
+    item_of,
+    row_key,
+    transcript_of,
+)
+from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Write, Written
+from .writing import WritingOperations
+
+#: One in this many writes is followed by housekeeping, which removes this many expired transcripts.
+HOUSEKEEPING_EVERY, HOUSEKEEPING_TRANSCRIPTS = 64, 16
+
+#: Transcripts that `forget_tenant` finds at once.
+AT_ONCE = 500
+
+
+class TranscriptOperations:
+    """The operations on transcripts of one tenant.
+
+    Each write is one transaction: it locks its transcripts, raises their revisions, and leaves a token in the ledger,
+    so it is carried out once even if its answer is lost.
+
+    Args:
+        config: The options. A transcript expires ``ttl_s`` after items were last added or its header replaced.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self.sql = TranscriptDialect(config.table_prefix)
+        self.schema = self.sql.schema
+        self._tenant = config.tenant
+        self._writing = WritingOperations(config, self.sql)
+
+    def append(
+        self,
+        key: TranscriptKey,
+        items: Iterable[NewItem] = (),
+        *,
+        header: Header | None = None,
+        fold: Fold | None = None,
+        expected: int | None = None,
+        expected_tag: str | None = None,
+    ) -> Operation[Written]:
+        """Add items to the end of a transcript, which is created if it does not exist; and replace its header.
+
+        Items whose ids the transcript has already are left out. One round trip; with a fold, two if this process has
+        not written the newest state itself; three more if some of the items are stored already.
+
+        Args:
+            key: The transcript.
+            items: The items in order, at most 10,000.
+            header: Replaces the stored header; None keeps it.
+            fold: Computes the state from the stored one and the new items; see `Write`.
+            expected: The revision that the transcript must have; 0: it must not exist.
+            expected_tag: The tag that it must have.
+
+        Raises:
+            InvalidInput: Something cannot be stored exactly; nothing was written.
+            VersionConflict: The transcript has another revision or tag; nothing was written.
+        """
+        (written,) = yield from self.write([Write(key, tuple(items), header, fold, expected, expected_tag)])
+        return written
+
+    def write(self, writes: Sequence[Write]) -> Operation[list[Written]]:
+        """Write to several transcripts, all or nothing; see `append`. One round trip, as there.
+
+        Args:
+            writes: The writes, each to another transcript; at most 10,000 items together.
+
+        Returns:
+            The results in the order of the writes.
+
+        Raises:
+            InvalidInput: Something cannot be stored exactly; nothing was written.
+            VersionConflict: A transcript has another revision or tag than expected; nothing was written.
+        """
+        written = yield from self._writing.write(writes)
+        yield from self._housekeeping()
+        return written
+
+    def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
+        """Return a transcript without its items; None if it does not exist. One round trip."""
+        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)))
+        return transcript_of(self._tenant, rows[0]) if rows else None
+
+    def read(
+        self,
+        key: TranscriptKey,
+        *,
+        last: int | None = None,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Operation[Read | None]:
+        """Return items of a transcript, oldest first; None if it does not exist. One round trip.
+
+        The server reads only the rows that are returned, and those of ``offset``.
+
+        Args:
+            key: The transcript.
+            last: Only this many of the last items.
+            after: Only items behind this seq.
+            before: Only items before this seq.
+            limit: At most this many, from the first one on. Excludes ``last``.
+            offset: Leave out this many first; needs ``limit``.
+
+        Raises:
+            CorruptCheckpoint: A row is damaged.
+        """
+        where = row_key(self._tenant, key)
+        for what, value in (("last", last), ("limit", limit), ("offset", offset)):
+            if value is not None:
+                check_limit(value, what)
+        revision = self.sql.reading.revision(where)
+        items = self.sql.reading.items(
+            where,
+            after=after,
+            before=before,
+            limit=limit if last is None else last,
+            offset=offset,
+            last=last is not None,
+        )
+        results = yield Batch((revision, items), atomic=False)
+        found, rows = results.row(revision), results.rows(items)
+        if rows:
+            return Read(rows[0].revision, _items(where, rows[::-1] if last is not None else rows))
+        # The revision was read first: a write that relies on it is refused if items were added meanwhile.
+        return None if found is None else Read(found.revision, [])
+
+    def open(
+        self, key: TranscriptKey, *, last: int | None = None
+    ) -> Operation[tuple[Transcript, Sequence[Item]] | None]:
+        """Return a transcript and its items as they were at one revision; None if it does not exist.
+
+        One round trip; again if another process writes meanwhile.
+
+        Args:
+            key: The transcript.
+            last: Only this many of the last items.
+        """
+        where = row_key(self._tenant, key)
+        header, again = self.sql.reading.header(where), self.sql.reading.revision(where)
+        items = self.sql.reading.items(where, limit=last, last=last is not None)
+        while True:
+            results = yield Batch((header, items, again), atomic=False)
+            found, rows, later = results.row(header), results.rows(items), results.row(again)
+            if found is None and later is None:
+                return None
+            if found is not None and later is not None and found.revision == later.revision:
+                return transcript_of(self._tenant, found), _items(where, rows[::-1] if last is not None else rows)
+
+    def find(self, key: TranscriptKey, item_id: str) -> Operation[Item | None]:
+        """Return an item of a transcript by its id; None if there is none. One round trip."""
+        where = row_key(self._tenant, key)
+        rows = yield from fetch(self.sql.reading.item(where, check_name(item_id, "The id of an item", ID_BYTES)))
+        return item_of(where, rows[0]) if rows else None
+
+    def holding(self, kind: str, item_id: str) -> Operation[list[Transcript]]:
+        """Return the transcripts of a kind that have an item of this id. One round trip."""
+        encoded = check_name(item_id, "The id of an item", ID_BYTES)
+        rows = yield from fetch(self.sql.reading.holding(self._tenant, _kind(kind), encoded))
+        return [transcript_of(self._tenant, row) for row in rows]
+
+    def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
+        """Replace the content of an item, which keeps its place; returns the transcript's revision. One round trip.
+
+        Raises:
+            NotFound: The transcript has no such item; nothing was changed.
+        """
+        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        encoded = encode_content(content, "The item", self.config.compression)
+        row = ItemRow(check_name(item_id, "The id of an item", ID_BYTES), encoded)
+        writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
+        try:
+            results = yield Batch.of(
+                writing.lock_existing(where),
+                writing.guard_item(where, row),
+                writing.replace(where, row),
+                ledger.record_revision(where, token),
+                outcome,
+                landed=outcome,
+            )
+        except Outdated as refused:
+            yield from refuse_late(ledger, refused, self._tenant, token)
+            raise NotFound(f"Transcript {key.name!r} has no item {item_id!r}. Nothing was changed.") from None
+        return results.rows(outcome)[0].outcome or 0
+
+    def pop(self, key: TranscriptKey) -> Operation[Item | None]:
+        """Remove the last item and return it; None if there is none. Two round trips; more beside other writers."""
+        where, ledger = row_key(self._tenant, key), self.sql.ledger
+        while True:
+            rows = yield from fetch(self.sql.reading.items(where, limit=1, last=True))
+            if not rows:
+                return None
+            (row,) = rows
+            item, token = item_of(where, row), os.urandom(16)
+            try:
+                yield Batch.of(
+                    self.sql.writing.lock_existing(where, 1, len(row.content)),
+                    self.sql.writing.guard(where, row.revision),
+                    self.sql.writing.remove_item(where, row.seq),
+                    ledger.record(self._tenant, token),
+                    landed=ledger.find(self._tenant, token),
+                )
+            except Outdated as refused:  # another process wrote meanwhile
+                yield from refuse_late(ledger, refused, self._tenant, token)
+                continue
+            return item
+
+    def clear(self, key: TranscriptKey) -> Operation[int]:
+        """Remove all items of a transcript; returns the number of items. Its header stays. One round trip."""
+        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        remove = self.sql.writing.remove_items(where)
+        results = yield Batch.of(
+            self.sql.writing.lock_emptied(where),
+            remove,
+            ledger.record_affected(self._tenant, token),
+            landed=ledger.find(self._tenant, token),
+        )
+        return _outcome(results.landed) if results.landed is not None else results.of(remove).affected
+
+    def delete(self, key: TranscriptKey, *, parts: bool = False) -> Operation[int]:
+        """Delete a transcript with its items and its header; returns the number of transcripts. One round trip.
+
+        Args:
+            key: The transcript.
+            parts: Delete all transcripts of the same kind, collection and name, whatever their part.
+        """
+        return (yield from self._delete(row_key(self._tenant, key), parts=parts))
+
+    def delete_if(self, key: TranscriptKey, *, expected: int) -> Operation[bool]:
+        """Delete a transcript if it has this revision; returns whether it had. One round trip."""
+        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        try:
+            yield Batch.of(
+                self.sql.writing.lock_existing(where),
+                self.sql.writing.guard(where, expected),
+                self.sql.writing.delete(where),
+                ledger.record(self._tenant, token),
+                landed=ledger.find(self._tenant, token),
+            )
+        except Outdated as refused:
+            yield from refuse_late(ledger, refused, self._tenant, token)
+            return False
+        self._writing.forget(where)
+        return True
+
+    def list_transcripts(
+        self,
+        kind: str,
+        collection: str | None = None,
+        *,
+        name: str | None = None,
+        parts: bool = False,
+        states: bool = False,
+        after: TranscriptKey | None = None,
+        limit: int | None = None,
+    ) -> Operation[list[Transcript]]:
+        """Return transcripts in the order of their keys. One round trip.
+
+        Args:
+            kind: Their kind.
+            collection: Their collection; None: any.
+            name: Their name; None: any.
+            parts: Whether transcripts with a part are listed, too.
+            states: Whether their states are read.
+            after: Only those behind this key: the last one of the page before.
+            limit: At most this many.
+        """
+        behind = None if after is None else row_key(self._tenant, after)[2:]
+        query = self.sql.reading.listed(
+            self._tenant,
+            _kind(kind),
+            collection=check_optional(collection, "The collection"),
+            name=check_optional(name, "The name"),
+            parts=parts,
+            after=behind,
+            limit=None if limit is None else check_limit(limit),
+            states=states,
+        )
+        rows = yield from fetch(query)
+        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+
+    def recent(
+        self,
+        kind: str,
+        collection: str | None = None,
+        *,
+        scope: str | None = None,
+        states: bool = False,
+        limit: int | None = None,
+    ) -> Operation[list[Transcript]]:
+        """Return transcripts without a part, those written last first. One round trip.
+
+        Args:
+            kind: Their kind.
+            collection: Their collection; None: any.
+            scope: The scope in their header; None: any.
+            states: Whether their states are read.
+            limit: At most this many.
+        """
+        query = self.sql.reading.recent(
+            self._tenant,
+            _kind(kind),
+            collection=check_optional(collection, "The collection"),
+            scope=check_optional(scope, "The scope"),
+            limit=None if limit is None else check_limit(limit),
+            states=states,
+        )
+        rows = yield from fetch(query)
+        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+
+    def count(self) -> Operation[int]:
+        """Return the number of the tenant's transcripts. One round trip."""
+        (usage,) = yield from fetch(self.sql.maintenance.count(self._tenant))
+        return usage.transcripts
+
+    def sweep(self, limit: int = 1_000) -> Operation[int]:
+        """Remove expired transcripts of all tenants, each whole; returns the number. They are no longer found anyway.
+
+        Args:
+            limit: The most transcripts to remove.
+        """
+        found = yield from fetch(self.sql.writing.expired(limit))
+        for row in found:  # one that was written meanwhile has not expired, and stays
+            yield Batch.of(self.sql.writing.bury(RowKey(*row)))
+        return len(found)
+
+    def forget_tenant(self) -> Operation[int]:
+        """Delete all transcripts of the tenant, each whole; returns the number."""
+        removed = 0
+        while found := (yield from fetch(self.sql.writing.of_tenant(self._tenant, AT_ONCE))):
+            for row in found:
+                removed += yield from self._delete(RowKey(*row))
+        return removed
+
+    def _delete(self, where: RowKey, *, parts: bool = False) -> Operation[int]:
+        token, ledger = os.urandom(16), self.sql.ledger
+        lock = self.sql.writing.lock_emptied(where, parts=parts)
+        results = yield Batch.of(
+            lock,
+            ledger.record_affected(self._tenant, token),
+            self.sql.writing.delete(where, parts=parts),
+            landed=ledger.find(self._tenant, token),
+        )
+        self._writing.forget(where)
+        return _outcome(results.landed) if results.landed is not None else results.of(lock).affected
+
+    def _housekeeping(self) -> Operation[None]:
+        """Once in a while, remove some tokens and expired transcripts.
+
+        The write itself has succeeded by then, so a failure is only logged; a later write tries again.
+        """
+        if not one_in(HOUSEKEEPING_EVERY):
+            return
+        try:
+            yield Batch.of(self.sql.ledger.forget_old())
+            yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
+
+
+def _items(key: RowKey, rows: Iterable[StoredItem]) -> list[Item]:
+    return [item_of(key, row) for row in rows]
+
+
+def _kind(kind: str) -> bytes:
+    return check_name(kind, "The kind of a transcript", KIND_BYTES)
+
+
+def _outcome(landed: Sequence[object]) -> int:
+    (outcome,) = landed
+    return outcome if isinstance(outcome, int) else 0

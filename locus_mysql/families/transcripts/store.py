@@ -1,0 +1,113 @@
+"""Transcripts without a framework: `TranscriptStore` and `SyncTranscriptStore`."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...runtime.database import Database, share
+from ...runtime.methods import awaited, blocking
+from ...runtime.stores import AsyncStore, SyncStore
+from .operations import TranscriptOperations
+
+
+class TranscriptStore(AsyncStore[TranscriptOperations]):
+    """Conversations as ordered items with ids, and a state that changes together with them.
+
+    Args:
+        where: A `Database` that is shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
+        options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to transcripts.
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(TranscriptOperations(config), database, owned=owned)
+
+    @awaited(TranscriptOperations.append)
+    def append(self) -> None: ...
+    @awaited(TranscriptOperations.write)
+    def write(self) -> None: ...
+    @awaited(TranscriptOperations.get)
+    def get(self) -> None: ...
+    @awaited(TranscriptOperations.read)
+    def read(self) -> None: ...
+    @awaited(TranscriptOperations.open)
+    def open(self) -> None: ...
+    @awaited(TranscriptOperations.find)
+    def find(self) -> None: ...
+    @awaited(TranscriptOperations.holding)
+    def holding(self) -> None: ...
+    @awaited(TranscriptOperations.replace)
+    def replace(self) -> None: ...
+    @awaited(TranscriptOperations.pop)
+    def pop(self) -> None: ...
+    @awaited(TranscriptOperations.clear)
+    def clear(self) -> None: ...
+    @awaited(TranscriptOperations.delete)
+    def delete(self) -> None: ...
+    @awaited(TranscriptOperations.delete_if)
+    def delete_if(self) -> None: ...
+    @awaited(TranscriptOperations.list_transcripts)
+    def list_transcripts(self) -> None: ...
+    @awaited(TranscriptOperations.recent)
+    def recent(self) -> None: ...
+    @awaited(TranscriptOperations.count)
+    def count(self) -> None: ...
+    @awaited(TranscriptOperations.sweep)
+    def sweep(self) -> None: ...
+    @awaited(TranscriptOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...
+
+
+class SyncTranscriptStore(SyncStore[TranscriptOperations]):
+    """`TranscriptStore` without an event loop: the same methods, blocking. Safe to share between threads.
+
+    Args:
+        where: See `TranscriptStore`.
+        options: Options of `MySQLConfig`.
+    """
+
+    def __init__(
+        self, where: str | SecretStr | MySQLConfig | Database | None = None, **options: Unpack[Keywords]
+    ) -> None:
+        database, config, owned = share(where, options)
+        super().__init__(TranscriptOperations(config), database, owned=owned)
+
+    @blocking(TranscriptOperations.append)
+    def append(self) -> None: ...
+    @blocking(TranscriptOperations.write)
+    def write(self) -> None: ...
+    @blocking(TranscriptOperations.get)
+    def get(self) -> None: ...
+    @blocking(TranscriptOperations.read)
+    def read(self) -> None: ...
+    @blocking(TranscriptOperations.open)
+    def open(self) -> None: ...
+    @blocking(TranscriptOperations.find)
+    def find(self) -> None: ...
+    @blocking(TranscriptOperations.holding)
+    def holding(self) -> None: ...
+    @blocking(TranscriptOperations.replace)
+    def replace(self) -> None: ...
+    @blocking(TranscriptOperations.pop)
+    def pop(self) -> None: ...
+    @blocking(TranscriptOperations.clear)
+    def clear(self) -> None: ...
+    @blocking(TranscriptOperations.delete)
+    def delete(self) -> None: ...
+    @blocking(TranscriptOperations.delete_if)
+    def delete_if(self) -> None: ...
+    @blocking(TranscriptOperations.list_transcripts)
+    def list_transcripts(self) -> None: ...
+    @blocking(TranscriptOperations.recent)
+    def recent(self) -> None: ...
+    @blocking(TranscriptOperations.count)
+    def count(self) -> None: ...
+    @blocking(TranscriptOperations.sweep)
+    def sweep(self) -> None: ...
+    @blocking(TranscriptOperations.forget_tenant)
+    def forget_tenant(self) -> None: ...

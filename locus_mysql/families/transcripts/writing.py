@@ -1,0 +1,241 @@
+"""`WritingOperations`: adding items to transcripts and replacing their headers, as generators that do no I/O."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...config import MySQLConfig
+from ...dialect import Statement
+from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.pieces import RowKey
+from ...dialect.transcripts.writing import HeaderRow, ItemRow
+from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...errors import InvalidInput, VersionConflict
+from ...runtime.exact_json import decode_json
+from ...runtime.ledger import refuse_late
+from ...runtime.lru_cache import LRUCache
+from .coding import ID_BYTES, check_name, encode_content, row_key, transcript_of, unframe
+from .records import Header, NewItem, Write, Written
+
+#: The most items of one write, which is one transaction.
+ITEMS_LIMIT = 10_000
+
+#: Memory for the headers that a process remembers, so that a write with a fold need not read the state first.
+HEADERS_BYTES = 4_194_304
+
+
+class KnownHeader(NamedTuple):
+    """A transcript's header as it was at a revision, 0 if there was no transcript."""
+
+    revision: int
+    row: HeaderRow
+
+
+NOTHING = KnownHeader(0, HeaderRow())
+
+
+class PlannedWrite:
+    """A write, checked and encoded.
+
+    Args:
+        config: The options, with the tenant.
+        write: The write.
+
+    Raises:
+        InvalidInput: Something in it cannot be stored exactly.
+    """
+
+    def __init__(self, config: MySQLConfig, write: Write) -> None:
+        self.key = row_key(config.tenant, write.key)
+        self.write = write
+        self.token = os.urandom(16)
+        self._compression = config.compression
+        self.items: list[tuple[NewItem, ItemRow]] = []
+        known: set[bytes] = set()
+        for item in write.items:
+            item_id = None if item.item_id is None else check_name(item.item_id, "The id of an item", ID_BYTES)
+            if item_id is not None:
+                if item_id in known:
+                    continue
+                known.add(item_id)
+            self.items.append((item, ItemRow(item_id, encode_content(item.content, "The item", self._compression))))
+        self._had_items = bool(self.items)
+        if write.fold is not None and write.header is not None:
+            raise InvalidInput("A write has a header or a fold, not both.")
+        self.header = None if write.header is None else self._encoded(write.header)
+        self.tag = None if write.expected_tag is None else check_name(write.expected_tag, "The tag", ID_BYTES, least=0)
+        self.known = NOTHING
+
+    @property
+    def rows(self) -> list[ItemRow]:
+        """The rows of the items."""
+        return [row for _, row in self.items]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the transcript has all items already, and the header stays."""
+        return self._had_items and not self.items and self.write.header is None
+
+    def fold(self, known: KnownHeader) -> None:
+        """Compute the new state."""
+        assert self.write.fold is not None  # noqa: S101 - for the type checker
+        self.known = known
+        stored = known.row.state
+        before = None if stored is None else decode_json(unframe(stored, "The state of the transcript"))
+        state = self.write.fold(before, [item for item, _ in self.items])
+        self.header = HeaderRow(known.row.tag, known.row.scope, self._state(state))
+
+    def leave_out(self, present: set[bytes]) -> None:
+        """Leave out items that the transcript has already."""
+        self.items = [(item, row) for item, row in self.items if row.item_id not in present]
+
+    def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
+        """The statements of the write, without its token."""
+        writing, rows = sql.writing, self.rows
+        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us))
+        if self.write.expected is not None:
+            steps.append(writing.guard(self.key, self.write.expected))
+        if self.write.fold is not None:
+            steps.append(writing.guard(self.key, self.known.revision))
+        if self.tag is not None:
+            steps.append(writing.guard_tag(self.key, self.tag))
+        if rows:
+            steps += writing.add(self.key, rows)
+        if self.header is not None:
+            steps.append(writing.set_header(self.key, self.header))
+        return tuple(steps)
+
+    def _encoded(self, header: Header) -> HeaderRow:
+        tag = None if header.tag is None else check_name(header.tag, "The tag", ID_BYTES, least=0)
+        scope = None if header.scope is None else check_name(header.scope, "The scope", least=0)
+        return HeaderRow(tag, scope, self._state(header.state))
+
+    def _state(self, state: object) -> bytes | None:
+        return None if state is None else encode_content(state, "The state", self._compression)
+
+
+class WritingOperations:
+    """Adds items and replaces headers.
+
+    Args:
+        config: The options.
+        sql: The statements.
+    """
+
+    def __init__(self, config: MySQLConfig, sql: TranscriptDialect) -> None:
+        self.config = config
+        self.sql = sql
+        self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
+        self._known: LRUCache[KnownHeader] = LRUCache(HEADERS_BYTES)
+
+    def write(self, writes: Sequence[Write]) -> Operation[list[Written]]:
+        """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""
+        plans = [PlannedWrite(self.config, write) for write in writes]
+        if len({plan.key for plan in plans}) < len(plans):
+            raise InvalidInput("Two of the writes are to one transcript. Join them.")
+        if sum(len(plan.items) for plan in plans) > ITEMS_LIMIT:
+            raise InvalidInput(f"A write may add {ITEMS_LIMIT:,} items at most. Divide it.")
+        if not plans:
+            return []
+        # Transcripts are locked in one order, so that writers cannot deadlock.
+        ordered = sorted(plans, key=lambda plan: plan.key)
+        while True:
+            if all(plan.changes_nothing for plan in plans):
+                return (yield from self._unchanged(plans))
+            yield from self._fold(ordered)
+            try:
+                revisions = yield from self._send(ordered)
+            except Duplicate as refused:  # somebody has added an item of the same id
+                yield from self._void(ordered, refused)
+                yield from self._leave_out_present(ordered)
+            except Outdated as refused:
+                yield from self._void(ordered, refused)
+                yield from self._check_expectations(ordered)
+                for plan in ordered:  # another process wrote since this one read the state
+                    self._known.pop(plan.key)
+            else:
+                for plan, revision in zip(ordered, revisions, strict=True):
+                    if plan.header is not None:
+                        self._remember(plan.key, KnownHeader(revision, plan.header))
+                of = dict(zip((plan.key for plan in ordered), revisions, strict=True))
+                return [Written(len(plan.items), of[plan.key]) for plan in plans]
+
+    def _fold(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
+        """Compute the states of the writes with a fold. One round trip for those whose states are not known."""
+        folding = [plan for plan in plans if plan.write.fold is not None and not plan.changes_nothing]
+        unknown = {plan.key: self.sql.reading.header(plan.key) for plan in folding if not self._known.get(plan.key)}
+        read = dict[RowKey, KnownHeader]()
+        if unknown:
+            results = yield Batch(tuple(unknown.values()), atomic=False)
+            for key, query in unknown.items():
+                row = results.row(query)
+                if row is None:
+                    read[key] = NOTHING
+                    continue
+                transcript_of(key.tenant, row)  # verifies the checksum
+                read[key] = KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state))
+        for plan in folding:
+            plan.fold(read.get(plan.key) or self._known.get(plan.key) or NOTHING)
+
+    def _send(self, plans: Sequence[PlannedWrite]) -> Operation[list[int]]:
+        """Write, and return the revisions. One round trip."""
+        ledger, tenant = self.sql.ledger, self.config.tenant
+        outcomes = tuple(ledger.find(tenant, plan.token) for plan in plans)
+        results = yield Batch.of(
+            *(plan.steps(self.sql, self._ttl_us) for plan in plans),
+            tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
+            outcomes,
+            landed=outcomes[0],
+        )
+        if results.landed is not None:
+            results = yield Batch(outcomes, atomic=False)
+        return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
+
+    def _void(self, plans: Sequence[PlannedWrite], refused: Duplicate | Outdated) -> Operation[None]:
+        """Refuse late packets of a batch that was undone, and prepare the next one."""
+        yield from refuse_late(self.sql.ledger, refused, self.config.tenant, plans[0].token)
+        for plan in plans:
+            plan.token = os.urandom(16)
+
+    def _leave_out_present(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
+        """Leave out the items that are stored. One round trip."""
+        queries = {}
+        for plan in plans:
+            ids = [row.item_id for row in plan.rows if row.item_id is not None]
+            if ids:
+                queries[plan.key] = self.sql.reading.present(plan.key, ids)
+        results = yield Batch(tuple(queries.values()), atomic=False)
+        for plan in plans:
+            if plan.key in queries:
+                plan.leave_out({row.item_id for row in results.rows(queries[plan.key])})
+
+    def _unchanged(self, plans: Sequence[PlannedWrite]) -> Operation[list[Written]]:
+        """Return the result of writes all of whose items are stored already. One round trip."""
+        queries = tuple(self.sql.reading.header(plan.key) for plan in plans)
+        results = yield Batch(queries, atomic=False)
+        rows = [results.row(query) for query in queries]
+        return [Written(0, 0 if row is None else row.revision) for row in rows]
+
+    def _check_expectations(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
+        """Raise if a transcript is not as the caller expects."""
+        for plan in plans:
+            expected = plan.write.expected
+            if expected is None and plan.tag is None:
+                continue
+            rows = yield from fetch(self.sql.reading.header(plan.key))
+            revision, tag = (rows[0].revision, rows[0].tag) if rows else (0, None)
+            if (expected is not None and revision != expected) or (plan.tag is not None and tag != plan.tag):
+                has = "has been written to since it was read" if revision else "does not exist"
+                raise VersionConflict(
+                    f"Transcript {plan.write.key.name!r} {'exists already' if expected == 0 else has}. Nothing was "
+                    "changed. Read it again."
+                )
+
+    def _remember(self, key: RowKey, known: KnownHeader) -> None:
+        self._known.put(key, known, size=500 + len(known.row.state or b""))
+
+    def forget(self, key: RowKey) -> None:
+        """Forget the state of a transcript."""
+        self._known.pop(key)

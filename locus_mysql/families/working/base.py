@@ -1,0 +1,128 @@
+"""Base class of `WorkingMemory` and `SyncWorkingMemory`: their options and their storage."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any, Self, Unpack
+
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...errors import ConfigError
+from ...runtime.database import Database
+from .calls import Limits, OnFull
+from .operations import SessionOperations
+from .records import SessionStats
+from .storages.interface import MayDegrade, Storage
+from .storages.opening import storage_of
+
+#: The beginning of a DSN. A DSN as a session id would show its password wherever the session is named.
+_DSN = re.compile(r"(?:mysql|rediss?|valkeys?)(?:\+\w+)?://", re.IGNORECASE)
+
+#: The default limits.
+DEFAULTS = Limits()
+
+
+class WorkingMemoryBase:
+    """Base of `WorkingMemory` and `SyncWorkingMemory`: everything that does not wait.
+
+    Args:
+        session_id: The session's id: 1 to 512 characters without NUL, compared by code point.
+        where: A DSN (``mysql://…``, ``redis://…``), a `MySQLConfig`, a `Database`, or a storage; or give options of
+            `MySQLConfig` as keywords.
+        session_ttl_seconds: The session expires when it was not used for this many seconds: not before, and at most an
+            eighth later. None: it stays until `end`. The process that begins the session decides; `touch` changes it.
+        end_on_exit: Whether leaving a ``with`` block ends the session, or leaves it for the next process.
+        max_keys: The most variables.
+        max_value_bytes: The most bytes of JSON of a variable, of the task state, or of a note.
+        max_session_bytes: The most bytes of variables with their keys, task state and notes together.
+        max_scratchpad_entries: The most notes.
+        max_checkpoints: The most checkpoints; the oldest are deleted.
+        on_full: ``refuse`` raises `CapacityExceeded` for a write for which there is no room; ``evict`` removes the
+            least recently used variables instead, never task state or notes. A process records which variables it has
+            read with its next write.
+        options: ``tenant``, the session's tenant (by default the storage's, or ``default``); and, where this opens
+            MySQL, the other options of `MySQLConfig`.
+
+    Raises:
+        ConfigError: An option is unknown, wrong, or contradicts another; or the session id is a DSN.
+        InvalidInput: The session id or the tenant is not valid.
+        DriverMissing: The client library is not installed.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        *,
+        session_ttl_seconds: float | None = None,
+        end_on_exit: bool = False,
+        max_keys: int = DEFAULTS.keys,
+        max_value_bytes: int = DEFAULTS.value_bytes,
+        max_session_bytes: int = DEFAULTS.session_bytes,
+        max_scratchpad_entries: int = DEFAULTS.scratchpad_entries,
+        max_checkpoints: int = DEFAULTS.checkpoints,
+        on_full: OnFull = "refuse",
+        **options: Unpack[Keywords],
+    ) -> None:
+        _check_known(options)
+        if isinstance(session_id, str) and _DSN.match(session_id):
+            raise ConfigError(
+                "The first argument is the id of the session, and here it is a DSN. Pass the DSN as the second "
+                "argument, or use open(dsn, session_id=...)."
+            )
+        limits = Limits(max_keys, max_value_bytes, max_session_bytes, max_scratchpad_entries, max_checkpoints, on_full)
+        self.storage, self._owned, tenant = storage_of(where, options)
+        self._operations = SessionOperations(session_id, tenant, session_ttl_seconds, limits)
+        self.end_on_exit = end_on_exit
+
+    @classmethod
+    def open(
+        cls,
+        where: str | SecretStr | MySQLConfig | Database | Storage | None = None,
+        *,
+        session_id: str,
+        **options: Any,
+    ) -> Self:
+        """The same with the storage first: ``WorkingMemory.open("mysql://…", session_id="s-1")``."""
+        return cls(session_id, where, **options)
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._operations.address.session_id
+
+    @property
+    def tenant(self) -> str:
+        """The session's tenant."""
+        return self._operations.address.tenant
+
+    def _with_condition(self, stats: SessionStats) -> SessionStats:
+        if not isinstance(self.storage, MayDegrade):
+            return stats
+        degraded, pending, lost = self.storage.condition(self._operations.address)
+        return replace(stats, degraded=degraded, pending=pending, lost=lost)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.session_id!r}, {self.storage!r}, tenant={self.tenant!r})"
+
+
+#: The options of a session, by name.
+OWN_OPTIONS = tuple(
+    name
+    for name, one in inspect.signature(WorkingMemoryBase.__init__).parameters.items()
+    if one.kind is one.KEYWORD_ONLY
+)
+
+
+def _check_known(options: Collection[str]) -> None:
+    """Raise if an option is unknown; the message lists the known ones."""
+    known = Keywords.__optional_keys__
+    if unknown := sorted(set(options) - known):
+        raise ConfigError(
+            f"{', '.join(unknown)}: there is no such option. Known of a session: {', '.join(OWN_OPTIONS)}; of MySQL, "
+            f"where this opens it: {', '.join(sorted(known))}."
+        )

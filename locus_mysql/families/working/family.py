@@ -1,0 +1,42 @@
+"""The family of working memory: `WORKING`."""
+
+from __future__ import annotations
+
+from ...config import MySQLConfig
+from ...dialect import Schema
+from ...dialect.working.tables import working_schema
+from ..family import InspectorPage, Maintenance, Transfer
+
+
+class WorkingFamily:
+    """See `Family`."""
+
+    name = "working"
+    title = "Working memory"
+    users = "WorkingMemory"
+    holds_threads = False
+    on_request = False
+    page = InspectorPage("sessions", "Sessions")
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+        return working_schema(config.table_prefix)
+
+    def maintenance(self, config: MySQLConfig) -> Maintenance:
+        """See `Family.maintenance`."""
+        from .maintenance import WorkingMaintenance
+
+        return WorkingMaintenance(config)
+
+    def transfer(self, config: MySQLConfig) -> Transfer | None:
+        """See `Family.transfer`."""
+        return None
+
+    def inspection(self, config: MySQLConfig) -> None:
+        """See `Family.inspection`."""
+
+    def changes(self, config: MySQLConfig) -> None:
+        """See `Family.changes`."""
+
+
+WORKING = WorkingFamily()

@@ -1,0 +1,113 @@
+"""Reads sessions of working memory on MySQL for the inspector. Renews and sweeps no session. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from ...config import MySQLConfig
+from ...dialect.working.checkpoints import checkpoint_checksum
+from ...dialect.working.dialect import WorkingDialect
+from ...dialect.working.entries import entry_checksum
+from ...dialect.working.inspection import InspectedCheckpoint, InspectedSession
+from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey
+from ...engine.operation import Batch, Operation, fetch
+from ...runtime.arguments import check_limit, check_session_id, check_text
+from ...runtime.server_times import aware
+from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.msgpack import describe_bytes
+from ..inspection.records import Page, SessionRow, SessionView
+from ..inspection.sources import PAGE_LIMIT
+from ..inspection.to_json import DAMAGED, finite
+
+#: The latest stamp, in microseconds of the server's clock. Damaged stamps are limited to it, so lists stay readable.
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
+
+
+class Sessions:
+    """Reads the sessions of one tenant.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._sql = WorkingDialect(config.table_prefix)
+        self.schema = self._sql.schema
+        self._tenant = config.tenant
+
+    def sessions(
+        self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*"
+    ) -> Operation[Page[SessionRow]]:
+        """Return sessions in the order of their ids. One round trip.
+
+        Args:
+            limit: At most this many.
+            cursor: The cursor of the previous page.
+            pattern: A glob of session ids.
+        """
+        limit = min(check_limit(limit, least=1), PAGE_LIMIT)
+        after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
+        query = self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
+        rows = [_session(row) for row in (yield from fetch(query, allow_secondary=True))]
+        return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
+
+    def session(self, session_id: str) -> Operation[SessionView | None]:
+        """Return a consistent view of a session and its content; None if it does not exist or has expired."""
+        key, sql = SessionKey(self._tenant, check_session_id(session_id)), self._sql.inspection
+        one, entries, checkpoints = sql.session(key), sql.entries(key), sql.checkpoints(key)
+        results = yield Batch((one, entries, checkpoints))
+        found = results.row(one)
+        if found is None:
+            return None
+        content: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}
+        for entry in results.rows(entries):
+            sound = entry.checksum == entry_checksum(key, entry.kind, entry.name, entry.value)
+            content[entry.kind][entry.name] = _value(entry.value, sound=sound)
+        task = next(iter(content[TASK].values()), None)
+        return SessionView(
+            session=_session(found),
+            variables=content[VARIABLE],
+            task_state=task if task is None or isinstance(task, Mapping) else {"damaged": str(task)},
+            scratchpad=[_note(note) for note in content[NOTE].values()],
+            checkpoints=[_checkpoint(key, row) for row in results.rows(checkpoints)],
+        )
+
+
+def _session(row: InspectedSession) -> SessionRow:
+    return SessionRow(
+        session_id=row.session_id,
+        created_at=aware(row.created_at),
+        updated_at=_EPOCH + timedelta(microseconds=min(row.stamp, _MOST_US)),
+        expires_at=None if row.expires_at is None else aware(row.expires_at),
+        variables=row.variables,
+        size_bytes=row.size_bytes,
+    )
+
+
+def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:
+    sound = row.checksum == checkpoint_checksum(key, row.checkpoint_id, row.label)
+    return {
+        "checkpoint_id": row.checkpoint_id,
+        "label": row.label if sound else DAMAGED,
+        "created_at": aware(row.created_at),
+        "variables": row.variables,
+        "notes": row.notes,
+        "size_bytes": row.size_bytes,
+    }
+
+
+def _value(stored: bytes, *, sound: bool) -> Any:
+    """Return the value of an entry; of an invalid entry, a text that describes it."""
+    try:
+        value = finite(json.loads(stored))
+    except (ValueError, RecursionError):
+        return describe_bytes("damaged JSON", len(stored))
+    return value if sound else DAMAGED
+
+
+def _note(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,194 @@
+"""Compares two states, message by message and field by field. Pure functions.
+
+Lists are compared by their common items (see `aligning`). Of the items between, similar ones are reported as changed,
+the others as removed and added. The number of comparisons has a limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ..families.inspection.conversation import place_of_messages
+from ..families.inspection.records import Difference, FieldChange, Message, MessageChange, StateView
+from .alignment import Keys, Work, pairs
+
+#: Most changes of fields that are reported.
+FIELDS_LIMIT = 1_000
+
+#: Greatest depth of compared fields. Deeper values are compared as a whole.
+DEPTH_LIMIT = 50
+
+#: First characters of a message that decide whether it is a changed version of another one.
+COMPARED_CHARACTERS = 2_000
+
+#: Fraction of the words, or of the fields, that two items must share for one to be a changed version of the other.
+COMMON_SHARE = 0.5
+
+#: Fields of Locus' states that are sets: their order in JSON is arbitrary and differs between processes.
+SETS = ("tool_loop_read_only_tools", "terminal_tools")
+
+_WORDS = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"[^\W\d][\w-]*")
+
+
+class _Comparing:
+    """Intermediate results and the remaining budget of a comparison of two states."""
+
+    def __init__(self) -> None:
+        self.keys = Keys()
+        self.work = Work()
+        self.words: dict[int, frozenset[str]] = {}
+
+
+def difference(before: StateView, after: StateView) -> Difference:
+    """Return the changes from one state of a thread to another one."""
+    comparing = _Comparing()
+    messages = _message_changes(before.messages, after.messages, comparing)
+    fields: list[FieldChange] = []
+    cut = False
+    one, other = _compared(before.state), _compared(after.state)
+    for change in _field_changes(one, other, "", 0, comparing):
+        if cut := len(fields) == FIELDS_LIMIT:
+            break
+        fields.append(change)
+    coarse = comparing.work.used_up
+    return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut, coarse)
+
+
+def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list[MessageChange]:
+    """Return the change of each message, in the order of the conversation."""
+    return _message_changes(before, after, _Comparing())
+
+
+def _message_changes(before: Sequence[Message], after: Sequence[Message], comparing: _Comparing) -> list[MessageChange]:
+    keys = [comparing.keys.of(message.raw) for message in before]
+    other_keys = [comparing.keys.of(message.raw) for message in after]
+
+    def is_changed(place: int, other: int) -> bool:
+        return _is_changed(before[place], after[other], comparing.words)
+
+    changes = []
+    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
+        if place is None:
+            changes.append(MessageChange("added", None, None if other is None else after[other]))
+        elif other is None:
+            changes.append(MessageChange("removed", before[place], None))
+        else:
+            same = keys[place] == other_keys[other]
+            changes.append(MessageChange("same" if same else "changed", before[place], after[other]))
+    return changes
+
+
+def field_changes(before: Any, after: Any) -> Iterator[FieldChange]:
+    """Return the changed fields, in the order of the earlier state, added ones last.
+
+    Args:
+        before: A JSON value.
+        after: Another JSON value.
+    """
+    return _field_changes(before, after, "", 0, _Comparing())
+
+
+def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _Comparing) -> Iterator[FieldChange]:
+    """Compare the values at a path."""
+    if comparing.keys.of(before) == comparing.keys.of(after):
+        return
+    if depth < DEPTH_LIMIT and isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in [*before, *(name for name in after if name not in before)]:
+            place = _under(path, name)
+            if name not in after:
+                yield FieldChange(place, "removed", before[name], None)
+            elif name not in before:
+                yield FieldChange(place, "added", None, after[name])
+            else:
+                yield from _field_changes(before[name], after[name], place, depth + 1, comparing)
+    elif depth < DEPTH_LIMIT and isinstance(before, list) and isinstance(after, list):
+        yield from _changes_of_list(before, after, path, depth, comparing)
+    else:
+        yield FieldChange(path, "changed", before, after)
+
+
+def _changes_of_list(
+    before: Sequence[Any], after: Sequence[Any], path: str, depth: int, comparing: _Comparing
+) -> Iterator[FieldChange]:
+    """Return the path of an item: of a removed one with its position in the earlier list, else in the later one."""
+
+    def is_changed(place: int, other: int) -> bool:
+        return _resembles(before[place], after[other], comparing)
+
+    keys, other_keys = list(map(comparing.keys.of, before)), list(map(comparing.keys.of, after))
+    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
+        if other is None:
+            yield FieldChange(f"{path}[{place}]", "removed", None if place is None else before[place], None)
+        elif place is None:
+            yield FieldChange(f"{path}[{other}]", "added", None, after[other])
+        else:
+            yield from _field_changes(before[place], after[other], f"{path}[{other}]", depth + 1, comparing)
+
+
+def _is_changed(before: Message, after: Message, words: dict[int, frozenset[str]]) -> bool:
+    """Return whether a message is a changed version of another one."""
+    if before.role != after.role:
+        return False
+    one, other = _id_of(before), _id_of(after)
+    if one is not None and other is not None:
+        return one == other
+    one_text, other_text = before.text[:COMPARED_CHARACTERS], after.text[:COMPARED_CHARACTERS]
+    if one_text == other_text or (one_text and other_text.startswith(one_text)):
+        return True
+    for message in (before, after):
+        if id(message) not in words:
+            words[id(message)] = frozenset(_WORDS.findall(message.text[:COMPARED_CHARACTERS].casefold()))
+    return _share(words[id(before)], words[id(after)]) >= COMMON_SHARE
+
+
+def _id_of(message: Message) -> str | None:
+    """Return the id that a framework gave a message."""
+    found = message.raw.get("id") if isinstance(message.raw, Mapping) else None
+    return found if isinstance(found, str) and found else None
+
+
+def _resembles(before: Any, after: Any, comparing: _Comparing) -> bool:
+    """Return whether an item is a changed version of another one: an object with common fields, or of the same type."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        if not comparing.work.may_compare(len(before) // 8):
+            return False
+        keys = comparing.keys
+        same = sum(name in after and keys.of(before[name]) == keys.of(after[name]) for name in before)
+        return same >= COMMON_SHARE * max(len(before), len(after))
+    return isinstance(before, list) == isinstance(after, list) and isinstance(before, Mapping) == isinstance(
+        after, Mapping
+    )
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    whole = len(one | other)
+    return len(one & other) / whole if whole else 0.0
+
+
+def _under(path: str, name: str) -> str:
+    """Return the path of a field below a path."""
+    if _IDENTIFIER.fullmatch(name):
+        return f"{path}.{name}" if path else name
+    return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def _compared(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state without its conversation, with sorted sets."""
+    place = place_of_messages(state)
+    fields = state if place is None else _without(state, place)
+    return {**fields, **{name: sorted(fields[name]) for name in SETS if _is_of_texts(fields.get(name))}}
+
+
+def _is_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _without(state: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
+    name, *more = place
+    if not more:
+        return {key: value for key, value in state.items() if key != name}
+    return {key: _without(value, more) if key == name else value for key, value in state.items()}

@@ -1,0 +1,24 @@
+"""The family of Locus agents' states: `AGENTS`. It needs no Locus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...config import MySQLConfig
+from ...families.checkpoints.family import CheckpointFamily
+
+if TYPE_CHECKING:
+    from .dicts import AgentDictOperations
+
+
+class AgentFamily(CheckpointFamily):
+    """The tables of Locus agents' states. See `Family`."""
+
+    def operations(self, config: MySQLConfig) -> AgentDictOperations:
+        """Return the operations on agents' states as dicts."""
+        from .dicts import AgentDictOperations
+
+        return AgentDictOperations(config)
+
+
+AGENTS = AgentFamily("agents", "Agents", "MySQLCheckpointer")

@@ -1,0 +1,86 @@
+"""Copies of threads from any Locus checkpointer to any other: `copy_threads`.
+
+A module for each kind of source and target, over the engine in `locus_mysql.transfer`. Begin with `locations`, which
+opens them by name; `private_attributes` lists what copies read of Locus beside its public methods.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+from ....runtime.transfer import Notify, TransferReport
+from ....transfer.engine import Advance
+from ....transfer.threads import copy_in_order
+from .locations import Location, Side, open_source, open_target, refuse_same
+
+
+async def copy_threads(
+    source: Side | Location,
+    target: Side | Location,
+    *,
+    threads: Sequence[str] | None = None,
+    pattern: str = "*",
+    at_once: int = 4,
+    verify: bool = False,
+    dry_run: bool = False,
+    notify: Notify = lambda _: None,
+    advance: Advance = lambda *_: None,
+    report: TransferReport | None = None,
+) -> TransferReport:
+    """Copy threads with all their checkpoints, in their order, from any Locus checkpointer to any other.
+
+    The source is only read. May be repeated, and continues after an interruption: present checkpoints are skipped, a
+    partially copied thread is completed, and one with newer checkpoints in the target is left unchanged.
+    `MySQLCheckpointer` as target keeps ids, order, metadata, times and branches as far as the source has them.
+
+    Args:
+        source: A checkpointer, or its name: ``file:PATH``, ``redis://…``, ``postgresql://…``, ``http://…``,
+            ``mysql://…`` for this package's tables, ``builtin-mysql://…`` for Locus' own, ``package.module:function``
+            for a function that returns one, or a name in Locus' registry.
+        target: The same.
+        threads: Ids of the threads to copy; None means all.
+        pattern: Only threads whose ids match this glob, in which only ``*`` and ``?`` are special.
+        at_once: Number of threads that are copied concurrently.
+        verify: Whether each checkpoint is loaded on both sides and compared, also those that were present.
+        dry_run: Only report what would be copied: nothing is written, and no tables are created.
+        notify: Receives a message about each thread and checkpoint that is not copied exactly.
+        advance: Called after each thread, with the report and the approximate number of threads.
+        report: Filled during the copy, for callers that need it even if the copy fails.
+
+    Returns:
+        The report; its ``complete`` is true if the target has everything that the source had.
+
+    Raises:
+        UsageError: A side cannot be opened, or both are the same.
+        SetupError: A library that a side needs is not installed, or its server refuses the connection.
+        LocusMySQLError: A side failed. Run the copy again: it continues.
+
+    Example:
+        ```python
+        from locus.memory.backends import MemoryCheckpointer
+
+        old = MemoryCheckpointer()
+        await Agent(model=model, checkpointer=old).arun("Hello", thread_id="support/42")
+        report = await copy_threads(old, "mysql://user:password@localhost/app", verify=True)
+        assert report.complete, report
+        ```
+    """
+    report = TransferReport() if report is None else report
+    report.dry_run, report.notify = dry_run, notify
+    async with contextlib.AsyncExitStack() as opened:
+        reading = open_source(source, notify)
+        opened.push_async_callback(reading.close)
+        writing = open_target(target, dry_run=dry_run)
+        opened.push_async_callback(writing.close)
+        refuse_same(reading, writing)
+        return await copy_in_order(
+            reading,
+            writing,
+            report,
+            threads=threads,
+            pattern=pattern,
+            at_once=at_once,
+            verify=verify,
+            advance=advance,
+        )

@@ -1,0 +1,121 @@
+"""Checkpoints of Locus agents between a source and a target: `AgentCheckpoint`, and the comparison of states."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from locus.core.state import AgentState
+
+from ....families.checkpoints.coding.codec import EncodedState
+from ....runtime.exact_json import decode_json, encode_json
+from ....transfer.thread_sides import ListedCheckpoint, UnreadableCheckpoint
+from ..state_texts import decode_state, encode_state
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCheckpoint:
+    """A checkpoint that was loaded from its source.
+
+    Args:
+        checkpoint_id: Its id.
+        thread_id: Its thread.
+        state: Its state: Locus' object, or the text that this package has stored.
+        metadata: Its metadata; None if the source does not provide any.
+        saved_at: When it was saved; None if the source does not know.
+        parent_id: The checkpoint that it follows; None if none.
+        knows_parent: Whether the source knows that.
+        provisional: Whether a later save of its turn would have deleted it; None if the state shows that.
+    """
+
+    checkpoint_id: str
+    thread_id: str
+    state: AgentState | EncodedState
+    metadata: dict[str, Any] | None = None
+    saved_at: datetime | None = None
+    parent_id: str | None = None
+    knows_parent: bool = False
+    provisional: bool | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The approximate size of the state in bytes."""
+        if isinstance(self.state, EncodedState):
+            return self.state.size_bytes
+        messages = sum(len(message.content or "") + 200 for message in self.state.messages)
+        return messages + sum(len(str(one.result or "")) + 200 for one in self.state.tool_executions)
+
+    def agent_state(self) -> AgentState:
+        """Return the state as Locus' object.
+
+        Raises:
+            CorruptCheckpoint: It is not a state.
+        """
+        if isinstance(self.state, EncodedState):
+            return decode_state(self.state.text(), self.thread_id)
+        return self.state
+
+
+#: Limits of concurrent loading: checkpoints, and bytes of their states.
+LOADED_AT_ONCE, LOADED_BYTES = 8, 8_000_000
+
+
+async def load_each(
+    wanted: Sequence[ListedCheckpoint],
+    load: Callable[[ListedCheckpoint], Awaitable[AgentCheckpoint | UnreadableCheckpoint | None]],
+) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
+    """Load checkpoints, several concurrently; fewer where states are large. Deleted ones are left out.
+
+    Args:
+        wanted: The checkpoints.
+        load: Loads one.
+    """
+    place, at_once = 0, 2
+    while place < len(wanted):
+        some = wanted[place : place + at_once]
+        place += len(some)
+        found = await asyncio.gather(*(load(one) for one in some))
+        largest = max((one.size_bytes for one in found if isinstance(one, AgentCheckpoint)), default=0)
+        at_once = max(1, min(LOADED_AT_ONCE, 2 * at_once, LOADED_BYTES // max(1, largest)))
+        for one in found:
+            if one is not None:
+                yield one
+
+
+def same_states(one: AgentState | EncodedState, other: AgentState | EncodedState, thread_id: str) -> bool:
+    """Return whether two states are equal, ignoring the order in which their sets were written.
+
+    Args:
+        one: A state.
+        other: Another one.
+        thread_id: Their thread, for errors.
+
+    Raises:
+        CorruptCheckpoint: One of them is not the state of an agent, and their texts differ.
+    """
+    texts = [(state if isinstance(state, EncodedState) else encode_state(state)).text() for state in (one, other)]
+    if texts[0] == texts[1]:
+        return True
+    states = [
+        decode_state(state.text(), thread_id) if isinstance(state, EncodedState) else state for state in (one, other)
+    ]
+    if states[0] == states[1]:
+        return True
+    return _sorted_text(texts[0], states[0]) == _sorted_text(texts[1], states[1])  # NaN is not equal to itself
+
+
+def _sorted_text(text: bytes, state: AgentState) -> bytes:
+    """Return a state's text with its sets sorted."""
+    content = decode_json(text)
+    for name, value in content.items():
+        if isinstance(getattr(state, name, None), set | frozenset):
+            value.sort(key=str)
+    return encode_json(content)
+
+
+def same_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two metadata are equal as JSON."""
+    return one == other or encode_json(dict(one)) == encode_json(dict(other))

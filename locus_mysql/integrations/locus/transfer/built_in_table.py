@@ -1,0 +1,275 @@
+"""Locus' built-in MySQL backend as a source of a copy. Its table is read directly.
+
+The built-in backend keeps everything in one table, under keys in the column ``thread_id`` (``locus.memory.backends``,
+``mysql.py`` and ``adapters.py`` of locus-sdk 3.0.1), described in `key_value`. Only the rows of states are read. They
+hold the ids of their checkpoints, so the list is not needed. That table compares keys without case and accents, so the
+threads "user-Bob" and "user-bob" share a list and the copy of the newest state; the copy names such threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
+
+from ....config import MySQLConfig
+from ....dialect import Query
+from ....engine.asynchronous import AsyncEngine
+from ....engine.operation import Batch, Operation, fetch
+from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
+from ....runtime.exact_json import decode_json
+from ....runtime.server_times import aware
+from ....runtime.transfer import Notify
+from ....transfer.thread_sides import ListedCheckpoint, ThreadSource, UnreadableCheckpoint
+from .agent_checkpoints import AgentCheckpoint
+from .checkpointers import time_of, why_unreadable
+from .key_value import read_data
+
+R = TypeVar("R", bound=tuple[Any, ...])
+
+#: Keys that are read in one round trip.
+KEYS_PAGE = 500
+
+#: States read in one round trip: at most this many, and fewer if together they are larger than this many bytes.
+STATES_PAGE = 50
+STATES_PAGE_BYTES = 8_000_000
+
+_COLUMNS = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
+
+_COUNT = "SELECT COUNT(*) FROM {table} s WHERE s.thread_id LIKE '%%:latest'"
+
+# The next keys along the primary key, each with the id of the checkpoint in it.
+_KEYS = """
+SELECT s.thread_id, s.data->>'$._checkpoint_id'
+  FROM {table} s
+ WHERE s.thread_id > %s
+ ORDER BY s.thread_id
+ LIMIT %s
+"""
+
+# The checkpoints of one thread, without their states. LIKE uses the primary key, but ignores case; the
+# comparison of bytes does not.
+_CHECKPOINTS = """
+SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timestamp', s.updated_at,
+       JSON_STORAGE_SIZE(s.data)
+  FROM {table} s
+ WHERE s.thread_id LIKE %s
+   AND CAST(CONVERT(s.thread_id USING utf8mb4) AS BINARY)
+     = CONCAT(CAST(%s AS BINARY), CAST(s.data->>'$._checkpoint_id' AS BINARY))
+"""
+
+# The key of a thread's list. It is another thread's if threads share the list.
+_INDEX_KEY = "SELECT s.thread_id FROM {table} s WHERE s.thread_id = %s"
+
+_STATES = "SELECT s.thread_id, s.data FROM {table} s WHERE s.thread_id IN ({keys})"
+
+
+class ColumnRow(NamedTuple):
+    """A column of the table."""
+
+    column: str
+
+
+class CountRow(NamedTuple):
+    """A number of rows."""
+
+    total: int
+
+
+class KeyRow(NamedTuple):
+    """A row's key, which is in the column ``thread_id``."""
+
+    key: str
+
+
+class IdRow(NamedTuple):
+    """A row's key, and the id of the checkpoint in it, if it holds one."""
+
+    key: str
+    checkpoint_id: str | None
+
+
+class CheckpointRow(NamedTuple):
+    """A checkpoint without its state; ``stamp`` is the time by its client's clock."""
+
+    key: str
+    checkpoint_id: str
+    stamp: str | None
+    updated_at: datetime
+    size_bytes: int
+
+    @property
+    def saved_at(self) -> datetime:
+        """When it was saved, by its client's clock, or by the server's if the client recorded no time."""
+        return time_of(self.stamp) or aware(self.updated_at)
+
+
+class StateRow(NamedTuple):
+    """A row's key and its JSON text."""
+
+    key: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A checkpoint in the built-in backend's table."""
+
+    key: str
+    checkpoint_id: str
+    saved_at: datetime
+    size_bytes: int
+
+
+class BuiltInSource(ThreadSource):
+    """Reads the built-in backend's table.
+
+    Args:
+        config: Its server and database.
+        table: Its name.
+        notify: Receives a message about each pair of threads that share rows.
+
+    Raises:
+        ConfigError: A table cannot have this name.
+    """
+
+    def __init__(self, config: MySQLConfig, table: str, notify: Notify) -> None:
+        self._table = BuiltInTable(table, config.database)
+        self._engine = AsyncEngine(config)
+        self._notify = notify
+        self._others = 0
+        self.gaps = set()
+
+    async def open(self) -> None:
+        """Check the table.
+
+        Raises:
+            SchemaMismatch: It does not exist, or is not the built-in backend's.
+        """
+        await self._engine.run(self._table.check())
+
+    async def count(self, pattern: str) -> int | None:
+        """Return the number of copies of newest states."""
+        return await self._engine.run(self._table.count())
+
+    async def threads(self, pattern: str) -> AsyncGenerator[str, None]:
+        """List the ids of its threads, in the order of the keys."""
+        found: set[str] = set()
+        after = ""
+        while page := await self._engine.run(self._table.keys(after, KEYS_PAGE)):
+            for row in page:
+                after, thread_id = row.key, _thread_of(*row)
+                if thread_id is None and not after.endswith((":latest", ":_checkpoints")):
+                    self._others += 1
+                    rows = "row" if self._others == 1 else "rows"
+                    self.gaps = {f"{self._others} {rows} of its table, not of a checkpointer"}
+                if thread_id is not None and thread_id not in found:
+                    found.add(thread_id)
+                    yield thread_id
+
+    async def checkpoints(self, thread_id: str) -> list[ListedCheckpoint]:
+        """List a thread's checkpoints, oldest first."""
+        rows, shared_with = await self._engine.run(self._table.checkpoints(thread_id))
+        if shared_with is not None:
+            self._notify(
+                f"Thread {thread_id!r} shared its list with {shared_with!r} in the built-in backend, which takes them "
+                "for one. They are two threads now; check that each has only its own checkpoints."
+            )
+        return [ListedCheckpoint(row.checkpoint_id, row.saved_at, row) for row in rows]
+
+    async def load(
+        self, thread_id: str, wanted: Sequence[ListedCheckpoint]
+    ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
+        """Load some of these, in their order."""
+        for page in _pages(wanted):
+            states = await self._engine.run(self._table.states([one.place.key for one in page]))
+            for one in page:
+                if one.place.key not in states:  # deleted a moment ago
+                    continue
+                try:
+                    yield read_data(thread_id, one, decode_json(states[one.place.key].encode()))
+                except (ValueError, TypeError, AttributeError, CorruptCheckpoint) as error:
+                    yield UnreadableCheckpoint(one.checkpoint_id, why_unreadable(error))
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._engine.close()
+
+
+class BuiltInTable:
+    """Reading the built-in backend's table, as operations.
+
+    Args:
+        table: Its name.
+        database: The database it is in, for messages.
+    """
+
+    def __init__(self, table: str, database: str) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", table):
+            raise ConfigError("The table's name must be 1 to 64 letters, digits and '_', not starting with a digit.")
+        self._table = table
+        self._database = database
+
+    def check(self) -> Operation[None]:
+        """Check that the table exists and is the built-in backend's."""
+        found = yield from fetch(Query(_COLUMNS, (self._table,), row=ColumnRow))
+        columns = {row.column.casefold() for row in found}
+        if not {"thread_id", "data", "updated_at"} <= columns:
+            what = "is not of Locus' built-in backend" if columns else "does not exist"
+            raise SchemaMismatch(
+                f"Table {self._table!r} in database {self._database!r} {what}. Name the built-in backend's table and, "
+                "if it is elsewhere, its database."
+            )
+
+    def count(self) -> Operation[int]:
+        """Count the threads, as the built-in backend distinguishes them."""
+        (counted,) = yield from fetch(self._query(_COUNT, row=CountRow))
+        return counted.total
+
+    def keys(self, after: str, limit: int) -> Operation[list[IdRow]]:
+        """Return the next keys, each with the checkpoint id in its row."""
+        return (yield from fetch(self._query(_KEYS, after, limit, row=IdRow)))
+
+    def checkpoints(self, thread_id: str) -> Operation[tuple[list[SourceRow], str | None]]:
+        """Return a thread's checkpoints, oldest first, and the thread with which it shares its list, if any."""
+        pattern = re.sub(r"([\\%_])", r"\\\1", thread_id) + ":%"
+        find = self._query(_CHECKPOINTS, pattern, f"{thread_id}:", row=CheckpointRow)
+        find_index = self._query(_INDEX_KEY, f"{thread_id}:_checkpoints", row=KeyRow)
+        results = yield Batch.of(find, find_index)
+        found = [row for row in results.rows(find) if _thread_of(row.key, row.checkpoint_id) == thread_id]
+        found.sort(key=lambda row: (row.saved_at, row.updated_at, row.key))
+        index = results.row(find_index)
+        owner = thread_id if index is None else index.key.removesuffix(":_checkpoints")
+        rows = [SourceRow(row.key, row.checkpoint_id, row.saved_at, row.size_bytes) for row in found]
+        return rows, None if owner == thread_id else owner
+
+    def states(self, keys: Sequence[str]) -> Operation[dict[str, str]]:
+        """Return the JSON text under each key."""
+        marks = ", ".join(["%s"] * len(keys))
+        text = _STATES.format(table=f"`{self._table}`", keys=marks)
+        found = yield from fetch(Query(text, tuple(keys), row=StateRow))
+        return {row.key: row.data for row in found}
+
+    def _query(self, text: str, *params: str | int, row: type[R]) -> Query[R]:
+        return Query(text.format(table=f"`{self._table}`").strip(), params, row=row)
+
+
+def _thread_of(key: str, checkpoint_id: str | None) -> str | None:
+    """Return the thread whose checkpoint is under a key; None if the row is of another kind."""
+    if not checkpoint_id or checkpoint_id in {"latest", "_checkpoints"} or not key.endswith(f":{checkpoint_id}"):
+        return None
+    return key[: -len(checkpoint_id) - 1] or None
+
+
+def _pages(rows: Sequence[ListedCheckpoint]) -> Iterator[list[ListedCheckpoint]]:
+    """Split the rows into pages, each limited in number and in size."""
+    page: list[ListedCheckpoint] = []
+    for row in rows:
+        page.append(row)
+        if len(page) >= STATES_PAGE or sum(one.place.size_bytes for one in page) >= STATES_PAGE_BYTES:
+            yield page
+            page = []
+    if page:
+        yield page

@@ -1,0 +1,305 @@
+"""The sides of a copy by their names: ``file:PATH``, ``redis://…``, ``mysql:DSN`` and others."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
+from locus.memory.backends.file import FileCheckpointer
+from locus.memory.backends.http import HTTPCheckpointer
+from locus.memory.backends.oci_bucket import OCIBucketBackend
+from locus.memory.backends.s3 import S3Backend
+from locus.memory.checkpointer import BaseCheckpointer
+from locus.memory.registry import get_checkpointer, list_checkpointers
+
+from ....config import MySQLConfig
+from ....errors import ConfigError, SetupError, UsageError
+from ....runtime.database import Database
+from ....runtime.transfer import Notify
+from ....transfer.thread_sides import ThreadSource, ThreadTarget
+from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
+from ..operations import LocusOperations
+from .buckets import BucketSource, BucketTarget
+from .built_in_table import BuiltInSource
+from .checkpointers import CheckpointerSource, CheckpointerTarget
+from .files import FileSource, FileTarget
+from .http_service import HTTPSource
+from .key_value import KeyedSource, KeyedTarget
+from .tables import Tables, TablesSource, TablesTarget
+
+#: A side: its name, or a checkpointer.
+Side: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
+
+#: Prefix of the value of an option, or of a whole side, that is read from an environment variable.
+_FROM_ENVIRONMENT = "env:"
+
+#: Schemes of URLs, the checkpointers that take them, and the option that is the URL.
+_URLS = {
+    "redis": ("redis", "url"),
+    "rediss": ("redis", "url"),
+    "unix": ("redis", "url"),
+    "postgresql": ("postgresql", "dsn"),
+    "postgres": ("postgresql", "dsn"),
+    "http": ("http", "base_url"),
+    "https": ("http", "base_url"),
+}
+
+_URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
+
+_FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
+
+
+class Location:
+    """A side by its name, and the secrets in it, which must not be shown.
+
+    Args:
+        name: Its name, or ``env:NAME`` for the environment variable that holds it.
+        options: Options of the checkpointer. A text ``env:NAME`` stands for an environment variable.
+        tenant: The tenant of this package's tables, if the name has none.
+
+    Raises:
+        UsageError: An environment variable is not set.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None, tenant: str | None = None) -> None:
+        self.name = str(_from_environment(name))
+        self.options = {key: _from_environment(value) for key, value in (options or {}).items()}
+        self.tenant = tenant
+        hidden = [str(self.options[key]) for key in self.options if _is_secret(key)]
+        self.secrets = {one for one in [*hidden, *_secrets_in(self.name)] if one}
+
+    @property
+    def kind(self) -> str:
+        """The text before the first colon."""
+        return self.name.partition(":")[0]
+
+    def checkpointer(self) -> BaseCheckpointer | SyncMySQLCheckpointer:
+        """Open the checkpointer.
+
+        Raises:
+            UsageError: The name is not a checkpointer's.
+            SetupError: A library that it needs is not installed.
+        """
+        try:
+            made = self._made()
+        except (UsageError, SetupError):
+            raise
+        except ImportError as error:
+            raise SetupError(f"{self.shown}: {what_to_install(error)}") from None
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{self.shown} cannot be opened: {hide(str(error), self.secrets)}") from None
+        if not isinstance(made, BaseCheckpointer | SyncMySQLCheckpointer):
+            if all(hasattr(made, name) for name in ("save", "load", "exists")):
+                return StorageBackendAdapter(made)
+            raise UsageError(f"{self.shown} gives no Locus checkpointer, but {type(made).__name__}.")
+        return made
+
+    def config(self) -> MySQLConfig:
+        """Return the configuration of a MySQL server.
+
+        Raises:
+            ConfigError: The name is not a MySQL server's, or an option is wrong.
+        """
+        _, _, rest = self.name.partition(":")
+        if rest.startswith("//"):
+            rest = f"mysql:{rest}"
+        options = dict(self.options)
+        if rest:
+            options["dsn"] = rest
+        if self.tenant is not None and "tenant=" not in urlsplit(rest).query:
+            options.setdefault("tenant", self.tenant)
+        return MySQLConfig.from_env(**options)
+
+    def built_in(self) -> tuple[MySQLConfig, str]:
+        """Return the server and the table of Locus' built-in MySQL backend.
+
+        Raises:
+            ConfigError: The name is not a MySQL server's, or an option is wrong.
+        """
+        options = dict(self.options)
+        table = str(options.pop("table", "checkpoints"))
+        return Location(self.name, options, self.tenant).config(), table
+
+    @property
+    def shown(self) -> str:
+        """The name without passwords."""
+        return hide(self.name, self.secrets)
+
+    def _made(self) -> Any:
+        found = _URL.match(self.name)
+        if found is not None and found["scheme"].lower() in _URLS:
+            provider, option = _URLS[found["scheme"].lower()]
+            return get_checkpointer(provider, **{option: self.name, **self.options} | self._login(provider, option))
+        kind, _, rest = self.name.partition(":")
+        if kind == "http" and rest:
+            return Location(rest, self.options).checkpointer()
+        if kind in list_checkpointers():
+            return get_checkpointer(self.name, **self.options)
+        if _FACTORY.fullmatch(self.name):
+            return self._by_factory(kind, rest)
+        raise UsageError(
+            f"{self.shown!r} is no place for threads. Give one of {_names()}, with a colon and what it is to be opened "
+            "with behind it, or a function as package.module:function."
+        )
+
+    def _login(self, provider: str, option: str) -> dict[str, Any]:
+        """Return user and password of an HTTP address, which the client takes separately."""
+        parts = urlsplit(self.name)
+        if provider != "http" or parts.username is None:
+            return {}
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        return {option: bare, "auth": (unquote(parts.username), unquote(parts.password or ""))}
+
+    def _by_factory(self, module: str, function: str) -> Any:
+        try:
+            factory = getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(
+                f"{self.name!r} cannot be imported: {error}. It was taken for package.module:function, as it begins "
+                f"with none of {_names()}."
+            ) from None
+        return factory(**self.options)
+
+
+def open_source(side: Side | Location, notify: Notify) -> ThreadSource:
+    """Open the source of a copy.
+
+    Args:
+        side: A checkpointer, or its name.
+        notify: Receives messages about threads that share a place in it.
+
+    Raises:
+        UsageError: It cannot be a source.
+        SetupError: A library that it needs is not installed.
+    """
+    location = Location(side) if isinstance(side, str) else side
+    if isinstance(location, Location) and location.kind == "builtin-mysql":
+        return BuiltInSource(*location.built_in(), notify)
+    opened, owned = _opened(location, creates=False)
+    if isinstance(opened, Tables):
+        return TablesSource(opened)
+    if isinstance(opened, StorageBackendAdapter):
+        return KeyedSource(opened, owned=owned)
+    if isinstance(opened, S3Backend | OCIBucketBackend):
+        return BucketSource(opened, owned=owned)
+    if type(opened) is FileCheckpointer:
+        return FileSource(opened, notify)
+    if type(opened) is HTTPCheckpointer:
+        return HTTPSource(opened, owned=owned)
+    return CheckpointerSource(opened, owned=owned)
+
+
+def open_target(side: Side | Location, *, dry_run: bool) -> ThreadTarget:
+    """Open the target of a copy.
+
+    Args:
+        side: A checkpointer, or its name.
+        dry_run: Whether nothing may be written or created.
+
+    Raises:
+        UsageError: It cannot be a target.
+        SetupError: A library that it needs is not installed.
+    """
+    location = Location(side) if isinstance(side, str) else side
+    if isinstance(location, Location) and location.kind == "builtin-mysql":
+        return KeyedTarget(_built_in(location), owned=True, dry=dry_run)
+    opened, owned = _opened(location, creates=not dry_run)
+    if isinstance(opened, Tables):
+        return TablesTarget(opened)
+    if isinstance(opened, StorageBackendAdapter):
+        return KeyedTarget(opened, owned=owned, dry=dry_run)
+    if isinstance(opened, S3Backend | OCIBucketBackend):
+        return BucketTarget(opened, owned=owned, dry=dry_run)
+    if type(opened) is FileCheckpointer:
+        return FileTarget(opened, dry=dry_run)
+    return CheckpointerTarget(opened, owned=owned, dry=dry_run)
+
+
+def refuse_same(source: ThreadSource, target: ThreadTarget) -> None:
+    """Refuse to copy threads onto themselves.
+
+    Raises:
+        UsageError: Both sides are the same.
+    """
+    same = False
+    if isinstance(source, TablesSource) and isinstance(target, TablesTarget):
+        same = source.tables.identity == target.tables.identity
+    elif isinstance(source, FileSource) and isinstance(target, FileTarget):
+        same = source.base.resolve() == target.base.resolve()
+    elif isinstance(target, CheckpointerTarget):
+        same = getattr(source, "checkpointer", None) is target.checkpointer
+    if same:
+        raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
+
+
+def hide(text: str, secrets: set[str]) -> str:
+    """Return a text without passwords."""
+    text = re.sub(r"//\S*@", "//***@", text)  # a password that is not percent-encoded may hold slashes
+    for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def what_to_install(error: ImportError) -> str:
+    """Return Locus' message about a missing library, with the name under which Locus is installed from an index."""
+    return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
+
+
+def _opened(side: Side | Location, *, creates: bool) -> tuple[Tables | BaseCheckpointer, bool]:
+    """Return this package's tables, or the checkpointer, and whether the copy must close them."""
+    owned = isinstance(side, Location)
+    if isinstance(side, Location) and side.kind == "mysql":
+        config = side.config()
+        return Tables(Database(config), LocusOperations(config, None, None, None), owned=True, creates=creates), True
+    checkpointer = side.checkpointer() if isinstance(side, Location) else cast("BaseCheckpointer", side)
+    if isinstance(checkpointer, MySQLCheckpointer | SyncMySQLCheckpointer):
+        tables = Tables(checkpointer.database, checkpointer._operations, owned=owned, creates=creates)
+        return tables, owned
+    return checkpointer, owned
+
+
+def _built_in(location: Location) -> StorageBackendAdapter:
+    """Open Locus' built-in backend as a target."""
+    config, table = location.built_in()
+    if len(config.endpoints) != 1 or config.unix_socket:
+        raise ConfigError("Locus' built-in MySQL backend takes one host.")
+    (endpoint,) = config.endpoints
+    return mysql_checkpointer(
+        host=endpoint.host,
+        port=endpoint.port,
+        database=config.database,
+        user=config.user,
+        password=config.password_text,
+        table_name=table,
+    )
+
+
+def _from_environment(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(_FROM_ENVIRONMENT):
+        return value
+    name = value.removeprefix(_FROM_ENVIRONMENT)
+    found = os.environ.get(name)
+    if not found:
+        raise UsageError(f"There is no variable {name!r} in the environment.")
+    return found
+
+
+def _is_secret(option: str) -> bool:
+    """Return whether the value of an option must not be shown."""
+    return re.search("password|secret|token|key|auth|header|dsn|url", option, re.IGNORECASE) is not None
+
+
+def _secrets_in(name: str) -> list[str]:
+    """Return the passwords in a name, percent-encoded and decoded."""
+    found = re.search(r"//[^/:]*:(.*)@", name)
+    return [] if found is None else [found[1], unquote(found[1])]
+
+
+def _names() -> str:
+    """Return the kinds of names that can be opened."""
+    return ", ".join(sorted({*list_checkpointers(), "builtin-mysql"}))

@@ -1,0 +1,353 @@
+"""memU's records as a source and a target of transfers, and as lines of JSON."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import UUID
+
+from ...config import MySQLConfig
+from ...dialect.memu.record_filters import is_one_of, page_after
+from ...dialect.memu.tables import CORE, kind_of, table_names
+from ...engine.operation import Operation, fetch
+from ...errors import InvalidInput, StateTooLarge, UsageError
+from ...families.family import refuse_others
+from ...families.memories.vectors.coding import decode_vector, encode_floats
+from ...runtime.checksummed_jsonl import Head, checksummed, floats_bytes, floats_text
+from ...runtime.database import Database
+from ...runtime.transfer import Page, TransferReport
+from .family import own_prefix
+from .operations import RecordOperations
+from .records import RECORDS, BaseRecord
+from .restoring import MemuOperations
+from .scope_names import kinds_of, model_of, named, value_of
+
+#: The format in the first line.
+FORMAT = "locus-mysql memu 1"
+
+#: The roles of records by their names in lines, in the order in which they are written: each after those that it refers
+#: to.
+KINDS = {"resource": "resources", "category": "categories", "item": "items", "relation": "links"}
+_ROLES = tuple(KINDS.values())
+_KIND_OF = {role: kind for kind, role in KINDS.items()}
+
+#: Their names as arguments of `MemuOperations.restore`.
+_GIVEN_AS = {"resources": "resources", "categories": "categories", "items": "items", "links": "relations"}
+
+_TIMES = ("created_at", "updated_at", "happened_at")
+
+
+class MemuMoving(MemuOperations):
+    """The operations of a database, with the fields of its user model given by name.
+
+    Args:
+        config: The options.
+        scope: The fields of the user model; see `scope_names`.
+
+    Raises:
+        UsageError: A field cannot be a column, or there is no such kind of fields.
+    """
+
+    def __init__(self, config: MySQLConfig, scope: Sequence[str]) -> None:
+        self.kinds = kinds_of(scope)
+        try:
+            super().__init__(own_prefix(config), model_of(self.kinds), 0)
+        except TypeError as error:
+            raise UsageError(str(error)) from None
+        self.scope_fields = tuple(self.kinds)
+        self.names = table_names(self.config.table_prefix)
+        self.readers = {role: RecordOperations(self, role, RECORDS[role]) for role in _ROLES}
+
+    def accept(self, role: str, record: Mapping[str, Any]) -> None:
+        """Check that a record can be stored.
+
+        Raises:
+            InvalidInput: It cannot.
+        """
+        self._columns(role, record)
+
+    def typed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return fields with those of the scope as values of their kinds: in JSON, rows and arguments some are texts.
+
+        Raises:
+            InvalidInput: A value is not of its kind.
+        """
+        return {
+            name: value_of(name, self.kinds[name], value) if name in self.kinds else value
+            for name, value in fields.items()
+        }
+
+    def fields_of(self, role: str, record: BaseRecord) -> dict[str, Any]:
+        """Return the fields of a record that was read."""
+        return {name: getattr(record, name) for name in (*CORE[role], *self.scope_fields)}
+
+
+class MemuTransfer:
+    """Exports and imports memU's records. See `Transfer`.
+
+    Args:
+        config: The options, with the tenant.
+    """
+
+    noun = "item"
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._config = config
+
+    def source(
+        self, scope: Sequence[str] = ("user_id",), where: Mapping[str, str] | None = None, **others: Any
+    ) -> MemuSource:
+        """Return what reads the records of a scope.
+
+        Args:
+            scope: The fields of the user model, as `scope_names` says.
+            where: Values of some of them; all records if None.
+            others: Must be empty.
+        """
+        refuse_others(others, "memU's records")
+        return MemuSource(self._config, scope, where or {})
+
+    def accepts(self, head: Head) -> bool:
+        """See `Transfer.accepts`."""
+        return head.format == FORMAT
+
+    def target(self, head: Head, *, overwrite: bool = False) -> MemuTarget:
+        """See `Transfer.target`."""
+        if overwrite:
+            raise InvalidInput("The file holds memU's records, which are not replaced (--overwrite).")
+        scope = head.content.get("scope")
+        if not isinstance(scope, list) or not all(isinstance(name, str) for name in scope):
+            raise InvalidInput("The file does not name the fields of memU's user model (scope).")
+        return MemuTarget(self._config, scope)
+
+
+class MemuSource:
+    """Reads records, kind by kind, in the order of their ids.
+
+    Args:
+        config: The options, with the tenant.
+        scope: The fields of the user model.
+        where: Values of fields that records must have, as in memU's filters.
+    """
+
+    constants = False
+
+    def __init__(self, config: MySQLConfig, scope: Sequence[str], where: Mapping[str, str]) -> None:
+        self._operations = MemuMoving(config, scope)
+        asked = self._operations.typed(where)
+        self._where = {role: self._operations.scope.condition(role, asked) for role in _ROLES}
+        self.head = checksummed(
+            {"format": FORMAT, "tenant": config.tenant, "scope": list(scope), "where": dict(sorted(where.items()))}
+        )
+
+    def position_of(self, content: Mapping[str, Any]) -> Any:
+        """Return the place of the kind, and the id, of the record in a line."""
+        role, record = record_of(content)
+        return _ROLES.index(role), record["id"]
+
+    async def count(self, database: Database) -> int:
+        """Return the number of records of the tenant, of any scope.
+
+        Raises:
+            UsageError: The tables have a field of the user model that is not exported.
+        """
+        operations = self._operations
+        engine, config = database.asynchronous, operations.config
+        await engine.run(operations.load_existing(), operations.schema, config.ddl_mode)
+        await engine.run(check_scope(operations))
+        return sum([await engine.run(operations.readers[role].count()) for role in _ROLES])
+
+    async def page(self, database: Database, after: Any, limit: int) -> Page:
+        """Return some records."""
+        place, id = after or (0, None)
+        page = Page()
+        while place < len(_ROLES):
+            role = _ROLES[place]
+            reading = self._operations.readers[role].find(page_after(self._where[role], id, limit))
+            found = await database.asynchronous.run(reading)
+            if found:
+                found.sort(key=lambda record: record.id)
+                page.records = [line_of(role, self._operations.fields_of(role, record)) for record in found]
+                page.last = (place, found[-1].id)
+                return page
+            place, id = place + 1, None
+        return page
+
+
+def check_scope(operations: MemuMoving) -> Operation[None]:
+    """Check that the scope names every field of the tables: without one, records of several scopes would become one's.
+
+    Raises:
+        UsageError: A field is missing, or is of another kind.
+    """
+    columns = yield from fetch(operations.schema.describe_columns())
+    known = {name for core in CORE.values() for name in core} | set(operations.scope_fields)
+    tables = {operations.names[role] for role in _ROLES}
+    there = {column.name: kind_of(column.type) for column in columns if column.table in tables}
+    others = sorted(name for name in there.keys() - known if not name.startswith("locus_"))
+    wanted = ",".join(named(name, there.get(name, "str")) for name in (*operations.scope_fields, *others))
+    if others:
+        raise UsageError(
+            f"The tables have fields that --scope does not name: {', '.join(others)}. Without them the records of "
+            f"several scopes would become those of one. Give --scope {wanted}."
+        )
+    if unlike := [name for name, kind in operations.kinds.items() if there.get(name, kind) != kind]:
+        raise UsageError(
+            f"The tables hold something else in {', '.join(unlike)} than --scope says. Give --scope {wanted}."
+        )
+
+
+class MemuTarget:
+    """Writes memU's records.
+
+    Args:
+        config: The options, with the tenant.
+        scope: The fields of the user model.
+    """
+
+    constants = False
+
+    def __init__(self, config: MySQLConfig, scope: Sequence[str]) -> None:
+        self._operations = MemuMoving(config, scope)
+        self._renamed: dict[str, str] = {}
+
+    def read(self, content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the role and the fields of the record in a line.
+
+        Raises:
+            InvalidInput: It cannot be stored.
+        """
+        role, record = record_of(content)
+        typed = self._operations.typed(record)
+        self._operations.accept(role, typed)
+        return role, typed
+
+    async def write(
+        self, database: Database, records: Sequence[tuple[str, dict[str, Any]]], report: TransferReport
+    ) -> None:
+        """Write records, and read them again to compare; in several transactions if one is too large."""
+        try:
+            await self._write(database, records, report)
+        except StateTooLarge:
+            if len(records) == 1:
+                raise
+            half = len(records) // 2
+            await self.write(database, records[:half], report)
+            await self.write(database, records[half:], report)
+
+    async def _write(
+        self, database: Database, records: Sequence[tuple[str, dict[str, Any]]], report: TransferReport
+    ) -> None:
+        engine, operations = database.asynchronous, self._operations
+        await engine.run(operations.load_existing(), operations.schema, operations.config.ddl_mode)
+        wanted: dict[str, dict[str, dict[str, Any]]] = {role: {} for role in _ROLES}
+        for role, record in records:
+            wanted[role][record["id"]] = self._relinked(role, record)
+        before = {role: await self._stored(database, role, wanted[role]) for role in _ROLES}
+        missing = {
+            _GIVEN_AS[role]: [record for id, record in wanted[role].items() if id not in before[role]]
+            for role in _ROLES
+        }
+        if any(missing.values()):
+            self._renamed |= await engine.run(operations.restore(**missing))
+            wanted["links"] = {id: self._relinked("links", record) for id, record in wanted["links"].items()}
+        after = {role: await self._stored(database, role, wanted[role]) for role in _ROLES}
+        for role in _ROLES:
+            for id, record in wanted[role].items():
+                expected = _compared(role, record)
+                if before[role].get(id) == expected:
+                    report.present += 1
+                elif id not in before[role] and after[role].get(id) == expected:
+                    report.copied += 1
+                else:
+                    report.differ(f"The {_KIND_OF[role]} {id!r} {self._difference(role, id, after[role])}.")
+
+    def _relinked(self, role: str, record: dict[str, Any]) -> dict[str, Any]:
+        """A relation of a category that has another id in the tables, with that id; other records as they are."""
+        if role != "links":
+            return record
+        category = record.get("category_id")
+        return {**record, "category_id": self._renamed.get(str(category), category)}
+
+    def _difference(self, role: str, id: str, after: Mapping[str, Any]) -> str:
+        if id in self._renamed:
+            return f"is stored as {self._renamed[id]!r}, and its items are linked with that"
+        if id in after:
+            return "differs in the tables"
+        if role == "links":
+            return "was left out: the two are linked already, or are not stored"
+        return "is not stored"
+
+    async def _stored(self, database: Database, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Those of these records that are stored, to be compared."""
+        wanted = list(ids)
+        if not wanted:
+            return {}
+        found = await database.asynchronous.run(self._operations.readers[role].find(is_one_of("id", wanted)))
+        return {
+            record.id: _compared(role, self._operations.fields_of(role, record)) for record in cast(list[Any], found)
+        }
+
+
+def line_of(role: str, record: Mapping[str, Any]) -> bytes:
+    """Return the line of a record."""
+    content: dict[str, Any] = {"record": _KIND_OF[role]}
+    for name, value in record.items():
+        if value is None:
+            continue
+        if name == "embedding":
+            content[name] = {"float32": floats_text(encode_floats(array("f", value)))}
+        elif isinstance(value, datetime):
+            content[name] = value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        else:
+            content[name] = str(value) if isinstance(value, UUID) else value
+    return checksummed(content)
+
+
+def record_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the role and the fields of the record in a line.
+
+    Raises:
+        InvalidInput: The line is not a record.
+    """
+    record = dict(content)
+    role = KINDS.get(str(record.pop("record", None)))
+    if role is None:
+        raise InvalidInput(f"It is no record of memU's: record must be one of {', '.join(KINDS)}.")
+    for name in ("id", "created_at", "updated_at"):
+        if not isinstance(record.get(name), str):
+            raise InvalidInput(f"The {_KIND_OF[role]} has no {name!r}.")
+    for name in _TIMES:
+        if name in record:
+            record[name] = _time(name, record[name])
+    if "embedding" in record:
+        held = record["embedding"]
+        raw = floats_bytes(held.get("float32") if isinstance(held, dict) else None)
+        record["embedding"] = decode_vector(raw).tolist()
+    return role, record
+
+
+def _compared(role: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it is compared: times in UTC, embeddings as 32-bit floats, without empty fields."""
+    compared: dict[str, Any] = {}
+    for name, value in record.items():
+        if value is None or (name == "extra" and not value):
+            continue
+        if name == "embedding":
+            value = bytes(encode_floats(array("f", value)))
+        elif name in _TIMES and isinstance(value, datetime):
+            value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        compared[name] = value
+    return compared
+
+
+def _time(name: str, value: Any) -> datetime:
+    try:
+        time = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} is no time in ISO 8601's form.") from None
+    if time.tzinfo is None:
+        raise InvalidInput(f"{name} must have its zone, as in '2026-01-31T12:00:00.000000Z'.")
+    return time

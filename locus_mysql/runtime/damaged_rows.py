@@ -1,0 +1,58 @@
+"""Damaged rows: `readable` leaves them out of an answer, `decodes_rows` raises one error for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from ..engine.logs import DAMAGE
+from ..errors import CorruptCheckpoint, LocusMySQLError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
+    """Parse rows. Damaged rows are left out and logged, so that all others can be read.
+
+    Args:
+        parse: Parses a row; raises `CorruptCheckpoint` if the row is damaged.
+        found: The rows.
+    """
+    for one in found:
+        try:
+            parsed = parse(one)
+        except CorruptCheckpoint as error:
+            DAMAGE.warning("A damaged row was left out of an answer; at level DEBUG, this logger names its thread.")
+            DAMAGE.debug("Left out of an answer: %s", error)
+        else:
+            yield parsed
+
+
+def decodes_rows(decode: Callable[P, T]) -> Callable[P, T]:
+    """Make of a function that decodes rows one that raises a clear error for rows of another shape.
+
+    Only for functions that do nothing else: of any other, an error may have another cause.
+
+    Args:
+        decode: Is given rows, and raises what Python raises for too few columns, or NULL where there is none.
+
+    Raises:
+        CorruptCheckpoint: The rows are not those of the statement.
+    """
+
+    @wraps(decode)
+    def decoded(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return decode(*args, **kwargs)
+        except LocusMySQLError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CorruptCheckpoint(
+                "The server's answer does not fit the question: columns are missing or NULL, or of another type. Look "
+                "for a proxy that changes or mixes up answers, and for rows changed by hand."
+            ) from error
+
+    return decoded

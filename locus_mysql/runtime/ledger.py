@@ -1,0 +1,48 @@
+"""Operations on the idempotency ledger of a family, as generators that do no I/O."""
+
+from __future__ import annotations
+
+from ..dialect import Query, Statement
+from ..dialect.ledger import FORGOTTEN_AT_ONCE, Ledger, OutcomeRow
+from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
+
+
+def affected_rows(results: Results, statement: Statement, landed: Query[OutcomeRow]) -> int:
+    """Return the number of rows that a statement affected, in this try of its batch or in an earlier one.
+
+    Args:
+        results: The results of the batch.
+        statement: A statement of the batch, which is followed by `Ledger.record_affected`.
+        landed: `Batch.landed`.
+    """
+    if results.landed is None:
+        return results.of(statement).affected
+    return results.rows(landed)[0].outcome or 0
+
+
+def refuse_late(ledger: Ledger, outcome: Duplicate | Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
+    """Void the token of a write that did nothing if an earlier try of it may still be on its way to the server.
+
+    Args:
+        ledger: The ledger of the family.
+        outcome: How the write ended.
+        tenant: The tenant of the write.
+        token: The token of the write.
+    """
+    if outcome.fate_unknown:
+        yield from void_token(ledger, tenant, token)
+
+
+def void_token(ledger: Ledger, tenant: str, token: bytes) -> Operation[None]:
+    """Record the token of a write that was not carried out, so that a late packet of it is refused."""
+    yield Batch((ledger.record(tenant, token),), ledger.find(tenant, token))
+
+
+def forget_old_tokens(ledger: Ledger) -> Operation[int]:
+    """Remove all tokens that no write is repeated with any more, of all tenants; returns the number of them."""
+    removed = 0
+    while True:
+        (forgotten,) = yield Batch.of(ledger.forget_old())
+        removed += forgotten.affected
+        if forgotten.affected < FORGOTTEN_AT_ONCE:
+            return removed

@@ -1,0 +1,64 @@
+"""A cache that drops what was used least recently: `LRUCache`."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from ..engine.at_fork import reset_at_fork
+
+V = TypeVar("V")
+
+
+class LRUCache(Generic[V]):
+    """Values by key, within a limit of all their sizes together. Safe to share between threads; empty after a fork.
+
+    Args:
+        limit: The limit, in the unit of the sizes, such as bytes. A value that is larger by itself is not kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.reset_in_child()
+        reset_at_fork(self)
+
+    def reset_in_child(self) -> None:
+        """Start empty, with a new lock: after a fork, the old lock may be held for ever."""
+        self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> V | None:
+        """Return the value of a key, if it still is in the cache."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                return None
+            self._kept.move_to_end(key)
+            return found[0]
+
+    def put(self, key: Hashable, value: V, size: int = 1) -> None:
+        """Keep a value in place of the one that its key has."""
+        with self._lock:
+            self._remove(key)
+            if size > self._limit:
+                return
+            self._kept[key] = (value, size)
+            self._size += size
+            while self._size > self._limit:
+                _, (_, dropped) = self._kept.popitem(last=False)
+                self._size -= dropped
+
+    def pop(self, key: Hashable) -> V | None:
+        """Remove the value of a key, and return it."""
+        with self._lock:
+            return self._remove(key)
+
+    def _remove(self, key: Hashable) -> V | None:
+        found = self._kept.pop(key, None)
+        if found is None:
+            return None
+        self._size -= found[1]
+        return found[0]

@@ -1,0 +1,331 @@
+"""Clients of every family that write, read back and measure how long each call takes: `Load`.
+
+Each client owns what it writes, so that every acknowledged write can be found again exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from abc import ABC, abstractmethod
+from array import array
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from locus_mysql import (
+    CheckpointStore,
+    Database,
+    MemoryStore,
+    MySQLCheckpointSaver,
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    SyncMySQLCheckpointSaver,
+    SyncWorkingMemory,
+    WorkingMemory,
+)
+from locus_mysql.errors import Unavailable
+
+#: Limit of the seconds that a call may repeat itself, and of an answer.
+RETRY_DEADLINE_S = 90.0
+READ_TIMEOUT_S = 20.0
+
+#: A call that takes longer than this hangs: its deadline, one last answer, and what a busy machine adds.
+HANGS_AFTER_S = RETRY_DEADLINE_S + READ_TIMEOUT_S + 10.0
+
+#: Longest pause of a client between two writes, in seconds: an agent waits for its model much longer.
+PAUSE_S = 0.2
+
+#: Writes after which a client of checkpoints or graphs begins another thread.
+THREAD_LENGTH = 200
+
+
+class Way(NamedTuple):
+    """One side of a driver, and the addresses it connects to.
+
+    Args:
+        side: As in `EVERY_SIDE`.
+        path: ``direct`` or ``Router``.
+        database: The connections.
+    """
+
+    side: str
+    path: str
+    database: Database
+
+    async def run(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Call a method of a store of this side."""
+        if self.side.endswith("-sync"):
+            return await asyncio.to_thread(method, *args, **options)
+        return await method(*args, **options)
+
+    def store(self, awaited: Callable[..., Any], blocking: Callable[..., Any], *first: Any) -> Any:
+        """Open a store of this side."""
+        return (blocking if self.side.endswith("-sync") else awaited)(*first, self.database)
+
+
+class Verdict(NamedTuple):
+    """What the tables have of a client's writes.
+
+    Args:
+        lost: Acknowledged writes that are missing.
+        doubled: Writes that are stored more than once.
+    """
+
+    lost: int
+    doubled: int
+
+
+@dataclass
+class Client(ABC):
+    """One client.
+
+    Args:
+        way: How it connects.
+        name: Of what it writes.
+    """
+
+    way: Way
+    name: str
+    tried: int = 0
+    #: The number of writes that were acknowledged, the newest of them, and the others.
+    acknowledged: int = 0
+    newest_acknowledged: int = 0
+    unacknowledged: set[int] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
+    stale: int = 0
+    #: For each call the time of its end, and its duration in seconds.
+    ends: array[float] = field(default_factory=lambda: array("d"))
+    waits: array[float] = field(default_factory=lambda: array("d"))
+
+    def __post_init__(self) -> None:
+        self.open()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Write and read back until the event is set."""
+        while not stop.is_set():
+            self.tried += 1
+            number = self.tried
+            if await self._timed(self.write(number)) is _FAILED:
+                self.unacknowledged.add(number)
+            else:
+                self.acknowledged += 1
+                self.newest_acknowledged = number
+            newest = await self._timed(self.newest())
+            if newest is not _FAILED and newest < self.newest_acknowledged:
+                self.stale += 1
+            await asyncio.sleep(random.uniform(0, PAUSE_S))
+
+    async def _timed(self, call: Awaitable[Any]) -> Any:
+        began = time.monotonic()
+        try:
+            return await call
+        except Unavailable as error:
+            self.failed.append(str(error))
+            return _FAILED
+        finally:
+            ended = time.monotonic()
+            self.ends.append(ended)
+            self.waits.append(ended - began)
+
+    async def check(self) -> Verdict:
+        """Compare the tables with what was acknowledged."""
+        stored = Counter(await self.stored())
+        tried = set(range(1, self.tried + 1))
+        doubled = sum(times - 1 for times in stored.values()) + len(stored.keys() - tried)
+        return Verdict(len(tried - self.unacknowledged - stored.keys()), doubled)
+
+    @abstractmethod
+    def open(self) -> None:
+        """Open the store."""
+
+    @abstractmethod
+    async def write(self, number: int) -> None:
+        """Write the number."""
+
+    @abstractmethod
+    async def newest(self) -> int:
+        """Load the newest number."""
+
+    @abstractmethod
+    async def stored(self) -> Sequence[int]:
+        """Load all numbers, each as often as it is stored."""
+
+
+_FAILED = object()
+
+
+class Checkpoints(Client):
+    """Saves without an id, so that a save that was carried out twice is a second checkpoint."""
+
+    def open(self) -> None:
+        """See `Client.open`."""
+        self.store = self.way.store(CheckpointStore, SyncCheckpointStore)
+
+    def _thread(self, number: int) -> str:
+        return f"{self.name} {number // THREAD_LENGTH}"
+
+    async def write(self, number: int) -> None:
+        """See `Client.write`."""
+        state = {"number": number, "messages": [f"turn {turn}" for turn in range(number % THREAD_LENGTH)]}
+        await self.way.run(self.store.save, self._thread(number), state, metadata={"number": number})
+
+    async def newest(self) -> int:
+        """See `Client.newest`."""
+        state = await self.way.run(self.store.load, self._thread(self.newest_acknowledged))
+        return 0 if state is None else int(state["number"])
+
+    async def stored(self) -> Sequence[int]:
+        """See `Client.stored`."""
+        numbers = []
+        for thread in range(self.tried // THREAD_LENGTH + 1):
+            entries = await self.way.run(self.store.history, f"{self.name} {thread}", 10 * THREAD_LENGTH)
+            numbers += [int(entry["metadata"]["number"]) for entry in entries]
+        return numbers
+
+
+class Graphs(Client):
+    """Puts checkpoints of graphs, each with its parent."""
+
+    def open(self) -> None:
+        """See `Client.open`."""
+        self.store = self.way.store(MySQLCheckpointSaver, SyncMySQLCheckpointSaver)
+
+    def _thread(self, number: int) -> str:
+        return f"{self.name} {number // THREAD_LENGTH}"
+
+    async def write(self, number: int) -> None:
+        """See `Client.write`."""
+        parent = number - 1 if number % THREAD_LENGTH and number - 1 not in self.unacknowledged else None
+        await self.way.run(
+            self.store.put,
+            thread_id=self._thread(number),
+            checkpoint_id=f"{number:06d}",
+            checkpoint_data={"number": number, "messages": [f"turn {number}"]},
+            parent_checkpoint_id=None if parent is None else f"{parent:06d}",
+        )
+
+    async def newest(self) -> int:
+        """See `Client.newest`."""
+        record = await self.way.run(self.store.get, thread_id=self._thread(self.newest_acknowledged))
+        return 0 if record is None else int(record["checkpoint"]["number"])
+
+    async def stored(self) -> Sequence[int]:
+        """See `Client.stored`."""
+        numbers = []
+        for thread in range(self.tried // THREAD_LENGTH + 1):
+            records = await self.way.run(
+                self.store.list_checkpoints, thread_id=f"{self.name} {thread}", limit=10 * THREAD_LENGTH
+            )
+            numbers += [int(record["checkpoint"]["number"]) for record in records]
+        return numbers
+
+
+class Memories(Client):
+    """Writes one item again and again; its version counts the writes that were carried out."""
+
+    def open(self) -> None:
+        """See `Client.open`."""
+        self.store = self.way.store(MemoryStore, SyncMemoryStore)
+
+    async def write(self, number: int) -> None:
+        """See `Client.write`."""
+        await self.way.run(self.store.put, ("load", self.name), "item", {"number": number})
+
+    async def newest(self) -> int:
+        """See `Client.newest`."""
+        item = await self.way.run(self.store.get_item, ("load", self.name), "item")
+        return 0 if item is None else int(item.value["number"])
+
+    async def check(self) -> Verdict:
+        """See `Client.check`. Writes whose call failed may have been carried out."""
+        item = await self.way.run(self.store.get_item, ("load", self.name), "item")
+        version, newest = (0, 0) if item is None else (item.version, int(item.value["number"]))
+        lost = max(self.acknowledged - version, int(newest < self.newest_acknowledged))
+        return Verdict(max(lost, 0), max(version - self.tried, 0))
+
+    async def stored(self) -> Sequence[int]:
+        """See `Client.stored`; here `check` needs only the version."""
+        return ()
+
+
+class Working(Client):
+    """Appends notes to the scratchpad of a session, where a note that was appended twice stands twice."""
+
+    def open(self) -> None:
+        """See `Client.open`."""
+        self.store = self.way.store(WorkingMemory, SyncWorkingMemory, self.name)
+
+    async def write(self, number: int) -> None:
+        """See `Client.write`."""
+        await self.way.run(self.store.append_scratchpad, str(number))
+
+    async def newest(self) -> int:
+        """See `Client.newest`."""
+        notes = await self.way.run(self.store.get_scratchpad, 1)
+        return int(notes[-1]) if notes else 0
+
+    async def stored(self) -> Sequence[int]:
+        """See `Client.stored`."""
+        return [int(note) for note in await self.way.run(self.store.get_scratchpad)]
+
+
+FAMILIES: tuple[type[Client], ...] = (Checkpoints, Graphs, Memories, Working)
+
+
+class Load:
+    """Clients that work at the same time.
+
+    Args:
+        ways: The ways of connecting, shared out among the clients.
+        number: How many clients there are.
+        first: Which way the first client takes.
+        prefix: Of the names of all that they write.
+    """
+
+    def __init__(self, ways: Sequence[Way], number: int, *, first: int = 0, prefix: str = "client") -> None:
+        self.clients = [
+            FAMILIES[place % len(FAMILIES)](ways[(first + place // len(FAMILIES)) % len(ways)], f"{prefix} {place}")
+            for place in range(number)
+        ]
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Let all clients begin."""
+        self._tasks = [asyncio.create_task(client.run(self._stop)) for client in self.clients]
+
+    async def go_on(self, writes: int, within_s: float) -> None:
+        """Wait until each client has this many more acknowledged writes."""
+        wanted = {client.name: client.acknowledged + writes for client in self.clients}
+        deadline = time.monotonic() + within_s
+        while behind := [one for one in self.clients if one.acknowledged < wanted[one.name]]:
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            assert time.monotonic() < deadline, [(one.name, one.way.side, one.way.path, one.failed) for one in behind]
+            await asyncio.sleep(0.05)
+
+    async def end(self) -> None:
+        """Let all clients finish their calls."""
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+
+
+def open_ways(sides: Iterable[str], direct: dict[str, Any], through_router: dict[str, Any]) -> list[Way]:
+    """Every side on both paths.
+
+    Args:
+        sides: As in `EVERY_SIDE`.
+        direct: The options that connect to the members.
+        through_router: The options that connect to the Router's port for writes.
+    """
+    limits = {"retry_deadline_s": RETRY_DEADLINE_S, "read_timeout_s": READ_TIMEOUT_S, "pool_timeout_s": 60.0}
+    return [
+        Way(side, path, Database(MySQLConfig(driver=side.rpartition("-")[0], **limits, **options)))
+        for side in sides
+        for path, options in (("direct", direct), ("Router", through_router))
+    ]

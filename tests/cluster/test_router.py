@@ -1,0 +1,137 @@
+"""Through MySQL Router: calls at its port for writes follow the primary, and its other ports answer no stale load."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLConfig
+from locus_mysql.errors import ReadOnlyServer, SetupError
+
+from .conftest import EVERY_SIDE, Group, Member, Store, router_addresses
+from .test_failover import state_of
+
+OpenThrough = Callable[..., Store]
+
+one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
+every_side = pytest.mark.parametrize("side", EVERY_SIDE)
+
+
+@pytest.fixture
+def open_through(database: str) -> OpenThrough:
+    """``open_through(side, port, **options)`` opens a store at a port of the Router, over TLS with its certificate."""
+    addresses = router_addresses()
+
+    def open_one(side: str, port: str, **options: Any) -> Store:
+        tls = {"ssl_mode": "VERIFY_CA", "ssl_ca": addresses["authority"]}
+        at = MySQLConfig(dsn=addresses[port])
+        address = {} if "hosts" in options else {"host": at.host, "port": at.port}
+        given = {"user": at.user, "password": at.password, "database": database}
+        return Store(side, MySQLConfig(**{**address, **given, **tls, **options}))
+
+    return open_one
+
+
+def make_primary(group: Group, member: Member) -> None:
+    """Move the group's primary, as for maintenance."""
+    group.primary().run(f"SELECT group_replication_set_as_primary('{member.server_id}')")
+
+
+@every_side
+@pytest.mark.parametrize("port", ["writes", "passthrough"])
+async def test_saves_and_loads_go_through_the_port_for_writes_encrypted_to_the_server(
+    group: Group, open_through: OpenThrough, database: str, side: str, port: str
+) -> None:
+    store = open_through(side, port)
+    await store.save("thread", state_of(1))
+    assert await store.load("thread") == state_of(1)
+    sessions = group.primary().run(
+        "SELECT connection_type, attr_value FROM performance_schema.threads"
+        " LEFT JOIN performance_schema.session_connect_attrs"
+        "  ON session_connect_attrs.processlist_id = threads.processlist_id AND attr_name = '_client_ssl_cipher'"
+        f" WHERE processlist_db = '{database}' AND type = 'FOREGROUND'"
+    )
+    assert sessions
+    assert {encryption for encryption, _ in sessions} == {"SSL/TLS"}
+    if port == "writes":  # the Router decrypts, encrypts again, and reports how the client's side was encrypted
+        assert all("AES" in str(cipher) or "CHACHA" in str(cipher) for _, cipher in sessions)
+    await store.close()
+
+
+@pytest.mark.parametrize("way", ["move", "kill"])
+async def test_calls_through_the_router_follow_the_primary(group: Group, open_through: OpenThrough, way: str) -> None:
+    old, (new, _) = group.primary(), group.secondaries()
+    stores = {side: open_through(side, "writes", retry_deadline_s=90) for side in EVERY_SIDE}
+    for side, store in stores.items():
+        await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(3)))
+    if way == "move":
+        make_primary(group, new)
+    else:
+        old.kill()
+
+    async def call(side: str, store: Store) -> None:
+        assert await store.load(f"{side} 0") == state_of(1)
+        await asyncio.gather(*(store.save(f"{side} {number}", state_of(2), "second") for number in range(3)))
+        assert await store.list_checkpoints(f"{side} 2") == ["second", "first"]
+
+    await asyncio.gather(*(call(side, store) for side, store in stores.items()))
+    assert group.primary() is not old
+    for store in stores.values():
+        await store.close()
+
+
+@every_side
+@pytest.mark.parametrize("port", ["reads", "passthrough_reads"])
+async def test_a_port_for_reads_refuses_loads_and_saves_except_to_inspect(
+    group: Group, open_through: OpenThrough, side: str, port: str
+) -> None:
+    writer = open_through(side, "writes")
+    await writer.save("thread", state_of(1))
+    executed = group.primary().executed()
+    for member in group.members:
+        member.wait_for(executed)
+    store = open_through(side, port)
+    for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
+        with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*port of MySQL Router for writes.*inspect"):
+            await call()
+    inspecting = open_through(side, port, reads="inspect")
+    assert await inspecting.load("thread") == state_of(1)
+    assert await writer.load("thread") == state_of(1)
+    for one in (writer, store, inspecting):
+        await one.close()
+
+
+@every_side
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_splitting_port_refuses_loads_and_saves_except_to_inspect(
+    group: Group, open_through: OpenThrough, side: str, pipeline: bool
+) -> None:
+    writer = open_through(side, "writes")
+    await writer.save("thread", state_of(1))
+    executed = group.primary().executed()
+    for member in group.members:
+        member.wait_for(executed)
+    store = open_through(side, "splitting", pipeline=pipeline)
+    for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
+        with pytest.raises(SetupError, match=r"splits reads from writes.*port for writes.*inspect"):
+            await call()
+    inspecting = open_through(side, "splitting", reads="inspect", pipeline=False)
+    assert await inspecting.load("thread") == state_of(1)
+    for one in (writer, store, inspecting):
+        await one.close()
+
+
+@one_of_each
+async def test_two_routers_are_named_as_hosts(group: Group, open_through: OpenThrough, side: str) -> None:
+    """Here the same one twice: each packet then checks that its server is the primary, also where TLS hides it."""
+    new, _ = group.secondaries()
+    host = str(MySQLConfig(dsn=router_addresses()["passthrough"]).endpoints[0])
+    store = open_through(side, "passthrough", hosts=(host, host))
+    await store.save("thread", state_of(1))
+    make_primary(group, new)
+    await store.save("thread", state_of(2))
+    assert await store.load("thread") == state_of(2)
+    await store.close()

@@ -1,0 +1,238 @@
+"""Pages of threads contain every matching thread once, newest first, and are read by the indexes."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from locus_mysql import CheckpointStore
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.checkpoints.inspection import ThreadRange
+from locus_mysql.errors import InvalidInput, SchemaMismatch
+from locus_mysql.families.checkpoints.inspection import threads as checkpoints
+from locus_mysql.families.inspection.cursors import to_cursor
+from locus_mysql.families.inspection.records import ThreadRow
+from locus_mysql.inspection import Inspector
+
+from ....conftest import MakeConfig
+from .conftest import RunSQL
+
+pytestmark = pytest.mark.kept_tables("dicts")
+
+#: Ids with characters that are special in globs, in LIKE and in JSON.
+IDS = [f"user-{n % 3}/thread-{n:02}" for n in range(24)] + ["50%", "a_b", "a*b", "ä\\", '"', "😀", "user-1"]
+
+ALL: dict[str, Any] = {}
+FILTERS: list[dict[str, Any]] = [
+    ALL,
+    {"pattern": "user-1/*"},
+    {"pattern": "*-1*"},
+    {"pattern": "user-?/thread-0?"},
+    {"pattern": "user-1"},
+    {"pattern": "a_b"},
+    {"pattern": "*%"},
+    {"pattern": "nobody*"},
+    {"pattern": ""},
+    {"metadata": ("user", 1)},
+    {"metadata": ("kind", "all")},
+    {"metadata": ("user", 1.0), "pattern": "*0*"},
+    {"metadata": ("user", True)},
+    {"metadata": ("tags", "odd")},
+    {"min_bytes": 700},
+    {"min_bytes": 700, "pattern": "user-*", "metadata": ("tags", ["odd"])},
+]
+
+
+@pytest.fixture
+async def filled(store: CheckpointStore, sql: RunSQL) -> list[str]:
+    """Save threads of all these ids, newest first; some of them at the same moment."""
+    for number, thread_id in enumerate(IDS):
+        metadata = {"user": number % 3, "kind": "all", "tags": ["odd"] if number % 2 else []}
+        await store.save(thread_id, {"text": "x"}, metadata={"user": "another", "kind": "old"})
+        await store.save(thread_id, {"text": "" if number % 3 else secrets.token_hex(800)}, metadata=metadata)
+    sql("UPDATE {db}.locus_store_threads SET updated_at = updated_at - INTERVAL MICROSECOND(updated_at) MICROSECOND")
+    rows = sql("SELECT thread_id FROM {db}.locus_store_threads ORDER BY updated_at DESC, thread_id DESC")
+    return [thread_id for (thread_id,) in rows]
+
+
+async def pages(inspector: Inspector, limit: int, **wanted: Any) -> AsyncIterator[list[ThreadRow]]:
+    """Yield all pages, one after another."""
+    cursor = None
+    for _ in range(10 * len(IDS)):
+        page = await inspector.threads("dicts", limit=limit, cursor=cursor, **wanted)
+        assert len(page.items) <= limit
+        yield list(page.items)
+        cursor = page.cursor
+        if cursor is None:
+            return
+    pytest.fail("there is no end")
+
+
+def fits(row: ThreadRow, wanted: dict[str, Any]) -> bool:
+    """Return whether a thread matches the filters, computed without the server."""
+    if (pattern := wanted.get("pattern")) is not None and not fnmatchcase(row.thread_id, pattern.replace("[", "[[]")):
+        return False
+    if row.size_bytes < wanted.get("min_bytes", 0):
+        return False
+    key, value = wanted.get("metadata", ("kind", "all"))
+    have = row.metadata[key]
+    if isinstance(have, list):
+        return all(one in have for one in (value if isinstance(value, list) else [value]))
+    return have == value and isinstance(have, bool) == isinstance(value, bool)
+
+
+@pytest.mark.parametrize("bound", [2, 5, 1_000])
+async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
+    filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch, bound: int
+) -> None:
+    for name in ("STEP", "STEP_BY_METADATA", "STEP_BY_SIZE", "CANDIDATES"):
+        monkeypatch.setattr(checkpoints, name, bound)
+    everything = [row async for page in pages(inspector, 7) for row in page]
+    assert [row.thread_id for row in everything] == filled
+    for wanted in FILTERS:
+        for limit in (1, 4, 100):
+            found = [row async for page in pages(inspector, limit, **wanted) for row in page]
+            assert found == [row for row in everything if fits(row, wanted)], wanted
+    assert any(fits(row, FILTERS[-1]) for row in everything)
+
+
+async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(
+    filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "STEP", 10)
+    found = [page async for page in pages(inspector, 3, pattern="*nothing*")]
+    assert found == [[]] * (len(IDS) // 10 + 1)
+
+
+async def test_a_thread_is_listed_with_its_family_size_metadata_and_times(
+    store: CheckpointStore, inspector: Inspector
+) -> None:
+    await store.save("t", {"a": 1}, "first")
+    await store.save("t", {"a": 2}, "second", {"k": "v"})
+    usage = await store.get_disk_usage("t")
+    (row,) = (await inspector.threads("dicts")).items
+    assert row == await inspector.thread("dicts", "t")
+    assert (row.family, row.thread_id, row.checkpoints, row.checkpoint_id) == ("dicts", "t", 2, "second")
+    assert (row.metadata, row.damage, row.size_bytes) == ({"k": "v"}, None, usage["total_bytes"])
+    assert row.created_at < row.updated_at <= datetime.now(UTC) + timedelta(days=1)
+    assert await inspector.thread("dicts", "nobody") is None
+
+
+async def test_threads_are_filtered_by_when_they_were_saved(
+    store: CheckpointStore, inspector: Inspector, sql: RunSQL
+) -> None:
+    for day in range(1, 6):
+        await store.save(f"t{day}", {})
+        sql("UPDATE {db}.locus_store_threads SET updated_at = %s WHERE thread_id = %s", f"2026-01-0{day}", f"t{day}")
+
+    def ids(**wanted: Any) -> Any:
+        return inspector.threads("dicts", **wanted)
+
+    second, fourth = (datetime(2026, 1, day, tzinfo=UTC) for day in (2, 4))
+    assert [row.thread_id for row in (await ids(saved_after=second)).items] == ["t5", "t4", "t3", "t2"]
+    assert [row.thread_id for row in (await ids(saved_before=fourth)).items] == ["t3", "t2", "t1"]
+    assert [row.thread_id for row in (await ids(saved_after=second, saved_before=fourth)).items] == ["t3", "t2"]
+    assert [row.thread_id for row in (await ids(saved_after=second, pattern="t5*")).items] == ["t5"]
+    extremes = {"saved_after": datetime.min.replace(tzinfo=UTC), "saved_before": datetime.max.replace(tzinfo=UTC)}
+    assert len((await ids(**extremes)).items) == 5
+    with pytest.raises(InvalidInput, match="time zone"):
+        await ids(saved_after=datetime(2026, 1, 2))
+
+
+async def test_expired_threads_and_those_of_another_tenant_are_not_shown(
+    store: CheckpointStore, inspector: Inspector, make_config: MakeConfig, sql: RunSQL
+) -> None:
+    await store.save("gone", {})
+    await store.save("here", {})
+    sql("UPDATE {db}.locus_store_threads SET expires_at = '2026-01-01' WHERE thread_id = 'gone'")
+    async with CheckpointStore(make_config(tenant="other")) as other:
+        await other.save("theirs", {})
+        async with store.turn("locked"):  # a row for a lease only
+            assert [row.thread_id for row in (await inspector.threads("dicts")).items] == ["here"]
+    assert await inspector.thread("dicts", "gone") is None
+    assert await inspector.thread("dicts", "theirs") is None
+    async with Inspector(store.database, tenant="other") as others:
+        assert [row.thread_id for row in (await others.threads("dicts")).items] == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        *("", "x", "!!!", "W10", "bnVsbA", to_cursor(1), to_cursor("a", "b", "c"), to_cursor(True, 2**70, "a")),
+        *(to_cursor(True, "x", "y"), "W" * 10_000, "\ud800", "ä"),
+    ],
+)
+async def test_a_cursor_that_no_page_gave_is_refused(store: CheckpointStore, inspector: Inspector, cursor: str) -> None:
+    with pytest.raises(InvalidInput, match="cursor"):
+        await inspector.threads("dicts", cursor=cursor)
+    with pytest.raises(InvalidInput, match="cursor"):
+        await inspector.history("dicts", "t", cursor=cursor if cursor != to_cursor(1) else "x")
+
+
+@pytest.mark.kept_tables
+async def test_looking_makes_no_tables(inspector: Inspector, make_config: MakeConfig, sql: RunSQL) -> None:
+    assert await inspector.families() == []
+    with pytest.raises(SchemaMismatch, match="has no table"):
+        await inspector.threads("dicts")
+    assert sql("SHOW TABLES FROM {db}") == ()
+    async with CheckpointStore(make_config(search=False)) as store:
+        await store.save("t", {})
+    assert await inspector.families() == ["dicts"]
+    assert len((await inspector.threads("dicts")).items) == 1
+
+
+async def test_an_unknown_family_is_refused(inspector: Inspector) -> None:
+    with pytest.raises(InvalidInput, match="agents"):
+        await inspector.threads("nonsense")  # type: ignore[arg-type]
+
+
+@pytest.mark.kept_tables
+class TestPlans:
+    """The server's plans of the statements, with many threads."""
+
+    SQL = CheckpointDialect(kind="dicts").inspection
+    WITHIN = ThreadRange(("2026-01-01 00:00:00.000000", "x"), None, None)
+
+    @pytest.fixture
+    async def plan(self, store: CheckpointStore, sql: RunSQL) -> Any:
+        """Return a function that returns the plan of a statement that reads the threads of one step."""
+        await store.save("t", {}, metadata={"user": 1})
+        sql(
+            "INSERT INTO {db}.locus_store_threads"
+            " (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at)"
+            " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 900)"
+            " SELECT tenant, CONCAT('t', n), 1, 1, version, created_at, updated_at - INTERVAL n SECOND"
+            "   FROM numbers JOIN {db}.locus_store_threads WHERE thread_id = 't'"
+        )
+        sql("ANALYZE TABLE {db}.locus_store_threads, {db}.locus_store_checkpoints")
+        name = sql("SELECT '{db}'")[0][0]
+
+        def explain(step: Any, **filters: Any) -> str:
+            statement = self.SQL.threads("default", step, limit=50, **filters)
+            text = statement.sql.replace("`locus_", f"`{name}`.`locus_")
+            return str(sql("EXPLAIN FORMAT=TREE " + text, *statement.params)[0][0])
+
+        return explain
+
+    async def test_a_walk_goes_along_the_index_and_sorts_nothing(self, plan: Any) -> None:
+        text = plan(self.SQL.walk("default", self.WITHIN, 50))
+        step = text[text.index("Materialize CTE step") :]
+        walk = step[: step.index("\n", step.index("using recent"))]
+        assert "Covering index range scan on r using recent" in walk
+        assert "reverse" in walk
+        assert "Sort" not in walk
+        assert re.search(r"Table scan on [tcr]\b", text) is None
+
+    async def test_the_beginning_of_an_id_is_a_range_of_the_primary_key(self, plan: Any) -> None:
+        text = plan(self.SQL.beginning("default", "t1*", self.WITHIN, 1_000), pattern="t1*")
+        assert "Covering index range scan on b using PRIMARY" in text or "Index range scan on b using PRIMARY" in text
+
+    async def test_metadata_is_found_by_its_index(self, plan: Any) -> None:
+        text = plan(self.SQL.having("default", "[1, 2]", self.WITHIN, 1_000), keys="[1, 2]")
+        assert "using metadata_pairs" in text

@@ -1,0 +1,721 @@
+"""Searches by field, by word, by meaning and by both return the same as plain Python over all items."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import random
+from collections.abc import Callable
+from operator import mul
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput
+from locus_mysql.families.memories import nearest
+from locus_mysql.families.memories.puts import Put
+from locus_mysql.families.memories.vectors import coding, scoring, table
+
+from ...proxy import WireProxy
+from .conftest import EACH_WAY, Make, side_name
+
+HERE = ("docs", "here")
+
+VALUES: list[Any] = [
+    {"n": 1},
+    {"n": 1.0},
+    {"n": True},
+    {"n": "1"},
+    {"n": None},
+    {},
+    {"n": 10},
+    {"n": 9},
+    {"n": -2.5},
+    {"n": "abc"},
+    {"n": "abd"},
+    {"n": "ABC"},
+    {"n": [1, 2]},
+    {"n": [1.0, 2]},
+    {"n": {"m": 1, "o": "x"}},
+    {"n": {"m": 2}},
+    {"n": {}},
+    {"n": 2**53 + 1},
+    {"n": 2.0**53},
+    {"n": False},
+    {"n.m": 1},
+    {'n"]': "quote"},
+    [1],
+    "n",
+]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    return bool(one == other)
+
+
+def fulfils(value: Any, filter: dict[str, Any]) -> bool:
+    """Return whether a value matches a filter."""
+    for name, wanted in filter.items():
+        there = isinstance(value, dict) and name in value
+        field = value[name] if there else None
+        if not isinstance(wanted, dict):
+            fits = same(field, wanted)
+        elif any(key.startswith("$") for key in wanted):
+            fits = all(holds(field, there, operator, operand) for operator, operand in wanted.items())
+        else:
+            fits = isinstance(field, dict) and fulfils(field, wanted) if not wanted else fulfils(field, wanted)
+        if not fits:
+            return False
+    return True
+
+
+def holds(field: Any, there: bool, operator: str, operand: Any) -> bool:
+    if operator == "$eq":
+        return same(field, operand)
+    if operator == "$ne":
+        return not same(field, operand)
+    if operator == "$in":
+        return any(same(field, one) for one in operand)
+    if operator == "$exists":
+        return there is operand
+    comparable = isinstance(field, str) if isinstance(operand, str) else isinstance(field, int | float)
+    if not comparable or isinstance(field, bool):
+        return False
+    return bool(
+        {"$gt": field > operand, "$gte": field >= operand, "$lt": field < operand, "$lte": field <= operand}[operator]
+    )
+
+
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"n": 1},
+    {"n": 1.0},
+    {"n": True},
+    {"n": "1"},
+    {"n": None},
+    {"n": "abc"},
+    {"n": [1, 2]},
+    {"n": {"m": 1}},
+    {"n": {}},
+    {"n": {"$eq": {"m": 1, "o": "x"}}},
+    {"n": {"m": {"$gte": 2}}},
+    {"n": {"o": "x", "m": 1}},
+    {"n": {"$gt": 1}},
+    {"n": {"$gte": 9}},
+    {"n": {"$lt": 10, "$gte": 1}},
+    {"n": {"$lte": -2}},
+    {"n": {"$gt": "abc"}},
+    {"n": {"$lte": "abc"}},
+    {"n": {"$ne": 1}},
+    {"n": {"$ne": None}},
+    {"n": {"$in": [1, "abc", None]}},
+    {"n": {"$in": []}},
+    *({"n": {"$in": [wanted["n"], "none"]}} for wanted in VALUES if isinstance(wanted, dict) and "n" in wanted),
+    {"n": {"$in": [[2], {"m": 2}, [1, 2], 2**53]}},
+    {"n": {"$exists": True}},
+    {"n": {"$exists": False}},
+    {"n": 2**53 + 1},
+    {"n": 2**53},
+    {"n.m": 1},
+    {'n"]': "quote"},
+    {"n": 9, "x": None},
+    {"x' OR TRUE -- ": {"$exists": True}},
+]
+
+
+async def test_filters_compare_as_json_does(memories: Any) -> None:
+    await memories.put_batch([Put(HERE, f"{n:02}", value) for n, value in enumerate(VALUES)])
+    for filter in FILTERS:
+        expected = {f"{n:02}" for n, value in enumerate(VALUES) if fulfils(value, filter)}
+        found = await memories.search(HERE, filter=filter, limit=100)
+        assert {hit.item.key for hit in found} == expected, filter
+        assert await memories.count(HERE, filter=filter) == len(expected)
+
+
+NUMBERS: list[Any] = [
+    *(0, -0.0, 1, 1.0, 1e0, True, -1, 0.1, 1e-320, 2**53, 2**53 + 1, 2.0**53, 2**63 - 1, 2**63, 2.0**63, 2**63 + 1),
+    *(-(2**63), -(2**63) - 1, -(2.0**63), 2**64 - 1, 2**64, 2**64 + 1, 2.0**64, 2**64 + 4096, 10**19, 1e19),
+    *(10**20, 1e20, 10**20 + 1, 10**300, 1e300, 10**300 + 1, 1e308, 2**1000, "1", "18446744073709551616", None),
+]
+
+
+async def test_numbers_beyond_64_bits_are_compared_exactly(memories: Any) -> None:
+    """By fields, counted, by pages, by word and by meaning; MySQL's JSON would take them for floats."""
+    puts = [Put(HERE, f"{n:02}", {"n": number, "t": "tea"}, embedding=[1, n, 0]) for n, number in enumerate(NUMBERS)]
+    await memories.put_batch(puts)
+    for number in NUMBERS:
+        orderings = () if number is None or isinstance(number, bool) else ("$gt", "$gte", "$lt", "$lte")
+        for operator in ("$eq", "$ne", *orderings):
+            filter = {"n": {operator: number}}
+            expected = [f"{n:02}" for n, value in enumerate(NUMBERS) if fulfils({"n": value}, filter)]
+            found = await memories.search(HERE, filter=filter, limit=100)
+            assert [hit.item.key for hit in found] == expected, filter
+    for filter in (
+        {"n": 2**64},
+        {"n": {"$in": [2**64 + 1, 1, None]}},
+        {"n": {"$ne": 2.0**64, "$gt": 10**18, "$exists": True}},
+        {"n": {"$gte": 2**64, "$lt": 10**20 + 1}, "t": "tea"},
+    ):
+        expected = [f"{n:02}" for n, value in enumerate(NUMBERS) if fulfils({"n": value, "t": "tea"}, filter)]
+        assert await memories.count(HERE, filter=filter) == len(expected), filter
+        for asked in ({}, {"query": "tea"}, {"embedding": [1, 0, 0]}, {"query": "tea", "embedding": [1, 0, 0]}):
+            pages = [await memories.search(HERE, filter=filter, limit=3, offset=n, **asked) for n in range(0, 40, 3)]
+            assert [hit.item.key for hits in pages for hit in hits] == expected, (filter, asked)
+
+
+async def test_numbers_beyond_64_bits_are_compared_exactly_within_values_and_metadata(memories: Any) -> None:
+    for n in range(3):
+        value = {"a": {"b": 2**64 + n}, "c": [1, {"d": 2**64 + n}]}
+        await memories.put(HERE, str(n), value, metadata={"m": 2**64 + n}, embedding=[1, n, 0])
+    for n in range(3):
+        for asked in (
+            {"filter": {"a": {"b": 2**64 + n}}},
+            {"filter": {"a": {"$eq": {"b": 2**64 + n}}}},
+            {"filter": {"c": [1, {"d": 2**64 + n}]}},
+            {"metadata_filter": {"m": 2**64 + n}},
+            {"metadata_filter": {"m": 2**64 + n}, "filter": {"a": {"b": {"$gte": 2**64 + n}}}},
+        ):
+            assert [hit.item.key for hit in await memories.search(HERE, **asked)] == [str(n)], asked
+
+
+async def test_metadata_is_filtered_by_itself(memories: Any) -> None:
+    await memories.put(HERE, "a", {"n": 1}, metadata={"n": 2})
+    await memories.put(HERE, "b", {"n": 2})
+    assert [hit.item.key for hit in await memories.search(metadata_filter={"n": 2})] == ["a"]
+    assert [hit.item.key for hit in await memories.search(metadata_filter={"n": None})] == ["b"]
+    assert await memories.search(filter={"n": 2}, metadata_filter={"n": 2}) == []
+
+
+async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
+    for key in ("a", "b", "c"):
+        await memories.put(HERE, key, key)
+    await memories.put(HERE, "a", "again")
+    found = await memories.search(HERE)
+    assert [(hit.item.key, hit.score) for hit in found] == [("a", None), ("c", None), ("b", None)]
+    assert [hit.item.key for hit in await memories.search(HERE, limit=1, offset=1)] == ["c"]
+    assert await memories.search(HERE, limit=0) == []
+
+
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, make_memories: Make) -> None:
+    await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
+    await memories.put(HERE, "one", {"a": "green apples"})
+    await memories.put(HERE, "none", {"green": "water"})
+    other = make_memories()
+    found = await other.search(("docs",), query="Green tea")
+    assert [(hit.item.key, hit.score) for hit in found] == [("both", 1.0), ("one", 0.5)]
+    assert [hit.item.key for hit in await other.search(query="green tea", min_score=0.9)] == ["both"]
+    assert [hit.item.key for hit in await other.search(query="green tea", offset=1)] == ["one"]
+    assert [hit.item.key for hit in await other.search(query="green", filter={"a": "green"})] == ["both"]
+    assert await other.search(("doc",), query="green") == []
+    assert await other.search(query="' OR 1 --") == []
+    assert await other.search(query="") == []
+    await memories.put(HERE, "both", {"a": "blue"})
+    assert [hit.item.key for hit in await other.search(query="green")] == ["one"]
+    await memories.put(HERE, "both", {"a": "blue"}, text="yellow submarine")
+    assert [hit.item.key for hit in await other.search(query="submarine")] == ["both"]
+    assert await other.search(query="blue") == []
+
+
+async def test_the_share_of_words_is_not_rounded(memories: Any) -> None:
+    await memories.put(HERE, "one", "green")
+    await memories.put(HERE, "two", "green tea")
+    found = await memories.search(query="green tea leaves", min_score=1 / 3)
+    assert [(hit.item.key, hit.score) for hit in found] == [("two", 2 / 3), ("one", 1 / 3)]
+
+
+async def test_a_search_by_words_without_full_text_index_raises_an_error(make_memories: Make) -> None:
+    store = make_memories(search=False, table_prefix="plain_")
+    await store.put(HERE, "k", {"a": "green"})
+    with pytest.raises(InvalidInput, match="no full-text index"):
+        await store.search(query="green")
+
+
+def scored(metric: str, one: list[float], other: list[float]) -> float:
+    product = math.fsum(a * b for a, b in zip(one, other, strict=True))
+    if metric == "dot":
+        return product
+    if metric == "cosine":
+        return product / math.hypot(*one) / math.hypot(*other)
+    return 1 / (1 + math.dist(one, other))
+
+
+def rounded(vector: list[float]) -> list[float]:
+    return list(coding.floats_of(vector, None))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
+async def test_the_nearest_are_those_of_a_search_over_all(
+    make_memories: Make, metric: str, with_numpy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 40)
+    if not with_numpy:
+        for module in (coding, scoring, table):
+            monkeypatch.setattr(module, "np", None)
+    chance = random.Random(7)
+    writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
+    all_items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
+
+    def vector() -> list[float]:
+        return rounded([chance.gauss(0, 1) * chance.choice([0.01, 1, 1, 5]) for _ in range(24)])
+
+    for start in range(0, 300, 100):
+        batch = []
+        for n in range(start, start + 100):
+            namespace = ("docs", chance.choice(["a", "b", "c", "a\x01"]))
+            all_items[(namespace, str(n))] = (vector(), n % 5)
+            batch.append(Put(namespace, str(n), {"n": n % 5}, embedding=all_items[(namespace, str(n))][0]))
+        await writer.put_batch(batch)
+
+    async def check(store: Any, prefix: tuple[str, ...], filter: dict[str, Any] | None, **options: Any) -> Any:
+        asked = vector()
+        expected = sorted(
+            (
+                (-scored(metric, asked, embedding), namespace, key)
+                for (namespace, key), (embedding, n) in all_items.items()
+                if namespace[: len(prefix)] == prefix and (filter is None or n == filter["n"])
+            )
+        )[:10]
+        hits = await store.search(prefix, embedding=asked, filter=filter, **options)
+        if hits.exact:
+            assert [hit.item.key for hit in hits] == [key for _, _, key in expected]
+            assert [hit.score for hit in hits] == pytest.approx([-score for score, _, _ in expected], abs=1e-9)
+        return hits
+
+    for prefix in ((), ("docs",), ("docs", "a"), ("docs", "none")):
+        for filter in (None, {"n": 3}):
+            assert (await check(cold, prefix, filter, exact=True)).exact
+    large = await check(reader, ("docs",), None)
+    assert not large.exact
+    assert len(large) == 10
+    for _ in range(15):
+        for namespace, key in chance.sample(sorted(all_items), 3):
+            if chance.random() < 0.4:
+                await writer.delete(namespace, key)
+                del all_items[(namespace, key)]
+            elif chance.random() < 0.3:
+                await writer.put(namespace, key, {"n": 0})
+                del all_items[(namespace, key)]
+            else:
+                all_items[(namespace, key)] = (vector(), 3)
+                await writer.put(namespace, key, {"n": 3}, embedding=all_items[(namespace, key)][0])
+        name = f"new{chance.random()}"
+        all_items[(("docs", "new"), name)] = (vector(), 1)
+        await writer.put(("docs", "new"), name, {"n": 1}, embedding=all_items[(("docs", "new"), name)][0])
+        assert (await check(reader, ("docs",), None)).exact
+        assert (await check(reader, ("docs",), {"n": 3})).exact
+        assert (await check(reader, ("docs", "a"), None, exact=True)).exact
+    await writer.clear_namespace(("docs", "a"))
+    all_items = {key: value for key, value in all_items.items() if key[0] != ("docs", "a")}
+    assert (await check(reader, ("docs",), None)).exact
+    assert await reader.search(("docs", "a"), embedding=vector()) == []
+
+
+async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    writer = make_memories(dims=3)
+    await writer.put_batch([Put(HERE, f"{n:02}", n, embedding=[1, n, 0]) for n in range(30)])
+    for limit in (5, 6, 20, 30):
+        assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 0], limit=limit)) == limit
+    await writer.put(HERE, "many", 0, embeddings=[[1, 0, n + 1] for n in range(40)])
+    assert len(await make_memories(dims=3).search(HERE, embedding=[1, 0, 1], limit=2)) == 2
+
+
+async def test_the_cache_of_codes_is_counted_where_it_is_needed(
+    make_memories: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    store = make_memories(dims=3)
+
+    def counted() -> tuple[int, int]:
+        stats = store.store.database.stats()
+        return stats.vector_cache_hits, stats.vector_cache_misses
+
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    await store.put(("few",), "k", 1, embedding=[1, 0, 0])
+    await store.search(("few",), embedding=[1, 0, 0], limit=2)
+    assert counted() == (0, 0)
+    for hits, misses in ((0, 1), (0, 2), (1, 2), (2, 2)):  # the second search loads the codes
+        await store.search(HERE, embedding=[1, 0, 0], limit=1)
+        assert counted() == (hits, misses)
+
+
+async def test_repeated_searches_read_no_embeddings_but_what_changed(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    dims = 500
+    writer = make_memories(dims=dims)
+    reader = make_memories(dims=dims, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    random_ = random.Random(5)
+    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(dims)] for n in range(30)}
+    await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
+
+    async def search() -> tuple[int, int]:
+        asked = [random_.gauss(0, 1) for _ in range(dims)]
+        ranked = sorted(stored, key=lambda key: -sum(map(mul, asked, stored[key])) / math.hypot(*stored[key]))
+        with proxy.counting() as count:
+            found = await reader.search(HERE, embedding=asked, limit=3)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ranked[:3]
+        return count.round_trips, count.bytes_received // (4 * dims)
+
+    for _ in range(3):
+        await reader.search(HERE, embedding=stored["00"], limit=3)
+    assert await search() == (1, 0)
+    stored["07"] = [*stored["08"][:-1], 9.0]
+    await writer.put(HERE, "07", 0, embedding=stored["07"])
+    await writer.delete(HERE, "09")
+    del stored["09"]
+    assert (await search())[0] == 2
+    assert await search() == (1, 0)
+    stored["09"] = [1.0] * dims
+    await writer.put(HERE, "09", 0, embedding=stored["09"])
+    for _ in range(2):
+        await search()
+    assert await search() == (1, 0)
+
+
+async def test_embeddings_are_kept_a_part_at_a_time(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dims = 800
+    for name, value in (
+        ("SERVER_CANDIDATES", 5),
+        ("SERVER_CANDIDATES_PER_HIT", 1),
+        ("MISSING_BY_KEY", 3),
+        ("MAX_SPANS", 1),
+    ):
+        monkeypatch.setattr(nearest, name, value)
+    monkeypatch.setattr(nearest, "SPAN_BYTES", 10 * 4 * dims)
+    writer = make_memories(dims=dims)
+    reader = make_memories(dims=dims, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    random_ = random.Random(5)
+    stored = {f"{n:02}": [random_.gauss(0, 1) for _ in range(dims)] for n in range(32)}
+    await writer.put_batch([Put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key]) for key in stored])
+
+    async def read() -> int:
+        asked = [random_.gauss(0, 1) for _ in range(dims)]
+        ranked = sorted(stored, key=lambda key: -sum(map(mul, asked, stored[key])) / math.hypot(*stored[key]))
+        with proxy.counting() as count:
+            found = await reader.search(("docs",), embedding=asked, limit=1, exact=True)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ranked[:1]
+        return int(count.bytes_received // (4 * dims))
+
+    await read()
+    parts = [await read()]
+    while parts[-1]:
+        assert len(parts) < 9
+        parts.append(await read())
+    assert len(parts) > 2
+    for key in stored:  # more changes than are read by their keys
+        stored[key] = [random_.gauss(0, 1) for _ in range(dims)]
+        await writer.put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key])
+    parts = [await read()]
+    while parts[-1]:
+        assert len(parts) < 9
+        parts.append(await read())
+    assert len(parts) > 2
+
+
+async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
+    make_memories: Make, sql: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 5)
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES_PER_HIT", 1)
+    store = make_memories(dims=3)
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(9)])
+    sql("DELETE FROM locus_memory_codes WHERE item_key = '0'")
+    found = await store.search(HERE, embedding=[1, 0, 0], limit=1)
+    assert not found.exact
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("limit", [1_500, 100])
+async def test_each_of_equal_embeddings_is_given_once(make_memories: Make, limit: int) -> None:
+    """In one search or by pages, in the order of their keys; the first page is of a process that knows nothing."""
+    store = make_memories(dims=3)
+    await store.put_batch([Put(HERE, f"{n:04}", n, embedding=[1, 2, 3]) for n in range(1_500)])
+    keys = []
+    for offset in range(0, 1_500, limit):
+        hits = await store.search(HERE, embedding=[1, 2, 3], limit=limit, offset=offset)
+        assert hits.exact
+        keys += [hit.item.key for hit in hits]
+    assert keys == [f"{n:04}" for n in range(1_500)]
+
+
+async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_memories: Make) -> None:
+    chance = random.Random(3)
+    centres = [[chance.gauss(0, 1) for _ in range(16)] for _ in range(4)]
+    stored = {f"{n:03}": rounded([value + 1e-4 * chance.gauss(0, 1) for value in centres[n % 4]]) for n in range(600)}
+    writer, warm = make_memories(dims=16), make_memories(dims=16)
+    await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
+    await warm.search(HERE, embedding=stored["000"])
+    for number, (key, values) in list(enumerate(stored.items()))[::15]:  # in every cluster
+        for store in (warm, make_memories(dims=16)) if number % 60 == 0 else (warm,):
+            (hit,) = await store.search(HERE, embedding=values, limit=1)
+            assert (hit.item.key, hit.score) == (key, 1.0)
+
+
+async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six to eight dimensions have one byte of signs."""
+    monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 20)
+    before, after = make_memories(dims=6), make_memories(dims=8)
+    await before.put_batch([Put(HERE, f"a{n:02}", n, embedding=[1, 1, 1, 1, 1, 1]) for n in range(30)])
+    await after.put_batch([Put(HERE, f"b{n}", n, embedding=[-1, 1, 1, 1, 1, 1, -1, -1]) for n in range(5)])
+    asked = [1, 1, 1, 1, 1, 1, -1, -1]
+    for _ in range(2):
+        hits = await after.search(HERE, embedding=asked, limit=5)
+        assert ([hit.item.key for hit in hits], hits.exact) == (["b0", "b1", "b2", "b3", "b4"], True)
+
+
+async def test_pages_of_a_search_by_word_and_meaning_meet(make_memories: Make) -> None:
+    """The items before a page are those of the previous pages, at any depth."""
+    store = make_memories(dims=2)
+    await store.put_batch(
+        [Put(HERE, f"{n:03}", "tea " * (n % 7 > 0), embedding=[1, (n * 37) % 400]) for n in range(400)]
+    )
+    whole = await store.search(HERE, query="tea", embedding=[1, 0], limit=400, exact=True)
+    pages = [
+        hit.item.key
+        for offset in range(0, 400, 80)
+        for hit in await store.search(HERE, query="tea", embedding=[1, 0], limit=80, offset=offset, exact=True)
+    ]
+    assert pages == [hit.item.key for hit in whole]
+    assert len(set(pages)) == 400
+    assert [hit.score for hit in whole] == sorted([hit.score for hit in whole], reverse=True)
+
+
+async def test_a_range_of_more_than_a_few_is_searched_in_memory(
+    make_memories: Make, proxy: WireProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest, "SMALL_RANGE", 5)
+    store = make_memories(dims=3, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    await store.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(6)])
+    await store.put_batch([Put(("few",), str(n), n, embedding=[1, n, 0]) for n in range(5)])
+
+    async def trips(namespace: tuple[str, ...]) -> int:
+        with proxy.counting() as count:
+            found = await store.search(namespace, embedding=[1, 0, 0], limit=2)
+        assert found.exact
+        assert [hit.item.key for hit in found] == ["0", "1"]
+        return int(count.round_trips)
+
+    assert [await trips(HERE) for _ in range(4)] == [2, 3, 1, 1]
+    assert [await trips(("few",)) for _ in range(4)] == [2, 2, 2, 2]
+
+
+async def test_of_several_embeddings_the_nearest_counts(memories: Any) -> None:
+    await memories.put(HERE, "two", "x", embeddings=[[1, 0, 0], [0, 1, 0]])
+    await memories.put(HERE, "one", "y", embedding=[1, 1, 0])
+    found = await memories.search(embedding=[0, 1, 0])
+    assert [(hit.item.key, round(hit.score, 3)) for hit in found] == [("two", 1.0), ("one", 0.707)]
+    assert await memories.get_embeddings(HERE, "two") == [[1, 0, 0], [0, 1, 0]]
+    await memories.put(HERE, "two", "x")
+    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0])] == ["one"]
+    assert await memories.get_embeddings(HERE, "two") == []
+    assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 0], min_score=0.8)] == []
+
+
+@pytest.mark.parametrize(
+    ("vector", "words"),
+    [
+        ([1, 2], "has 2 dimensions; the store's have 3"),
+        ([0, 0, 0], "all zeros"),
+        ([1e-60, 0, 0], "all zeros"),
+        ([1, float("nan"), 0], "NaN or an infinity"),
+        ([1, float("inf"), 0], "NaN or an infinity"),
+        ([1, 1e300, 0], None),
+        (["a", 1, 2], "not a number"),
+        ("abc", "must be a list of numbers, not str"),
+        (7, "must be a list of numbers, not int"),
+    ],
+)
+async def test_an_embedding_that_cannot_be_compared_is_refused(memories: Any, vector: Any, words: str | None) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        await memories.put(HERE, "k", 1, embedding=vector)
+    with pytest.raises(InvalidInput, match=words):
+        await memories.search(embedding=vector)
+    assert await memories.count() == 0
+
+
+async def test_extreme_embeddings_are_compared(memories: Any) -> None:
+    for key, vector in {"tiny": [1e-45, 0, 0], "huge": [0, 3e38, 3e38], "mixed": [1e-30, 1e30, 0]}.items():
+        await memories.put(HERE, key, 1, embedding=vector)
+    for exact in (False, True):
+        assert [hit.item.key for hit in await memories.search(embedding=[0, 1, 1], exact=exact)] == [
+            "huge",
+            "mixed",
+            "tiny",
+        ]
+
+
+async def test_texts_are_embedded_once(make_memories: Make, side: tuple[str, bool]) -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return [[text.count("a") + 0.1, text.count("b") + 0.1] for text in texts]
+
+    async def embed_async(texts: list[str]) -> list[list[float]]:
+        return embed(texts)
+
+    for function in (embed, embed_async):
+        asked.clear()
+        store = make_memories(dims=2, embed=function, fields=["facts[*].text", "title"], tenant=function.__name__)
+        value = {"title": "aa", "facts": [{"text": "bb"}, {"other": 1}, {"text": "ab"}]}
+        await store.put(HERE, "k", value)
+        assert asked == [["bb", "ab", "aa"]]
+        await store.put(HERE, "k", {**value, "title": "aab"})
+        assert asked[1:] == [["aab"]]
+        await store.put_batch([Put(HERE, "l", {"title": "b"}), Put(HERE, "m", {"title": "b"}), Put(HERE, "n", 1)])
+        assert asked[2:] == [["b"]]
+        found = await store.search(query="bbb", limit=2)
+        assert asked[3:] == [["bbb"]]
+        assert {hit.item.key for hit in found} <= {"k", "l", "m"}
+        await store.put(HERE, "k", value, index=False)
+        assert await store.get_embeddings(HERE, "k") == []
+        await store.put(HERE, "k", value, index=["title"])
+        assert len(await store.get_embeddings(HERE, "k")) == 1
+
+
+async def test_an_embed_function_that_fails_writes_nothing(make_memories: Make) -> None:
+    def embed(texts: list[str]) -> list[list[float]]:
+        if "fail" in texts[0]:
+            raise RuntimeError("no model")
+        return [[1.0, 2.0, 3.0]] * len(texts) if "wide" in texts[0] else [[1.0, 2.0]] * (len(texts) + 1)
+
+    store = make_memories(dims=2, embed=embed)
+    with pytest.raises(RuntimeError, match="no model"):
+        await store.put(HERE, "k", "fail")
+    with pytest.raises(InvalidInput, match="returned has 3 dimensions; the store's have 2"):
+        await store.put(HERE, "k", "wide")
+    with pytest.raises(InvalidInput, match="returned 2 embeddings for 1 texts"):
+        await store.put(HERE, "k", "more")
+    assert await store.count() == 0
+
+
+async def test_word_and_meaning_are_joined_by_their_ranks(memories: Any) -> None:
+    await memories.put(HERE, "word", "green tea", embedding=[0, 0, 1])
+    await memories.put(HERE, "meaning", "a drink", embedding=[1, 0, 0])
+    await memories.put(HERE, "both", "green leaves", embedding=[1, 0.1, 0])
+    found = await memories.search(query="green", embedding=[1, 0, 0])
+    assert found[0].item.key == "both"
+    assert {hit.item.key for hit in found} == {"word", "meaning", "both"}
+    assert all(0 < hit.score <= 1 for hit in found)
+    assert found[0].score > 0.98
+
+
+async def test_several_namespaces_are_searched_in_one_call(memories: Any) -> None:
+    for n in range(3):
+        await memories.put(("n", str(n)), "k", f"green {n}", embedding=[1, n, 0])
+    for options in ({}, {"query": "green"}, {"embedding": [1, 0, 0]}, {"query": "green", "embedding": [1, 0, 0]}):
+        found = await memories.search_many([("n", "0"), ("n", "9"), ("n",)], **options)
+        assert [len(hits) for hits in found] == [1, 0, 3], options
+    assert await memories.search_many([]) == []
+
+
+async def test_a_cache_older_than_the_marks_of_removed_embeddings_is_reloaded(make_memories: Make, sql: Any) -> None:
+    writer, reader = make_memories(dims=3), make_memories(dims=3)
+    await writer.put_batch([Put(HERE, str(n), n, embedding=[1, n, 0]) for n in range(4)])
+    assert len(await reader.search(embedding=[1, 0, 0], exact=True)) == 4
+    await writer.delete(HERE, "0")
+    await writer.put(HERE, "1", 1)
+    operations = writer.store._operations.writing
+    outcome = writer.store._run_step(operations.purge_codes("default", age_us=-1_000_000))
+    assert (await outcome if inspect.isawaitable(outcome) else outcome) == 2
+    assert sql("SELECT COUNT(*) FROM locus_memory_codes") == ((2,),)
+    for _ in range(2):
+        assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["2", "3"]
+    await writer.put(HERE, "0", 0, embedding=[1, 0, 0])
+    assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]
+
+
+#: All zeros, NaN, an infinity, another width, no whole number, nothing.
+DAMAGED = ("00" * 12, "0000C07F0000803F0000803F", "0000807F0000803F0000803F", "0000803F", "00", "")
+
+
+@pytest.mark.parametrize("numpy", [True, False], ids=["numpy", "python"])
+async def test_damaged_embeddings_are_passed_over(
+    make_memories: Make, sql: Callable[..., Any], numpy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not numpy:
+        for module in (coding, scoring, table):
+            monkeypatch.setattr(module, "np", None)
+    await make_memories(dims=3).put_batch([Put(("n",), str(n), n, embedding=[1, n, 0]) for n in range(8)])
+    for key, damage in enumerate(DAMAGED):
+        sql("UPDATE locus_memory_vectors SET embedding = UNHEX(%s) WHERE item_key = %s", damage, str(key))
+    for metric in ("cosine", "dot", "euclidean"):
+        memories = make_memories(dims=3, metric=metric)
+        for exact in (False, True, True):
+            found = await memories.search(("n",), embedding=[1, 7, 0], exact=exact)
+            assert [hit.item.key for hit in found] == ["7", "6"]
+
+
+async def test_an_item_whose_embedding_was_deleted_by_hand_is_written_again(
+    memories: Any, sql: Callable[..., Any]
+) -> None:
+    await memories.put(("n",), "k", 1, embedding=[1, 0, 0])
+    sql("DELETE FROM locus_memory_vectors")
+    assert await memories.put(("n",), "k", 2, embedding=[0, 1, 0]) == 2
+    (found,) = await memories.search(("n",), embedding=[0, 1, 0])
+    assert (found.item.value, found.score) == (2, 1.0)
+
+
+async def test_an_item_whose_name_is_damaged_is_left_out_of_lists(memories: Any, sql: Callable[..., Any]) -> None:
+    await memories.put_batch([Put(("n",), key, {"a": key}, embedding=[1, 0, 0]) for key in "abc"])
+    await memories.put(("o",), "d", {"a": "d"})
+    sql("UPDATE locus_memory_items SET item_key = x'FF' WHERE item_key = 'b'")
+    assert [hit.item.key for hit in await memories.search(("n",))] == ["a", "c"]
+    assert [hit.item.key for hit in await memories.search(("n",), filter={"a": {"$gte": "a"}})] == ["a", "c"]
+    assert await memories.list_keys(("n",)) == ["a", "c"]
+    sql("UPDATE locus_memory_items SET path = x'FE00' WHERE path = x'6E00'")
+    sql("UPDATE locus_memory_scopes SET path = x'FE00' WHERE path = x'6E00'")
+    assert await memories.list_namespaces() == [("o",)]
+    assert [hit.item.key for hit in await memories.search(())] == ["d"]
+
+
+@pytest.mark.parametrize("column", ["value", "metadata"])
+async def test_an_item_that_is_no_json_breaks_no_search_and_is_named_itself(
+    make_memories: Make, sql: Callable[..., Any], column: str
+) -> None:
+    memories = make_memories(dims=2)
+    await memories.put_batch([Put(("n",), str(n), {"a": n}, {"a": n}, embedding=[1, n]) for n in range(3)])
+    await memories.put(("other",), "k", {"a": 2}, metadata={"a": 2}, embedding=[1, 0])
+    sql(f"UPDATE locus_memory_items SET {column} = '{{no json' WHERE item_key = '1'")
+    asked: dict[str, Any] = {"filter" if column == "value" else "metadata_filter": {"a": 2}}
+    assert [hit.item.key for hit in await memories.search(("n",), **asked)] == ["2"]
+    assert [hit.item.key for hit in await memories.search(("n",), embedding=[1, 0], **asked)] == ["2"]
+    other, mine = await memories.search_many([("other",), ("n",)], **asked)
+    assert ([hit.item.key for hit in other], [hit.item.key for hit in mine]) == (["k"], ["2"])
+    if column == "value":
+        assert await memories.count(("n",), filter={"a": 2}) == 1
+    assert [hit.item.key for hit in await memories.search(("n",))] == ["0", "2"]
+    assert [hit.item.key for hit in await memories.search(("n",), embedding=[1, 0])] == ["0", "2"]
+    with pytest.raises(CorruptCheckpoint, match=r"Item '1' in \('n',\) cannot be read: it is not JSON. Delete it."):
+        await memories.get(("n",), "1")
+    await memories.delete(("n",), "1")
+    assert [hit.item.key for hit in await memories.search(("n",), **asked)] == ["2"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [10**400, {"$gt": -(10**400)}, {"$in": [1, 10**400]}, json.loads("[" * 99 + "]" * 99)],
+    ids=["equal", "above", "among", "deep"],
+)
+async def test_invalid_filters_are_refused(memories: Any, wanted: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"more than (90 deep|1023 bits)"):
+        await memories.search(("n",), filter={"a": wanted})

@@ -1,0 +1,326 @@
+"""A family of tables that exists only in the tests: toys, some of which are broken.
+
+It follows the rules for families in ``docs/families.md``, in one file instead of a folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Query, Schema, Statement
+from locus_mysql.dialect import ledger as ledgers
+from locus_mysql.dialect.checksums import checksum
+from locus_mysql.dialect.dialect import Dialect
+from locus_mysql.dialect.schema import Table
+from locus_mysql.dialect.template import Statements, places
+from locus_mysql.engine.operation import Batch, Operation, fetch
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput
+from locus_mysql.families.family import Count, Counts, refuse_others
+from locus_mysql.runtime.arguments import check_text
+from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
+from locus_mysql.runtime.database import Database
+from locus_mysql.runtime.ledger import forget_old_tokens
+from locus_mysql.runtime.transfer import Page, TransferReport
+
+T = TypeVar("T")
+
+# dialect/toys/tables.py
+
+LAYOUT_VERSION = 1
+
+TOYS = """(
+  tenant VARCHAR(128) NOT NULL,
+  name   VARCHAR(128) NOT NULL,
+  broken BOOLEAN      NOT NULL,
+  crc    INT UNSIGNED NOT NULL,
+  PRIMARY KEY (tenant, name)
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
+"""
+
+
+def table_names(table_prefix: str) -> dict[str, str]:
+    """Return the unquoted names of the tables by their roles."""
+    return {"toys": f"{table_prefix}toys", "ledger": f"{table_prefix}toy_writes"}
+
+
+def toy_schema(table_prefix: str) -> Schema:
+    names = table_names(table_prefix)
+    return Schema("toys", LAYOUT_VERSION, (Table(names["toys"], TOYS), ledgers.table(names["ledger"])))
+
+
+# dialect/toys/dialect.py. All statements rely on the primary key.
+
+COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
+
+PUT = """
+INSERT INTO {toys} (tenant, name, broken, crc) VALUES (%s, %s, %s, %s) AS new
+    ON DUPLICATE KEY UPDATE broken = new.broken, crc = new.crc
+"""
+
+FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({names})"
+
+PAGE = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name > %s ORDER BY name LIMIT %s"
+
+#: Toys that one transaction removes.
+AT_ONCE = 500
+
+REMOVE_BROKEN = "DELETE FROM {toys} WHERE tenant = %s AND broken LIMIT %s"
+
+
+class ToyRow(NamedTuple):
+    name: str
+    broken: int
+    crc: int
+
+
+class CountRow(NamedTuple):
+    toys: int
+
+
+class ToyStatements(Statements):
+    """Reading and writing toys."""
+
+    def count(self, tenant: str, broken: Sequence[bool]) -> Query[CountRow]:
+        """The number of toys that are broken, or not, or either."""
+        return Query(self._text(COUNT, broken=places(len(broken))), (tenant, *map(int, broken)), row=CountRow)
+
+    def put(self, tenant: str, toy: Toy) -> Statement:
+        """Write a toy, or replace it."""
+        return Statement(self._text(PUT), (tenant, toy.name, int(toy.broken), checksum_of(tenant, toy)))
+
+    def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
+        """The toys with these names."""
+        return Query(self._text(FIND, names=places(len(names))), (tenant, *names), row=ToyRow)
+
+    def page(self, tenant: str, after: str, limit: int) -> Query[ToyRow]:
+        """Some toys after a name."""
+        return Query(self._text(PAGE), (tenant, after, limit), row=ToyRow)
+
+    def remove_broken(self, tenant: str, limit: int) -> Statement:
+        """Remove some broken toys."""
+        return Statement(self._text(REMOVE_BROKEN), (tenant, limit))
+
+
+class ToyDialect(Dialect):
+    """The SQL for the tables with one prefix."""
+
+    def __init__(self, table_prefix: str) -> None:
+        super().__init__(toy_schema(table_prefix), table_names(table_prefix))
+
+    @cached_property
+    def toys(self) -> ToyStatements:
+        return ToyStatements(self._pieces)
+
+    @cached_property
+    def ledger(self) -> ledgers.Ledger:
+        return ledgers.Ledger(self._pieces)
+
+
+# families/toys/records.py
+
+
+class Toy(NamedTuple):
+    name: str
+    broken: bool
+
+
+def checksum_of(tenant: str, toy: Toy) -> int:
+    """Return the checksum of a toy's row."""
+    return checksum((tenant, toy.name), int(toy.broken))
+
+
+def toy_of(content: Mapping[str, Any]) -> Toy:
+    """Return the toy in a line of an export.
+
+    Raises:
+        InvalidInput: It cannot be stored.
+    """
+    if content.keys() != {"name", "broken"} or not isinstance(content["broken"], bool):
+        raise InvalidInput("A toy has a name, and is broken or not.")
+    return Toy(check_name(content["name"]), content["broken"])
+
+
+def check_name(name: object) -> str:
+    if not 1 <= len(text := check_text(name, "The name of a toy")) <= 128:
+        raise InvalidInput(f"The name of a toy is {len(text)} characters long; it must be 1 to 128.")
+    return text
+
+
+# families/toys/operations.py
+
+
+class ToyOperations:
+    """Stores and counts the toys of one tenant.
+
+    Args:
+        config: The options, with the tenant.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self.config = config
+        self.sql = ToyDialect(config.table_prefix)
+        self.schema = self.sql.schema
+        self._tenant = config.tenant
+
+    def put(self, name: str, *, broken: bool = False) -> Operation[None]:
+        toy, token = Toy(check_name(name), broken), os.urandom(16)
+        ledger = self.sql.ledger
+        yield Batch.of(
+            self.sql.toys.put(self._tenant, toy),
+            ledger.record(self._tenant, token),
+            landed=ledger.find(self._tenant, token),
+        )
+
+    def count(self, *broken: bool) -> Operation[int]:
+        (counted,) = yield from fetch(self.sql.toys.count(self._tenant, broken))
+        return counted.toys
+
+    def find(self, names: Sequence[str]) -> Operation[dict[str, Toy]]:
+        found = yield from fetch(self.sql.toys.find(self._tenant, names))
+        return {row.name: self.read(row) for row in found}
+
+    def page(self, after: str, limit: int) -> Operation[list[ToyRow]]:
+        return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
+
+    def remove_broken(self) -> Operation[int]:
+        # A repeat removes what is broken by then; that is what the caller wants too, so this write needs no token.
+        removed = 0
+        while True:
+            (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))
+            removed += done.affected
+            if done.affected < AT_ONCE:
+                return removed
+
+    def read(self, row: ToyRow) -> Toy:
+        """Return the toy in a row.
+
+        Raises:
+            CorruptCheckpoint: Its checksum is wrong.
+        """
+        toy = Toy(row.name, bool(row.broken))
+        if checksum_of(self._tenant, toy) != row.crc:
+            raise CorruptCheckpoint(f"Toy {row.name!r} cannot be read: its checksum is wrong. Write it again.")
+        return toy
+
+
+# families/toys/maintenance.py
+
+
+class ToyMaintenance:
+    def __init__(self, config: MySQLConfig) -> None:
+        self._toys = ToyOperations(config)
+
+    def stored(self) -> Operation[Counts]:
+        return (Count((yield from self._toys.count(True, False)), "{toy}"),)
+
+    def waste(self) -> Operation[Counts]:
+        return (Count((yield from self._toys.count(True)), "{broken toy}"),)
+
+    def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
+        removed = yield from self._toys.remove_broken()
+        yield from forget_old_tokens(self._toys.sql.ledger)
+        return (Count(removed, "{broken toy}"),)
+
+
+# families/toys/transfer.py
+
+#: The format in the first line.
+FORMAT = "locus-mysql toys 1"
+
+
+class ToyTransfer:
+    noun = "toy"
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._config = config
+
+    def source(self, **selection: Any) -> ToySource:
+        refuse_others(selection, "toys")
+        return ToySource(self._config)
+
+    def accepts(self, head: Head) -> bool:
+        return head.format == FORMAT
+
+    def target(self, head: Head, *, overwrite: bool = False) -> ToyTarget:
+        return ToyTarget(self._config, overwrite=overwrite)
+
+
+class ToySource:
+    """A line is a toy, and its position is its name."""
+
+    constants = False
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._toys = ToyOperations(config)
+        self.head = checksummed({"format": FORMAT, "tenant": config.tenant})
+
+    def position_of(self, content: Mapping[str, Any]) -> str:
+        return toy_of(content).name
+
+    async def count(self, database: Database) -> int:
+        return await run(database, self._toys, self._toys.count(True, False))
+
+    async def page(self, database: Database, after: str | None, limit: int) -> Page:
+        page = Page()
+        for row in await run(database, self._toys, self._toys.page(after or "", limit)):
+            page.last = row.name
+            try:
+                page.records.append(checksummed(self._toys.read(row)._asdict()))
+            except CorruptCheckpoint as error:
+                page.damaged.append(str(error))
+        return page
+
+
+class ToyTarget:
+    constants = False
+
+    def __init__(self, config: MySQLConfig, *, overwrite: bool) -> None:
+        self._toys = ToyOperations(config)
+        self._overwrite = overwrite
+
+    def read(self, content: Mapping[str, Any]) -> Toy:
+        return toy_of(content)
+
+    async def write(self, database: Database, records: Sequence[Toy], report: TransferReport) -> None:
+        present = await run(database, self._toys, self._toys.find([toy.name for toy in records]))
+        for toy in records:
+            if present.get(toy.name) == toy:
+                report.present += 1
+            elif toy.name in present and not self._overwrite:
+                report.differ(f"Toy {toy.name!r} differs in the tables. --overwrite replaces it.")
+            else:
+                await run(database, self._toys, self._toys.put(toy.name, broken=toy.broken))
+                report.copied += 1
+
+
+async def run(database: Database, toys: ToyOperations, operation: Operation[T]) -> T:
+    """Run an operation; the tables are created, or checked, before it."""
+    return await database.asynchronous.run(operation, toys.schema, toys.config.ddl_mode)
+
+
+# families/toys/family.py
+
+
+class ToyFamily:
+    name = "toys"
+    title = "Toys"
+    users = "ToyBox"
+    holds_threads = False
+    on_request = False
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        return toy_schema(config.table_prefix)
+
+    def maintenance(self, config: MySQLConfig) -> ToyMaintenance:
+        return ToyMaintenance(config)
+
+    def transfer(self, config: MySQLConfig) -> ToyTransfer:
+        return ToyTransfer(config)
+
+    def inspection(self, config: MySQLConfig) -> None: ...
+
+    def changes(self, config: MySQLConfig) -> None: ...

@@ -1,0 +1,1 @@
+"""Transcripts on a real server."""

@@ -1,0 +1,320 @@
+"""Appending to transcripts, reading, popping, clearing, deleting and listing them, on every driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
+from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
+
+from .conftest import Make
+
+pytestmark = pytest.mark.kept_tables("transcripts")
+
+KEY = TranscriptKey("test", "project", "session")
+
+
+def items(*numbers: int) -> list[NewItem]:
+    return [NewItem({"n": number}, f"id {number}") for number in numbers]
+
+
+def numbers(read: Any) -> list[int]:
+    return [item.content["n"] for item in read.items]
+
+
+def count(before: Any, added: Sequence[NewItem]) -> dict[str, int]:
+    return {"items": (before or {"items": 0})["items"] + len(added)}
+
+
+async def test_items_are_read_in_the_order_in_which_they_were_added(store: Any) -> None:
+    assert await store.read(KEY) is None
+    first = await store.append(KEY, items(1, 2))
+    second = await store.append(KEY, items(3))
+    read = await store.read(KEY)
+    assert (first.added, second.added) == (2, 1)
+    assert (numbers(read), [item.seq for item in read.items]) == ([1, 2, 3], [1, 2, 3])
+    assert [item.item_id for item in read.items] == ["id 1", "id 2", "id 3"]
+    assert first.revision < second.revision == read.revision
+    age = datetime.now(UTC) - read.items[0].created_at
+    assert timedelta(days=-1) < age < timedelta(days=1)
+
+
+async def test_any_json_value_is_returned_equal(store: Any) -> None:
+    values = [None, True, 2**64, 1e300, "", "x" * 200_000, "\ud800", {"b": 1, "a": [[], {}]}, "😀\0", "~" * 500]
+    await store.append(KEY, [NewItem(value) for value in values])
+    read = await store.read(KEY)
+    assert [item.content for item in read.items] == values
+    assert list(read.items[7].content) == ["b", "a"]
+    assert await store.find(KEY, "id") is None
+
+
+async def test_items_with_a_stored_id_are_left_out(store: Any, make_store: Make) -> None:
+    await store.append(KEY, items(1, 2))
+    written = await make_store().append(KEY, [*items(2, 3, 3, 1), NewItem({"n": 4}), NewItem({"n": 4})])
+    assert written.added == 3
+    assert numbers(await store.read(KEY)) == [1, 2, 3, 4, 4]
+    again = await store.append(KEY, items(1, 2, 3))
+    assert again == (0, written.revision)
+    assert (await store.get(KEY)).items == 5
+
+
+async def test_an_id_identifies_an_item_in_its_transcript_only(store: Any) -> None:
+    other = KEY._replace(part="part")
+    await store.append(KEY, items(1))
+    assert (await store.append(other, items(1))).added == 1
+    assert sorted(one.key for one in await store.holding("test", "id 1")) == [KEY, other]
+    assert await store.holding("other", "id 1") == []
+    assert (await store.find(KEY, "id 1")).content == {"n": 1}
+
+
+async def test_part_of_a_transcript_is_read(store: Any) -> None:
+    await store.append(KEY, items(*range(1, 8)))
+    assert numbers(await store.read(KEY, last=3)) == [5, 6, 7]
+    assert numbers(await store.read(KEY, last=100)) == [1, 2, 3, 4, 5, 6, 7]
+    assert numbers(await store.read(KEY, limit=2)) == [1, 2]
+    assert numbers(await store.read(KEY, limit=2, offset=4)) == [5, 6]
+    assert numbers(await store.read(KEY, after=5)) == [6, 7]
+    assert numbers(await store.read(KEY, after=1, before=6, last=2)) == [4, 5]
+    for nothing in ({"last": 0}, {"limit": 0}, {"limit": 5, "offset": 9}, {"after": 7}):
+        read = await store.read(KEY, **nothing)
+        assert (list(read.items), read.revision) == ([], (await store.get(KEY)).revision)
+    assert await store.read(KEY._replace(name="none"), last=0) is None
+
+
+async def test_a_write_requires_a_revision(store: Any, make_store: Make) -> None:
+    written = await store.append(KEY, items(1), expected=0)
+    with pytest.raises(VersionConflict, match="'session' exists already"):
+        await store.append(KEY, items(2), expected=0)
+    await make_store().append(KEY, items(3))
+    with pytest.raises(VersionConflict, match="has been written to since"):
+        await store.append(KEY, items(2), expected=written.revision)
+    with pytest.raises(VersionConflict, match="does not exist"):
+        await store.append(KEY._replace(name="none"), items(2), expected=5)
+    assert numbers(await store.read(KEY)) == [1, 3]
+    assert await store.read(KEY._replace(name="none")) is None
+
+
+async def test_a_write_requires_a_tag(store: Any) -> None:
+    with pytest.raises(VersionConflict):
+        await store.append(KEY, items(1), expected_tag="a")
+    await store.append(KEY, items(1), header=Header({"x": 1}, "a", "ada"), expected=0)
+    await store.append(KEY, items(2), header=Header({"x": 2}, "b", "ada"), expected_tag="a")
+    with pytest.raises(VersionConflict):
+        await store.append(KEY, items(3), header=Header(), expected_tag="a")
+    transcript, read = await store.open(KEY)
+    assert (transcript.header, len(read)) == (Header({"x": 2}, "b", "ada"), 2)
+    await store.append(KEY, items(3))
+    assert (await store.get(KEY)).header == Header({"x": 2}, "b", "ada")
+
+
+async def test_a_state_is_folded_over_the_items_that_are_new(store: Any, make_store: Make) -> None:
+    other = make_store()
+    await store.append(KEY, header=Header(None, "tag", "scope"))
+    await store.append(KEY, items(1, 2), fold=count)
+    await other.append(KEY, items(2, 3), fold=count)
+    await store.append(KEY, items(3, 4, 4), fold=count)
+    await store.append(KEY, items(1), fold=count)
+    assert (await store.get(KEY)).header == Header({"items": 4}, "tag", "scope")
+    assert numbers(await store.read(KEY)) == [1, 2, 3, 4]
+
+
+async def test_writes_to_several_transcripts_are_all_or_nothing(store: Any) -> None:
+    app, user = TranscriptKey("test", "app", "a"), TranscriptKey("test", "app", "u", "ada")
+    written = await store.write([Write(user, items(1)), Write(app, (), Header({"k": 1})), Write(KEY, items(1, 2))])
+    assert [one.added for one in written] == [1, 0, 2]
+    assert [(await store.get(key)).revision for key in (user, app, KEY)] == [one.revision for one in written]
+    with pytest.raises(VersionConflict):
+        await store.write([Write(KEY, items(3)), Write(app, (), Header({"k": 2}), expected=0)])
+    assert numbers(await store.read(KEY)) == [1, 2]
+    again = await store.write([Write(KEY, items(1, 2, 3)), Write(user, items(1))])
+    assert [one.added for one in again] == [1, 0]
+    assert (await store.get(app)).header.state == {"k": 1}
+    with pytest.raises(InvalidInput, match="to one transcript"):
+        await store.write([Write(KEY, items(8)), Write(KEY, items(9))])
+    assert await store.write([]) == []
+
+
+async def test_the_last_item_is_popped(store: Any) -> None:
+    assert await store.pop(KEY) is None
+    await store.append(KEY, items(1, 2))
+    assert [(await store.pop(KEY)).content["n"] for _ in range(2)] == [2, 1]
+    assert await store.pop(KEY) is None
+    transcript = await store.get(KEY)
+    assert (transcript.items, transcript.size_bytes, transcript.last_seq) == (0, 0, 2)
+    assert (await store.append(KEY, items(2))).added == 1
+    assert [item.seq for item in (await store.read(KEY)).items] == [3]
+
+
+async def test_an_item_is_replaced_in_its_place(store: Any) -> None:
+    await store.append(KEY, items(1, 2, 3))
+    before = await store.get(KEY)
+    revision = await store.replace(KEY, "id 2", {"n": 20, "text": "long " * 500})
+    assert numbers(await store.read(KEY)) == [1, 20, 3]
+    after = await store.get(KEY)
+    assert after.revision == revision > before.revision
+    assert after.items == 3
+    with pytest.raises(NotFound, match="has no item 'id 9'"):
+        await store.replace(KEY, "id 9", {})
+    assert (await store.get(KEY)).revision == revision
+    await store.clear(KEY)
+    assert (await store.get(KEY)).size_bytes == 0 < after.size_bytes
+
+
+async def test_a_transcript_is_cleared_and_deleted(store: Any) -> None:
+    parts = [KEY._replace(part=part) for part in ("", "a", "b")]
+    for key in parts:
+        await store.append(key, items(1, 2), header=Header(1))
+    assert await store.clear(KEY) == 2
+    assert (await store.read(KEY)).items == []
+    assert (await store.get(KEY)).header.state == 1
+    assert await store.delete(parts[1]) == 1
+    assert [one.key.part for one in await store.list_transcripts("test", parts=True)] == ["", "b"]
+    assert await store.delete(KEY, parts=True) == 2
+    assert await store.delete(KEY, parts=True) == await store.clear(KEY) == 0
+    assert await store.list_transcripts("test", parts=True) == []
+
+
+async def test_a_transcript_that_was_deleted_and_created_again_has_a_later_revision(store: Any) -> None:
+    first = await store.append(KEY, items(1), fold=count)
+    assert not await store.delete_if(KEY, expected=first.revision - 1)
+    assert await store.delete_if(KEY, expected=first.revision)
+    assert not await store.delete_if(KEY, expected=first.revision)
+    second = await store.append(KEY, items(1, 2), fold=count)
+    assert second.revision > first.revision
+    assert (await store.get(KEY)).header.state == {"items": 2}
+
+
+async def test_transcripts_are_listed_by_key_and_by_time(store: Any, make_store: Make) -> None:
+    for name, scope in (("b", "ada"), ("a", "bob"), ("c", "ada")):
+        await store.append(KEY._replace(name=name), items(1), header=Header({"of": name}, scope=scope))
+        await store.append(KEY._replace(name=name, part="sub"), items(1))
+    await store.append(KEY._replace(collection="other"), items(1))
+    await store.append(KEY._replace(kind="else"), items(1))
+    await make_store(tenant="acme").append(KEY, items(1))
+
+    async def names(listing: Any) -> list[str]:
+        return [one.key.name for one in await listing]
+
+    assert await names(store.list_transcripts("test", "project")) == ["a", "b", "c"]
+    assert await names(store.list_transcripts("test", "project", parts=True)) == ["a", "a", "b", "b", "c", "c"]
+    assert len(await store.list_transcripts("test")) == 4
+    page = await store.list_transcripts("test", "project", parts=True, limit=3)
+    behind = await store.list_transcripts("test", "project", parts=True, after=page[-1].key, states=True)
+    assert [tuple(one.key[2:]) for one in [*page, *behind]] == [(name, part) for name in "abc" for part in ("", "sub")]
+    assert behind[-2].header.state == {"of": "c"}
+    assert [one.key.part for one in await store.list_transcripts("test", "project", name="b", parts=True)] == [
+        "",
+        "sub",
+    ]
+    assert await names(store.recent("test", "project")) == ["c", "a", "b"]
+    assert await names(store.recent("test", scope="ada", limit=1)) == ["c"]
+    assert await names(store.recent("test", scope="ada")) == ["c", "b"]
+
+
+async def test_names_compare_by_code_point_and_others_tenants_are_not_seen(store: Any, make_store: Make) -> None:
+    names = ["Bob", "bob", "bob ", "e\u0301", "\u00e9", "😀" * 200, "a/b", "%", "~0"]
+    for number, name in enumerate(names):
+        await store.append(KEY._replace(name=name), items(number))
+    for number, name in enumerate(names):
+        assert numbers(await store.read(KEY._replace(name=name))) == [number]
+    assert await make_store(tenant="Default").read(KEY._replace(name="bob")) is None
+    for bad in ("", "\0", "\ud800", "x" * 801, 7):
+        with pytest.raises(InvalidInput):
+            await store.append(KEY._replace(name=bad), items(1))
+    with pytest.raises(InvalidInput):
+        await store.append(KEY, [NewItem({1: 2})])
+    with pytest.raises(InvalidInput):
+        await store.append(KEY, [NewItem(1, "x" * 256)])
+
+
+async def test_an_expired_transcript_is_invisible_and_a_write_starts_a_new_one(
+    make_store: Make, run_sql: Callable[..., Any], database: str
+) -> None:
+    store = make_store(ttl_s=1_000)
+    await store.append(KEY, items(1), fold=count)
+    run_sql(f"UPDATE {database}.locus_transcripts SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    assert await store.read(KEY) is None
+    assert await store.pop(KEY) is None
+    assert await store.list_transcripts("test") == await store.recent("test") == []
+    assert (await make_store().append(KEY, items(1, 2), fold=count, expected=0)).added == 2
+    assert (await store.get(KEY)).header.state == {"items": 2}
+    assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_transcript_items") == ((2,),)
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("items", "content = CONCAT(content, 'x') WHERE seq = 2"),
+        ("items", "seq = 9 WHERE seq = 2"),
+        ("items", "item_id = 'other' WHERE seq = 2"),
+        ("items", "content = x'09' WHERE seq = 2"),
+    ],
+)
+@pytest.mark.parametrize("side", ["pymysql-sync"])
+async def test_a_damaged_item_is_reported(
+    store: Any, run_sql: Callable[..., Any], database: str, table: str, change: str
+) -> None:
+    await store.append(KEY, items(1, 2, 3))
+    run_sql(f"UPDATE {database}.locus_transcript_{table} SET {change}")
+    with pytest.raises(CorruptCheckpoint, match=r"Item \d of transcript 'session' cannot be read"):
+        await store.read(KEY)
+    await store.clear(KEY)
+    assert (await store.read(KEY)).items == []
+
+
+@pytest.mark.parametrize("side", ["pymysql-sync"])
+async def test_a_damaged_state_is_reported(
+    store: Any, make_store: Make, run_sql: Callable[..., Any], database: str
+) -> None:
+    await store.append(KEY, items(1), header=Header({"a": 1}, "tag"))
+    run_sql(f"UPDATE {database}.locus_transcripts SET tag = 'gat'")
+    with pytest.raises(CorruptCheckpoint, match="its checksum is wrong"):
+        await store.get(KEY)
+    with pytest.raises(CorruptCheckpoint, match="its checksum is wrong"):
+        await make_store().append(KEY, items(2), fold=count)
+
+
+@pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
+async def test_each_operation_needs_as_few_round_trips_as_documented(store: Any, make_store: Make) -> None:
+    other = make_store()
+
+    async def trips(which: Any, call: str, *args: Any, **options: Any) -> int:
+        before = which.store.database.stats().round_trips
+        await getattr(which, call)(*args, **options)
+        return int(which.store.database.stats().round_trips - before)
+
+    await store.append(KEY, items(*range(1_000)), fold=count)
+    await other.append(KEY._replace(part="sub"), items(1))
+    assert await trips(store, "append", KEY, items(1_001), fold=count) == 1
+    assert await trips(other, "append", KEY, items(1_002), fold=count) == 2
+    assert await trips(other, "append", KEY, items(1_003), fold=count) == 1
+    assert await trips(other, "append", KEY, items(1_004, 1_005)) == 1
+    assert await trips(other, "append", KEY, items(1_005, 1_006)) == 4
+    for call, arguments in {"get": {}, "read": {}, "open": {"last": 5}, "clear": {}, "delete": {}}.items():
+        assert await trips(other, call, KEY, **arguments) == 1, call
+    await other.append(KEY, items(1))
+    assert await trips(other, "pop", KEY) == 2
+
+
+@pytest.mark.parametrize("side", ["pymysql-sync"])
+async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
+    store: Any, run_sql: Callable[..., Any], database: str
+) -> None:
+    await store.append(KEY, items(*range(2_000)))
+
+    def rows_read() -> int:
+        ((rows,),) = run_sql(
+            "SELECT COUNT_READ FROM performance_schema.table_io_waits_summary_by_table"
+            " WHERE OBJECT_SCHEMA = %s AND OBJECT_NAME = 'locus_transcript_items'",
+            database,
+        )
+        return int(rows)
+
+    for options in ({"last": 20}, {"limit": 20}, {"after": 1_980}, {"before": 1_000, "last": 20}):
+        before = rows_read()
+        assert len((await store.read(KEY, **options)).items) == 20
+        assert rows_read() - before <= 25, options

@@ -1,0 +1,237 @@
+"""The MySQL storage: the contract of storages, round trips, and lost answers."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.ledger import Ledger
+from locus_mysql.families.working.storages import mysql_calls
+from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.testing import CHECKS, Check
+from locus_mysql.working import MISSING, TaskState
+
+from ....conftest import MakeConfig
+from ....proxy import WireProxy
+from ...checkpoints.conftest import ALL_SIDES, side_name
+from ..conftest import AnyMemory, Open
+
+pytestmark = pytest.mark.kept_tables("working")
+
+DEADLINE_S = 120.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+async def test_the_storage_keeps_the_contract(check: Check, make_config: MakeConfig, side: tuple[str, bool]) -> None:
+    storage = MySQLStorage(make_config(driver=side[0]))
+    try:
+        if side[1]:
+            await check.run(storage)
+        else:
+            check.run_blocking(storage)
+    finally:
+        await storage.aclose()
+
+
+@pytest.fixture
+def far(open_memory: Open, make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AnyMemory:
+    """Yield a working memory whose server is behind the proxy."""
+    config: MySQLConfig = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    return open_memory("far", config=config, session_ttl_seconds=3600)
+
+
+@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+async def test_one_call_is_one_round_trip(far: AnyMemory, proxy: WireProxy, no_housekeeping: None) -> None:
+    async def trips(call: Any) -> int:
+        with proxy.counting() as count:
+            await call
+        return count.round_trips
+
+    await far.set("first", 0)
+    assert await trips(far.set("key", {"a": [1]}, ttl_seconds=60)) == 1
+    assert await trips(far.set_many({f"key {n}": n for n in range(1_000)})) == 1
+    assert await trips(far.get("key")) == 1
+    assert await trips(far.get_many([f"key {n}" for n in range(1_000)])) == 1
+    assert await trips(far.get_all()) == 1
+    assert await trips(far.exists("key")) == 1
+    assert await trips(far.list_keys("key*")) == 1
+    assert await trips(far.increment("count")) == 1
+    assert await trips(far.compare_and_set("count", 1, 2)) == 1
+    assert await trips(far.compare_and_set("count", MISSING, 2)) == 1
+    assert await trips(far.ttl("key")) == 1
+    assert await trips(far.set_task_state(TaskState(task_id="task"))) == 1
+    assert await trips(far.get_task_state()) == 1
+    assert await trips(far.append_scratchpad("note")) == 1
+    assert await trips(far.get_scratchpad()) == 1
+    checkpoint_id = await far.create_checkpoint()
+    assert await trips(far.create_checkpoint("label")) == 1
+    assert await trips(far.restore_checkpoint(checkpoint_id)) == 1
+    assert await trips(far.list_checkpoints()) == 1
+    assert await trips(far.delete_checkpoint(checkpoint_id)) == 1
+    assert await trips(far.touch()) == 1
+    assert await trips(far.stats()) == 1
+    assert await trips(far.delete("key")) == 1
+    assert await trips(far.delete_many([f"key {n}" for n in range(500)])) == 1
+    assert await trips(far.clear()) == 1
+    assert await trips(far.clear_scratchpad()) == 1
+    assert await trips(far.end()) == 1
+
+
+async def test_a_write_whose_answer_is_lost_is_done_once(far: AnyMemory, proxy: WireProxy) -> None:
+    await far.set("n", 1)
+
+    async def losing(call: Any) -> Any:
+        proxy.drop_after_send()
+        return await call
+
+    assert await losing(far.increment("n")) == 2
+    assert await far.get("n") == 2
+    assert await losing(far.compare_and_set("n", 2, 3)) is True
+    assert await losing(far.compare_and_set("n", 2, 4)) is False
+    await losing(far.append_scratchpad("one"))
+    assert await far.get_scratchpad() == ["one"]
+    assert await losing(far.delete("n")) is True
+    assert await losing(far.clear_scratchpad()) == 1
+    checkpoint_id = await losing(far.create_checkpoint())
+    assert [info.checkpoint_id for info in await far.list_checkpoints()] == [checkpoint_id]
+    await far.set("n", 5)
+    undo = await losing(far.restore_checkpoint(checkpoint_id))
+    assert await far.get_all() == {}
+    await losing(far.restore_checkpoint(undo))
+    assert await far.get_all() == {"n": 5}
+    assert await losing(far.delete_checkpoint(undo)) is True
+    assert await losing(far.clear()) == 1
+    assert await losing(far.end()) is True
+    assert await far.end() is False
+
+
+async def test_a_write_that_never_arrived_is_done(far: AnyMemory, proxy: WireProxy) -> None:
+    await far.set("n", 1)
+    proxy.drop_before()
+    assert await far.increment("n") == 2
+    proxy.drop_before()
+    await far.append_scratchpad("one")
+    assert (await far.get("n"), await far.get_scratchpad()) == (2, ["one"])
+
+
+async def test_a_repeat_does_not_overwrite_what_was_written_since(
+    far: AnyMemory, proxy: WireProxy, open_memory: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from locus_mysql.engine import retry
+    from locus_mysql.working import SyncWorkingMemory
+
+    await far.set("key", "first")
+    near = open_memory("far")
+    wrote: list[int] = []
+    original = retry.Retry.wait_after
+
+    def wait_after(self: Any, error: Any) -> float:
+        if not wrote:
+            wrote.append(1)
+            config = near.store.storage.config.model_copy(update={"driver": "pymysql"})
+            with SyncWorkingMemory("far", config) as other:
+                other.set("key", "later")
+        return original(self, error)
+
+    monkeypatch.setattr(retry.Retry, "wait_after", wait_after)
+    proxy.drop_after_send()
+    await far.set("key", "earlier")
+    assert wrote
+    assert await near.get("key") == "later"
+
+
+async def test_expired_sessions_are_removed_whole_in_passing(
+    open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = open_memory("gone", session_ttl_seconds=3600)
+    await gone.set_many({"a": 1, "b": 2})
+    await gone.append_scratchpad("note")
+    await gone.create_checkpoint()
+    run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
+    assert await gone.get_all() == {}
+    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    await open_memory("other").set("x", 1)
+    rows = {
+        table: run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_{table}")[0][0]
+        for table in ("sessions", "entries", "checkpoints", "history")
+    }
+    assert rows == {"sessions": 1, "entries": 1, "checkpoints": 0, "history": 0}
+
+
+async def test_a_checkpoint_stores_what_changed_since_the_last_one(
+    open_memory: Open, run_sql: Any, database: str
+) -> None:
+    memory = open_memory()
+    await memory.set_many({f"key {n}": "x" * 200 for n in range(1_000)})
+    await memory.create_checkpoint()
+
+    def stored() -> int:
+        return int(run_sql(f"SELECT SUM(LENGTH(value)) FROM {database}.locus_working_history")[0][0])
+
+    whole = stored()
+    await memory.set_many({f"key {n}": "y" * 200 for n in range(10)})
+    await memory.create_checkpoint()
+    assert stored() - whole <= (await memory.stats()).size_bytes / 20
+
+
+async def test_sessions_deleted_long_ago_leave_no_rows(
+    open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory()
+    await memory.set_many({"held": 1, "not held": 1})
+    await memory.delete("not held")
+    await memory.create_checkpoint()
+    await memory.delete("held")
+    run_sql(f"UPDATE {database}.locus_working_entries SET version = version - 4000000000 WHERE value IS NULL")
+    run_sql(f"DELETE FROM {database}.locus_working_history WHERE value IS NULL")
+    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    await memory.set("x", 1)
+    names = run_sql(f"SELECT name FROM {database}.locus_working_entries ORDER BY name")
+    assert [row[0] for row in names] == ["held", "x"]
+
+
+async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
+    open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    monkeypatch.setattr(Ledger, "forget_old", lambda self: Statement("DELETE FROM nowhere"))
+    memory = open_memory()
+    assert await memory.increment("n") == 1
+    assert await memory.increment("n") == 2
+    assert "the housekeeping after it failed" in caplog.text
+
+
+async def test_processes_that_write_little_keep_house_too(
+    open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_calls, "HOUSEKEEPING_EVERY", 2)
+    await open_memory("gone", session_ttl_seconds=3600).set("a", 1)
+    run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
+    deadline = time.monotonic() + DEADLINE_S
+    while run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_sessions WHERE session_id = 'gone'")[0][0]:
+        assert time.monotonic() < deadline
+        await open_memory("other").set("x", 1)
+
+
+async def test_a_clock_that_was_ahead_once_does_not_lengthen_times_to_live(
+    open_memory: Open, run_sql: Any, database: str
+) -> None:
+    memory = open_memory()
+    await memory.set("x", 1)
+    year_us = 365 * 86_400 * 1_000_000
+    run_sql(f"UPDATE {database}.locus_working_sessions SET stamp = stamp + {year_us}")
+    await memory.set("short", 1, ttl_seconds=60)
+    assert 0 < await memory.ttl("short") <= 60
+    checkpoint_id = await memory.create_checkpoint()
+    (info,) = await memory.list_checkpoints()
+    assert abs(info.created_at - datetime.now(UTC)) < timedelta(days=1)
+    await memory.clear()
+    await memory.restore_checkpoint(checkpoint_id)
+    assert 0 < await memory.ttl("short") <= 60
+    assert await memory.get("x") == 1

@@ -1,0 +1,276 @@
+"""Export and import of memU's records of any scope are exact and resume after a kill."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from locus_mysql import MySQLConfig
+from locus_mysql.cli.main import main
+from locus_mysql.integrations.memu import MemuDatabase
+
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
+from ...families.memories.test_transfer import killed, lines_of
+
+pytestmark = pytest.mark.slow
+
+RunSql = Callable[..., tuple[Any, ...]]
+SCOPED = ["--memu", "--scope", "user_id,agent_id"]
+COLUMNS = {
+    "resources": "id, url, modality, local_path, caption, embedding, user_id, agent_id",
+    "memory_categories": "id, name, description, embedding, summary, locus_scope, user_id, agent_id",
+    "memory_items": "id, resource_id, memory_type, summary, embedding, happened_at, extra, locus_scope, locus_hash, "
+    "locus_dims, user_id, agent_id",
+    "category_items": "id, item_id, category_id, user_id, agent_id",
+}
+
+
+class UserModel(BaseModel):
+    user_id: str | None = None
+    agent_id: str | None = None
+
+
+ADA = {"user_id": "ada", "agent_id": "é🙂"}
+BOB = {"user_id": "bob"}
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(make_config()))
+    return make_config(driver="pymysql")
+
+
+@pytest.fixture
+def filled(config: MySQLConfig) -> int:
+    """Add records of two scopes, and return their number."""
+    with MemuDatabase(config, user_model=UserModel) as db:
+        for user in (ADA, BOB):
+            resource = db.resource_repo.create_resource(
+                url="https://example.com/é",
+                modality="document",
+                local_path="/tmp/\n",
+                caption=None,
+                embedding=[0.1, -1e-30],
+                user_data=user,
+            )
+            category = db.memory_category_repo.get_or_create_category(
+                name="tastes", description="", embedding=[1.0, 2.0, 3.0], user_data=user
+            )
+            db.memory_category_repo.update_category(category_id=category.id, summary="what they like")
+            for n in range(4):
+                item = db.memory_item_repo.create_item(
+                    resource_id=resource.id if n else None,
+                    memory_type="profile",
+                    summary=f"likes tea {n} \u2028",
+                    embedding=[n, 0.5, 1 / 3] if n != 3 else None,
+                    user_data=user,
+                    reinforce=n < 2,
+                )
+                db.category_item_repo.link_item_category(item.id, category.id, user)
+            db.memory_item_repo.create_item(
+                memory_type="profile", summary="likes tea 0 \u2028", embedding=[1], user_data=user, reinforce=True
+            )
+            db.memory_item_repo.update_item(item_id=item.id, extra={"ref_id": "r-1", "π": [1.5, None, {"a": "é"}]})
+    return 2 * (1 + 1 + 4 + 4)
+
+
+@pytest.fixture
+def kept(run_sql: RunSql, database: str) -> Callable[..., dict[str, Any]]:
+    def rows(prefix: str = "", where: str = "TRUE") -> dict[str, Any]:
+        return {
+            name: run_sql(
+                f"SELECT {columns}, created_at, updated_at FROM {database}.{prefix}{name} WHERE {where} ORDER BY id"
+            )
+            for name, columns in COLUMNS.items()
+        }
+
+    return rows
+
+
+def test_imported_data_equal_the_exported_data(
+    config: MySQLConfig, filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, again = tmp_path / "memu.jsonl", tmp_path / "again.jsonl"
+    assert main(["memory", "export", str(file), *SCOPED]) == 0
+    assert f"Exported {filled} items." in capsys.readouterr().err
+    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert capsys.readouterr().out == f"Imported {filled} items.\n"
+    assert kept("other_") == kept()
+    assert main(["memory", "export", str(again), *SCOPED, "--prefix", "other_"]) == 0
+    assert again.read_bytes() == file.read_bytes()
+    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert capsys.readouterr().out == f"Imported 0 items, {filled} already present.\n"
+    other = config.for_store(table_prefix="other_")
+    with MemuDatabase(other, user_model=UserModel) as db:
+        found = db.memory_item_repo.vector_search_items([0, 0.5, 0.3], 1, where=ADA)
+        assert db.items[found[0][0]].summary == "likes tea 0 \u2028"
+        before = db.items[found[0][0]].extra["reinforcement_count"]
+        db.memory_item_repo.create_item(
+            memory_type="profile", summary="likes tea 0 \u2028", embedding=[1], user_data=ADA, reinforce=True
+        )
+        assert db.items[found[0][0]].extra["reinforcement_count"] == before + 1
+
+
+def test_only_one_scope_is_exported_if_asked_for(
+    filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(file), *SCOPED, "--where", "user_id=ada"]) == 0
+    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert capsys.readouterr().out == f"Imported {filled // 2} items.\n"
+    assert kept("other_") == kept(where="user_id = 'ada'")
+    for wrong in (["--where", "user_id"], ["--where", "colour=red"], ["--namespace", "n"], ["--scope", "id"]):
+        assert main(["memory", "export", str(tmp_path / "none.jsonl"), "--memu", *wrong]) == 1
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main(["memory", "export", str(tmp_path / "none.jsonl"), "--where", "user_id=ada"]) == 1
+
+
+def test_no_field_of_the_scope_is_left_out_unnoticed(
+    filled: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(file), "--memu"]) == 1
+    assert "--scope does not name: agent_id." in (output := capsys.readouterr().err)
+    assert "Give --scope user_id,agent_id.\n" in output
+    assert not file.exists()
+    assert main(["memory", "export", str(file), *SCOPED]) == 0  # what the first one began is not in the way
+    assert f"Exported {filled} items." in capsys.readouterr().err
+
+
+class Kind(enum.Enum):
+    HUMAN = "human"
+
+
+class OfAllKinds(BaseModel):
+    user_id: str | None = None
+    level: int | None = None
+    active: bool | None = None
+    device: UUID | None = None
+    since: datetime | None = None
+    kind: Kind | None = None
+
+
+def test_scopes_that_are_no_texts_are_exported_and_imported(
+    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, again, scope = tmp_path / "memu.jsonl", tmp_path / "again.jsonl", "user_id,level:int,active:bool"
+    scope += ",device:uuid,since:datetime,kind"
+    since = datetime(2026, 1, 31, 12, 0, 0, 1, UTC)
+    some = {"user_id": "ada", "level": 3, "active": False, "device": UUID(int=7), "since": since, "kind": Kind.HUMAN}
+    with MemuDatabase(config, user_model=OfAllKinds) as db:
+        for user in (some, {"level": -1, "active": True}, {}):
+            item = db.memory_item_repo.create_item(
+                memory_type="event", summary="a", embedding=[1], user_data=user, reinforce=True
+            )
+            category = db.memory_category_repo.get_or_create_category(
+                name="N", description="", embedding=None, user_data=user
+            )
+            db.category_item_repo.link_item_category(item.id, category.id, user)
+        for wrong in ("user_id,level,active,device,since,kind", "user_id,level:int"):
+            assert main(["memory", "export", str(file), "--memu", "--scope", wrong]) == 1
+            given = capsys.readouterr().err.partition("Give --scope ")[2].rstrip(".\n")
+            assert sorted(given.split(",")) == sorted(scope.split(","))
+        assert main(["memory", "export", str(file), "--memu", "--scope", "user_id,level:float"]) == 1
+        assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
+        assert main(["memory", "export", str(file), "--memu", "--scope", scope]) == 0
+        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+        assert "9 already present" in capsys.readouterr().out
+        assert main(["memory", "export", str(again), "--memu", "--scope", scope, "--prefix", "other_"]) == 0
+        assert again.read_bytes() == file.read_bytes()
+        with MemuDatabase(config.for_store(table_prefix="other_"), user_model=OfAllKinds) as other:
+            assert other.items == db.items
+            assert other.categories == db.categories
+            assert other.relations == db.relations
+            (found,) = other.memory_item_repo.list_items({"since": since, "device": UUID(int=7)}).values()
+            assert (found.level, found.active, found.kind) == (3, False, Kind.HUMAN)
+    for where in ("level=3", "active=FALSE", f"device={UUID(int=7)}", "since=2026-01-31T13:00:00.000001+01:00"):
+        assert main(["memory", "export", str(tmp_path / where[:5]), "--memu", "--scope", scope, "--where", where]) == 0
+        assert "Exported 3 items." in capsys.readouterr().err
+    for where in ("level=x", "active=maybe", "device=d", "since=now"):
+        assert main(["memory", "export", str(file), "--memu", "--scope", scope, "--where", where]) == 1
+        assert f"{where.partition('=')[0]} is no " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_both_go_on_after_a_kill(filled: int, kept: Any, tmp_path: Path) -> None:
+    whole, file = tmp_path / "whole.jsonl", tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(whole), *SCOPED]) == 0
+    for at in (2, 3, 3):
+        assert killed("write", at, "memory", "export", str(file), *SCOPED, items=50)
+    assert main(["memory", "export", str(file), *SCOPED]) == 0
+    assert file.read_bytes() == whole.read_bytes()
+    for at in (5, 15, filled):
+        assert killed("read", at, "memory", "import", str(file), "--prefix", "other_", items=50)
+    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 0
+    assert kept("other_") == kept()
+
+
+def test_records_that_are_there_as_something_else_are_left_alone(
+    config: MySQLConfig, filled: int, kept: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(file), *SCOPED, "--where", "user_id=bob"]) == 0
+    other = config.for_store(table_prefix="other_")
+    with MemuDatabase(other, user_model=UserModel) as db:
+        own = db.memory_category_repo.get_or_create_category(
+            name="tastes", description="own", embedding=None, user_data=BOB
+        )
+        for _ in range(2):  # the second time as after a kill: the links are found again
+            assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+            output = capsys.readouterr()
+            assert "1 different in the target" in output.out
+            assert f"is stored as '{own.id}', and its items are linked with that." in output.err
+            assert len(db.category_item_repo.list_relations({"category_id": own.id})) == 4
+        assert db.categories[own.id].description == "own"
+        changed = next(iter(db.items.values()))
+        db.memory_item_repo.update_item(item_id=changed.id, summary="changed")
+        assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+        assert f"The item '{changed.id}' differs in the tables." in capsys.readouterr().err
+        assert db.items[changed.id].summary == "changed"
+    assert main(["memory", "import", str(file), "--overwrite"]) == 1
+    assert "Line 1: The file holds memU's records, which are not replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        ((b"likes tea", b"likes tee"), "checksum"),
+        ((b'"record":"item"', b'"record":"thing"'), "It is no record of memU's"),
+        ((b'"memory_type":"profile",', b""), "memory_type"),
+        ((b'"float32":"', b'"float32":"#'), "cannot be read"),
+        ((b'"user_id":"', b'"owner":"x","user_id":"'), "owner"),
+        ((b'"user_id":"', b'"happened_at":"9999-12-31T23:59:59-10:00","user_id":"'), "happened_at is outside"),
+    ],
+)
+def test_of_a_damaged_file_nothing_of_the_batch_is_imported(
+    damage: tuple[bytes, bytes],
+    complaint: str,
+    config: MySQLConfig,
+    filled: int,
+    tmp_path: Path,
+    run_sql: RunSql,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "memu.jsonl"
+    assert main(["memory", "export", str(file), *SCOPED]) == 0
+    lines = lines_of(file)
+    number = next(n for n, line in enumerate(lines, 1) if b'"record":"item"' in line and b"float32" in line)
+    line = lines[number - 1].replace(*damage, 1)
+    if complaint != "checksum":
+        line = line[: line.rindex(b',"crc32"')] + b"}\n"
+    lines[number - 1] = line
+    file.write_bytes(b"".join(lines))
+    assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
+    output = capsys.readouterr().err.splitlines()[-1]
+    assert output.startswith(f"locus-mysql: Line {number}: ")
+    assert complaint in output
+    assert run_sql(f"SHOW TABLES FROM {config.database} LIKE 'other%%'") == ()

@@ -1,0 +1,119 @@
+"""Quotas of tenants: requests over a quota wait or are refused, without effect on other tenants."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from locus_mysql.server.quotas import FairSemaphore
+from locus_mysql.server.tokens import new_token
+
+from ..conftest import MakeConfig
+from ..connecting import connect
+from .test_serve import PATH, PATIENCE_S, dsn, serving_at, until, waits_for_a_lock
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+__all__ = ["dsn"]
+
+#: More than there are connections to the database.
+MANY = 30
+
+
+def test_a_tenant_whose_requests_wait_for_locks_leaves_connections_to_others(
+    dsn: str, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    config = make_config()
+    noisy, quiet = new_token("noisy", "noisy", "write"), new_token("quiet", "quiet", "write")
+    (tokens := tmp_path / "tokens.toml").write_text(noisy.entry + quiet.entry)
+    tokens.chmod(0o600)
+    with (
+        serving_at(dsn, "--tokens", str(tokens)) as service,
+        httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client,
+        connect(config, config.database, autocommit=False) as locking,
+        ThreadPoolExecutor(MANY) as pool,
+    ):
+        of_noisy, of_quiet = ({"Authorization": f"Bearer {one.secret}"} for one in (noisy, quiet))
+        for headers in (of_noisy, of_quiet):
+            assert client.post(PATH, json={"state": {"a": 1}}, headers=headers).status_code == 200
+        with locking.cursor() as cursor:
+            cursor.execute("SELECT * FROM locus_threads WHERE tenant = 'noisy' FOR UPDATE")
+        saving = [pool.submit(client.post, PATH, json={"state": {"a": n}}, headers=of_noisy) for n in range(MANY)]
+        until(lambda: waits_for_a_lock(config), "the wait for the lock")
+        for _ in range(20):
+            begin = time.monotonic()
+            assert client.get(PATH, headers=of_quiet).status_code == 200
+            assert client.post(PATH, json={"state": {"a": 2}}, headers=of_quiet).status_code == 200
+            assert time.monotonic() - begin < 5, "a lock lasts for as long as this test wants"
+        assert not any(one.done() for one in saving)
+        locking.rollback()
+        assert {one.result(PATIENCE_S).status_code for one in saving} == {200}
+
+
+async def test_places_go_to_the_tenant_that_has_fewest_and_in_order() -> None:
+    places, order, may_go = FairSemaphore(4), [], asyncio.Event()
+
+    async def ask(tenant: str, number: int) -> None:
+        async with places.one(tenant):
+            order.append((tenant, number))
+            await may_go.wait()
+
+    asking = [asyncio.create_task(ask("a", number)) for number in range(10)]
+    await asyncio.sleep(0)
+    asking += [asyncio.create_task(ask(tenant, 0)) for tenant in ("b", "c")]
+    await asyncio.sleep(0)
+    assert order == [("a", 0), ("a", 1), ("b", 0), ("c", 0)]
+    asking[5].cancel()
+    may_go.set()
+    await asyncio.wait(asking)
+    assert [number for tenant, number in order if tenant == "a"] == [0, 1, 2, 3, 4, 6, 7, 8, 9]
+    assert (places.quotas.taken, dict(places.quotas.taken_by)) == (0, {})
+
+
+#: A service in which every list keeps the event loop for ever, as a mistake of ours might.
+STUCK = """
+import sys
+from locus_mysql.server import locus, running
+running.END_S = 1.0
+async def stuck(*_):
+    import os
+    os.write(2, b"stuck\\n")
+    while True:
+        pass
+locus.list_checkpoints.__code__ = stuck.__code__
+from locus_mysql.cli import serving
+from locus_mysql.server import limits
+real = limits.Limits
+limits.Limits = lambda **given: real(**{**given, "body_s": 0.5, "request_s": 0.5})
+from locus_mysql.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_asked_to_stop_it_ends_within_its_limit_whatever_runs(dsn: str, workers: str) -> None:
+    command = [sys.executable, "-c", STUCK, "serve", "--port", "0", "--workers", workers]
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "LOCUS_MYSQL_DSN": dsn, "PYTHONUNBUFFERED": "1"}
+    )
+    assert process.stderr is not None
+    with process, process.stderr as stderr_lines, ThreadPoolExecutor(1) as pool:
+        line = ""
+        while "Serving at" not in line:
+            line = stderr_lines.readline()
+            assert line, "the service ended"
+        url = line.split("Serving at ")[1].split("/ until")[0]
+        asking = pool.submit(httpx.get, url + PATH, timeout=PATIENCE_S)
+        while "stuck" not in line:
+            line = stderr_lines.readline()
+        process.terminate()
+        process.wait(PATIENCE_S)
+        assert isinstance(asking.exception(PATIENCE_S), httpx.HTTPError)

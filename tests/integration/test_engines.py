@@ -1,0 +1,57 @@
+"""What an engine must keep apart, and what it must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import SyncCheckpointStore, SyncMemoryStore
+from locus_mysql.errors import LocusMySQLError, UnsupportedServer
+
+from .conftest import MakeConfig
+from .engines import ENGINE
+
+#: Ids that a collation may take for the same, in the order of their code points.
+ALIKE = ("A", "a", "a\t", "a ", "a  ", "\u00e4", "a\u0308")
+
+
+def test_ids_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with SyncCheckpointStore(make_config()) as store:
+        for thread_id in ALIKE:
+            for checkpoint_id in ALIKE:
+                store.save(thread_id, {"of": [thread_id, checkpoint_id]}, checkpoint_id)
+        for thread_id in ALIKE:
+            assert store.list_checkpoints(thread_id) == list(reversed(ALIKE))
+            for checkpoint_id in ALIKE:
+                assert store.load(thread_id, checkpoint_id) == {"of": [thread_id, checkpoint_id]}
+        assert sorted(store.list_threads()) == sorted(ALIKE)
+        assert store.load("a   ") is None
+
+
+if ENGINE == "oceanbase":
+
+    def test_a_family_that_does_not_hold_there_is_refused_before_a_table_is_created(
+        make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], database: str
+    ) -> None:
+        with SyncMemoryStore(make_config()) as store:
+            with pytest.raises(UnsupportedServer, match=r"'memories' are not supported on OceanBase"):
+                store.put(("a",), "k", {"v": 1})
+            with pytest.raises(UnsupportedServer):
+                store.get(("a",), "k")
+        assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+    def test_a_statement_that_takes_longer_than_the_limit_is_ended(make_config: MakeConfig) -> None:
+        with (
+            SyncCheckpointStore(make_config(select_timeout_s=0.2, retry_deadline_s=1)) as store,
+            pytest.raises(LocusMySQLError, match="ob_query_timeout"),
+        ):
+            store.database.synchronous.run(_slow(), None, "off")
+
+
+def _slow() -> Any:
+    from locus_mysql.dialect import Statement
+    from locus_mysql.engine.operation import Batch
+
+    yield Batch((Statement("SELECT SLEEP(5)"),))

@@ -1,0 +1,1 @@
+"""Unit tests of the benchmark suite, without a server."""

@@ -1,0 +1,76 @@
+"""Each event loop has pools of its own, which end with the loop or with the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Statement
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.registry import register_driver
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.operation import Batch, Operation
+
+from .scripted import Driver
+
+
+@pytest.fixture
+def driver() -> Driver:
+    driver: Any = Driver(lambda _, statements: [Result(((1,),), columns=1) for _ in statements])
+    register_driver("scripted", driver)
+    return driver  # type: ignore[no-any-return]
+
+
+def ask() -> Operation[None]:
+    yield Batch.of(Statement("SELECT 1"))
+
+
+def new_engine() -> AsyncEngine:
+    return AsyncEngine(MySQLConfig(driver="scripted"))
+
+
+@pytest.mark.parametrize("closes", [True, False], ids=["closed", "not closed"])
+@pytest.mark.filterwarnings("ignore:unclosed event loop:ResourceWarning")
+def test_an_event_loop_that_is_dropped_is_freed_with_its_pools(driver: Driver, closes: bool) -> None:
+    engine = new_engine()
+
+    def use() -> Iterator[weakref.ref[Any]]:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(engine.run(ask()))
+        yield weakref.ref(loop)
+        yield weakref.ref(driver.opened.pop())
+        if closes:
+            loop.close()
+
+    dropped = [one for _ in range(3) for one in use()]
+    gc.collect()
+    assert [one() for one in dropped] == [None] * 6
+    assert engine.pools() == ()
+
+
+def test_an_engine_that_is_dropped_leaves_nothing_at_a_running_loop(driver: Driver) -> None:
+    async def use() -> list[str]:
+        for _ in range(3):
+            await new_engine().run(ask())
+        gc.collect()
+        await asyncio.sleep(0)  # for the aborts
+        return [one.ended for one in driver.opened]
+
+    assert asyncio.run(use()) == ["aborted"] * 3
+
+
+async def test_close_ends_the_connections_of_every_loop(driver: Driver) -> None:
+    engine = new_engine()
+    other = asyncio.new_event_loop()
+    await engine.run(ask())
+    await asyncio.to_thread(other.run_until_complete, engine.run(ask()))
+    assert [state.open for state in engine.pools()] == [1, 1]
+    other.close()
+    await engine.close()
+    assert [one.ended for one in driver.opened] == ["closed", "aborted"]

@@ -1,0 +1,448 @@
+"""Execution of operations on both sides: statements sent, repeated and rolled back; without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+
+from locus_mysql.config import Endpoint, MySQLConfig
+from locus_mysql.dialect import Statement
+from locus_mysql.dialect.server_roles import (
+    CARRIED_OUT,
+    LAGS,
+    MEMBERS,
+    ONLY_WHERE_WRITTEN,
+    READS,
+    WRITES,
+)
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
+from locus_mysql.engine import execution, loops, secondaries
+from locus_mysql.engine.asynchronous import AsyncEngine
+from locus_mysql.engine.counters import Counters, PoolState
+from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
+from locus_mysql.engine.retry import Retry
+from locus_mysql.engine.synchronous import SyncEngine
+from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
+from locus_mysql.errors import ReadOnlyServer, SetupError, Unavailable
+
+from .scripted import Driver, result_of
+
+SINGLE = MySQLConfig(host="a", retry_deadline_s=60)
+SELECT, INSERT, LANDED = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)"), Statement("SELECT landed")
+PAIR = Batch.of(INSERT, SELECT, landed=LANDED)
+SENT = (BEGIN, INSERT, SELECT, COMMIT)
+LOST = ConnectionLost("It gives no answer.")
+DUPLICATE = ServerError(1062, "Duplicate entry 'c' for key 't.PRIMARY'")
+GTIDS = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+
+BOTH = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+
+
+class Engine:
+    """An engine of one side on a scripted driver: each statement has its answers in order."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, awaited: bool, config: MySQLConfig = SINGLE, **script: Any
+    ) -> None:
+        self.script = script
+        self.driver = Driver(self.answer)
+        monkeypatch.setattr(execution, "find_driver", lambda name: self.driver)
+        self.counters = Counters()
+        self.engine: Any = (AsyncEngine if awaited else SyncEngine)(config, self.counters)
+
+    def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        for name, answers in self.script.items():
+            if answers and any(name in one.sql for one in statements):
+                answer = answers.pop(0)
+                if isinstance(answer, ConnectionLost):
+                    self.driver.opened[-1].dead = True
+                if isinstance(answer, BaseException):
+                    return answer
+        return [self.of(endpoint, one) for one in statements]
+
+    def of(self, endpoint: Endpoint, statement: Statement) -> Result:
+        rows: dict[Statement, tuple[Any, ...]] = {
+            SELECT: ((7,),),
+            WRITES: ((int(endpoint.host != "a"),),),
+            MEMBERS: (),
+            READS: ((int(endpoint.host != "a"), "ON"),),
+            CARRIED_OUT: (("", GTIDS, "ON"),),
+        }
+        return Result(rows.get(statement, ()))
+
+    async def run(self, operation: Any, *schema: Any) -> Any:
+        return await result_of(self.engine.run(operation, *schema))
+
+    async def close(self) -> None:
+        await result_of(self.engine.close())
+
+    @property
+    def sent(self) -> list[tuple[Statement, ...]]:
+        return [statements for _, statements in self.driver.asked]
+
+
+def once(batch: Batch) -> Operation[Any]:
+    """An operation of one batch; returns its results."""
+    return (yield batch)
+
+
+@BOTH
+async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited)
+    results = await engine.run(once(PAIR))
+    assert engine.sent == [SENT]
+    assert len(results) == 2
+    assert results.of(SELECT).rows == ((7,),)
+    assert (results.landed, results.fate_unknown) == (None, False)
+    assert len(await engine.run(once(Batch.of(SELECT)))) == 1
+    assert len(await engine.run(once(Batch((INSERT, SELECT), atomic=False)))) == 2
+    assert engine.sent[1:] == [(SELECT,), (INSERT, SELECT)]
+    assert engine.counters.opened == 1
+    assert engine.counters.retries == 0
+
+
+@BOTH
+async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[DUPLICATE, DUPLICATE, DUPLICATE])
+
+    def expecting() -> Operation[str]:
+        try:
+            yield PAIR
+        except Duplicate as error:
+            (found,) = yield Batch.of(SELECT)
+            return f"{error.table}.{error.key} {found.rows}"
+        return "never"
+
+    assert await engine.run(expecting()) == "t.PRIMARY ((7,),)"
+    assert engine.sent == [SENT, (ROLLBACK,), (SELECT,)]
+    with pytest.raises(SetupError, match="1062"):
+        await engine.run(once(PAIR))
+    with pytest.raises(SetupError, match="1062"):
+        await engine.run(once(Batch.of(INSERT)))  # no transaction: nothing to undo
+    assert engine.sent[3:] == [SENT, (ROLLBACK,), (INSERT,)]
+    assert engine.counters.opened == 1
+
+
+@BOTH
+async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[DUPLICATE], ROLLBACK=[ServerError(1064, "syntax")])
+    with pytest.raises(SetupError, match="1062"):
+        await engine.run(once(PAIR))
+    assert engine.driver.opened[0].ended == "aborted"
+    engine = Engine(monkeypatch, awaited)
+    engine.script["INSERT"] = [DUPLICATE]
+    answer = engine.driver.answers
+
+    def closing(endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        if INSERT in statements:
+            engine.driver.opened[-1].closed = True  # by the server, with its refusal
+        return answer(endpoint, statements)
+
+    engine.driver.answers = closing
+    with pytest.raises(SetupError, match="1062"):
+        await engine.run(once(PAIR))
+    assert engine.sent == [SENT]
+
+
+@pytest.mark.parametrize("landed", [True, False])
+@BOTH
+async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    rows = [Result(((3, "row"),))] if landed else [Result()]
+    engine = Engine(monkeypatch, awaited, INSERT=[LOST])
+    of = engine.of
+    engine.of = lambda endpoint, one: rows[0] if one == LANDED else of(endpoint, one)  # type: ignore[method-assign]
+    results = await engine.run(once(PAIR))
+    if landed:
+        assert (list(results), results.landed) == ([], (3, "row"))
+        assert engine.sent == [SENT, (LANDED,)]
+    else:
+        assert results.landed is None
+        assert results.fate_unknown
+        assert engine.sent == [SENT, (LANDED,), SENT]
+    assert (engine.counters.retries, engine.counters.lost, engine.counters.opened) == (1, 1, 2)
+
+
+@BOTH
+async def test_an_unrecognised_batch_is_sent_again_on_a_tested_connection(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited)
+    await engine.run(once(Batch.of(SELECT)))
+    engine.script["INSERT"] = [ServerError(1213, "Deadlock")]
+    await engine.run(once(Batch.of(INSERT)))
+    assert engine.sent == [(SELECT,), (INSERT,), (INSERT,)]
+    assert engine.driver.opened[0].pings == 1
+    engine.script["INSERT"] = [LOST]
+    results = await engine.run(once(Batch.of(INSERT)))
+    assert results.fate_unknown
+    assert engine.sent[3:] == [(INSERT,), (INSERT,)]
+
+
+@BOTH
+async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[LOST, DUPLICATE])
+
+    def twice() -> Operation[None]:
+        yield PAIR
+        engine.script["INSERT"] = [DUPLICATE]
+        yield PAIR
+
+    await engine.run(twice())
+    assert engine.sent.count((LANDED,)) == 4
+    assert engine.sent.count(SENT) == 5
+
+
+@BOTH
+async def test_after_the_deadline_an_unrecognised_batch_is_not_sent_again(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def over(retry: Retry) -> None:
+        raise Unavailable("The deadline has passed.")
+
+    monkeypatch.setattr(Retry, "check_deadline", over)
+    engine = Engine(monkeypatch, awaited, INSERT=[LOST])
+    with pytest.raises(Unavailable, match="deadline has passed"):
+        await engine.run(once(PAIR))
+    assert engine.sent == [SENT]
+
+
+@BOTH
+async def test_a_batch_is_sent_again_after_a_pause(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+        await sleep(0)
+
+    monkeypatch.setattr(loops.asyncio, "sleep", wait)
+    monkeypatch.setattr(loops.time, "sleep", waited.append)
+    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
+    await engine.run(once(Batch.of(INSERT)))
+    (seconds,) = waited
+    assert seconds > 0
+
+
+@BOTH
+async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(3141, "Invalid JSON text")] * 2)
+    ends: list[str] = []
+
+    def outlast() -> Generator[Batch, Any, str]:
+        try:
+            try:
+                yield PAIR
+            except Outdated as error:
+                return f"outdated, {error.fate_unknown}"
+            return "never"
+        finally:
+            ends.append("ended")
+
+    assert await engine.run(outlast()) == "outdated, False"
+
+    def unexpecting() -> Generator[Batch, Any, None]:
+        try:
+            yield PAIR
+        finally:
+            ends.append("closed")
+
+    with pytest.raises(SetupError, match="3141"):
+        await engine.run(unexpecting())
+    assert ends == ["ended", "closed"]
+    engine.script["INSERT"] = [KeyboardInterrupt()]
+    interrupted = unexpecting()
+    with pytest.raises(KeyboardInterrupt):
+        await engine.run(interrupted)
+    assert ends == ["ended", "closed", "closed"]
+
+
+@BOTH
+async def test_tables_are_ensured_once_for_each_schema_and_mode(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensured: list[tuple[Any, Any]] = []
+
+    def ensure(config: Any, schema: Any, mode: Any) -> Operation[None]:
+        ensured.append((schema, mode))
+        yield Batch.of(SELECT)
+
+    monkeypatch.setattr(execution, "ensure_schema", ensure)
+    engine = Engine(monkeypatch, awaited)
+    one, other = "one", "other"
+    for schema, mode in [(one, "create"), (one, "create"), (other, "create"), (one, "create"), (one, "validate")] * 2:
+        await engine.run(once(Batch.of(SELECT)), schema, mode)
+    assert ensured == [(one, "create"), (other, "create"), (one, "validate")]
+    await engine.run(once(Batch.of(SELECT)))
+    assert len(ensured) == 3
+
+
+@BOTH
+async def test_failed_table_creation_is_tried_again(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited, CREATE=[ServerError(1142, "denied")])
+
+    def ensure(*_: Any) -> Operation[None]:
+        yield Batch.of(Statement("CREATE TABLE t (a INT)"))
+
+    monkeypatch.setattr(execution, "ensure_schema", ensure)
+    schema: Any = "schema"
+    with pytest.raises(Exception, match="denied"):
+        await engine.run(once(Batch.of(SELECT)), schema)
+    await engine.run(once(Batch.of(SELECT)), schema)
+    assert [one[0].sql[:6] for one in engine.sent] == ["CREATE", "CREATE", "SELECT"]
+
+
+@BOTH
+async def test_a_failure_to_connect_is_reported_at_once_if_the_server_was_never_reached(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited)
+    answers = engine.driver.answers
+    away = ConnectionLost("Nobody is there.", connecting=True)
+    engine.driver.answers = lambda *_: away
+    with pytest.raises(Unavailable, match="Nobody"):
+        await engine.run(once(Batch.of(SELECT)))
+    assert engine.counters.retries == 0
+    engine.driver.answers = answers
+    await engine.run(once(Batch.of(SELECT)))
+    engine.driver.opened[0].dead = True
+    tries: list[int] = []
+
+    def later(endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
+        tries.append(len(statements))
+        return away if len(tries) < 3 else answers(endpoint, statements)
+
+    engine.driver.answers = later
+    engine.driver.opened[0].closed = True
+    engine.script["SELECT"] = [LOST]
+    await engine.run(once(Batch.of(SELECT)))
+    assert engine.counters.retries >= 1
+
+
+@BOTH
+async def test_pools_report_their_state_and_are_closed(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited)
+    assert engine.engine.pools() == (() if awaited else (PoolState(),))
+    await engine.run(once(Batch.of(SELECT)))
+    assert engine.engine.pools() == (PoolState(1, 0, 0),)
+    assert engine.engine.server == SINGLE.endpoints[0]
+    await engine.close()
+    assert engine.driver.opened[0].ended == "closed"
+    assert engine.engine.pools() == (PoolState(),)
+    await engine.run(once(Batch.of(SELECT)))
+    engine.engine.reset_in_child()
+    await asyncio.sleep(0)
+    await engine.run(once(Batch.of(SELECT)))
+    assert [one.ended for one in engine.driver.opened] == ["closed", "", ""]
+    assert engine.engine.pools() == (PoolState(1, 0, 0),)
+
+
+SEVERAL = MySQLConfig(hosts=("a", "b"), reads="secondary", retry_deadline_s=60)
+
+
+@BOTH
+async def test_a_secondary_answers_once_the_primary_has_reported_its_transactions(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Engine(monkeypatch, awaited, SEVERAL.model_copy(update={"database": "one"}))
+    first, second = Statement("SELECT 1"), Batch.query(SELECT)
+    assert (await engine.run(once(Batch.of(first))))[0].rows == ((7,),)
+    assert engine.driver.asked[-1] == ("a", (ONLY_WHERE_WRITTEN, first, CARRIED_OUT))
+    assert (await engine.run(once(second)))[0].rows == ((7,),)
+    host, statements = engine.driver.asked[-1]
+    assert host == "b"
+    assert statements[-2:] == (SELECT, CARRIED_OUT)
+    assert GTIDS in statements[0].params
+    await engine.run(once(second))
+    assert engine.counters.opened == 2
+    assert engine.engine.pools() == (PoolState(2, 0, 0),)
+    behind = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
+    engine.script["WAIT_FOR"] = [behind]
+    assert (await engine.run(once(second)))[0].rows == ((7,),)  # of the primary, for a while
+    assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
+    await engine.run(once(second))
+    assert engine.driver.asked[-1][0] == "a"
+    monkeypatch.setattr(secondaries, "REST_S", -1.0)
+    engine.script["WAIT_FOR"] = [behind]
+    engine.engine._execution._secondaries.rest(behind)
+    await engine.run(once(second))  # the primary reports its transactions
+    caplog.set_level(logging.INFO, "locus_mysql.servers")
+    engine.script["WAIT_FOR"] = []
+    await engine.run(once(second))
+    assert engine.driver.asked[-1][0] == "b"
+    assert "Secondaries answer again." in caplog.text
+    await engine.close()
+    assert {one.ended for one in engine.driver.opened} <= {"closed", "aborted"}
+
+
+@BOTH
+async def test_after_an_answer_of_the_primary_that_did_not_come_it_is_asked_again_before_a_secondary(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(monkeypatch, awaited, MySQLConfig(hosts=("a", "c"), reads="secondary", retry_deadline_s=60))
+    await engine.run(once(Batch.of(SELECT)))
+    engine.script["INSERT"] = [ServerError(1064, "syntax")]
+    with pytest.raises(SetupError):
+        await engine.run(once(Batch.of(INSERT)))
+    await engine.run(once(Batch.query(SELECT)))
+    assert engine.driver.asked[-1][0] == "a"
+    await engine.run(once(Batch.query(SELECT)))
+    assert engine.driver.asked[-1][0] == "c"
+    await engine.close()
+    assert [one.ended for one in engine.driver.opened] == ["closed", "closed"]
+
+
+@BOTH
+async def test_with_reads_inspect_nothing_is_written(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited, MySQLConfig(host="a", reads="inspect"))
+    with pytest.raises(ReadOnlyServer):
+        await engine.run(once(PAIR))
+    assert engine.sent == []
+
+
+@BOTH
+async def test_an_engine_by_itself_counts_for_itself(awaited: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, awaited, INSERT=[ServerError(1213, "Deadlock")])
+    engine.engine = (AsyncEngine if awaited else SyncEngine)(SINGLE)
+    await engine.run(once(Batch.of(INSERT)))
+    assert (engine.counters.opened, engine.counters.retries) == (0, 0)
+
+
+def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(monkeypatch, True)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        for loop in (first, second, first):
+            loop.run_until_complete(engine.run(once(Batch.of(SELECT))))
+        assert [one.ended for one in engine.driver.opened] == ["", ""]
+        assert len(engine.engine.pools()) == 2
+        second.run_until_complete(engine.close())
+        assert [one.ended for one in engine.driver.opened] == ["", "closed"]
+        first.run_until_complete(asyncio.sleep(0))  # its transports are its own to use
+        assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize("config", [SINGLE, MySQLConfig(hosts=("a", "d"))], ids=["single", "several"])
+def test_the_pool_of_an_event_loop_that_is_closed_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, config: MySQLConfig
+) -> None:
+    engine = Engine(monkeypatch, True, config)
+    asyncio.run(engine.run(once(Batch.of(SELECT))))
+    assert engine.driver.opened[0].ended == ""
+    asyncio.run(engine.run(once(Batch.of(SELECT))))
+    assert [one.ended for one in engine.driver.opened] == ["aborted", ""]
+    assert len(engine.engine.pools()) == 1
+    asyncio.run(engine.close())
+    assert [one.ended for one in engine.driver.opened] == ["aborted", "aborted"]

@@ -1,0 +1,635 @@
+"""Delta coding restores saved states exactly, from few rows and in little space."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import struct
+import tracemalloc
+import zlib
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.delta import (
+    WHOLE_BELOW_BYTES,
+    Delta,
+    Held,
+    Lineage,
+    NotHeld,
+    StoredRow,
+    assemble,
+    encode_delta,
+    extend,
+    lasting,
+    rows_needed,
+)
+from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
+from locus_mysql.families.checkpoints.coding.payload import DICTIONARY
+from locus_mysql.runtime.exact_json import decode_json
+
+from ..states import STATES, delta_of, same
+
+State = dict[str, Any]
+
+
+@dataclass
+class Table:
+    """The rows of one thread, in memory instead of the database."""
+
+    rows: dict[int, StoredRow] = field(default_factory=dict)
+    bases: dict[int, int] = field(default_factory=dict)
+    provisional: set[int] = field(default_factory=set)
+    hashed: HashedLogs = field(default_factory=dict)
+
+    def save(
+        self, state: State, lineage: Lineage, *, provisional: bool = False, compression: Any = "zlib"
+    ) -> tuple[Delta, Lineage]:
+        encoded = encode(state)
+        self.hashed = hash_logs(encoded, self.hashed)
+        seq = len(self.rows) + 1
+        token = seq.to_bytes(16)
+        delta = encode_delta(
+            encoded, self.hashed, lineage, token=token, provisional=provisional, compression=compression
+        )
+        self.rows[seq] = StoredRow(seq, token, delta.payload)
+        self.bases[seq] = seq if delta.base is None else delta.base.seq
+        if provisional:
+            self.provisional.add(seq)
+        return delta, extend(lineage, delta, seq, token, provisional=provisional)
+
+    def chain(self, seq: int) -> list[StoredRow]:
+        chain = [self.rows[seq]]
+        while self.bases[chain[-1].seq] != chain[-1].seq:
+            chain.append(self.rows[self.bases[chain[-1].seq]])
+        return chain
+
+    def load(self, seq: int) -> tuple[State, Lineage]:
+        assembled, lineage = assemble(self.chain(seq), "t")
+        text = assembled.text()
+        return decode_json(text), lineage
+
+    def load_with(self, seq: int, held: Held) -> tuple[State, Lineage]:
+        """Load like a process that has a state cached; payloads of the cached rows are not sent."""
+        seqs = [row.seq for row in rows_needed(held.lineage)]
+        rows = [row._replace(payload=None) if row.seq in seqs else row for row in self.chain(seq)]
+        assembled, lineage = assemble(rows, "t", held)
+        return decode_json(assembled.text()), lineage
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(len(row.payload or b"") for row in self.rows.values())
+
+
+def message(number: int, size: int = 400) -> dict[str, Any]:
+    return {"role": "user", "content": f"message {number} " + "x" * size, "metadata": {}}
+
+
+LISTS = st.sampled_from(["messages", "steps", "warnings"])
+EDITS = st.one_of(
+    st.tuples(st.just("append"), LISTS, st.integers(1, 3), st.sampled_from([1, 200, 900])),
+    st.tuples(st.just("append"), LISTS, st.integers(1, 3), st.sampled_from([1, 200, 900])),
+    st.tuples(st.just("change"), LISTS, st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("compact"), LISTS, st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("restart"), LISTS, st.just(0), st.just(0)),
+    st.tuples(st.just("drop"), LISTS, st.just(0), st.just(0)),
+    st.tuples(st.just("field"), st.sampled_from(["a", "messages"]), st.integers(), st.just(0)),
+    st.tuples(st.just("reorder"), LISTS, st.just(0), st.just(0)),
+    st.tuples(st.just("numbers"), LISTS, st.integers(0, 10**6), st.just(0)),
+    st.tuples(st.just("nothing"), LISTS, st.just(0), st.just(0)),
+)
+
+
+def edited(state: State, edit: tuple[str, str, int, int], turn: int) -> State:
+    """Return the state after one edit."""
+    kind, name, number, size = edit
+    state = copy.deepcopy(state)
+    items = state.get(name)
+    items = items if isinstance(items, list) else []
+    if kind == "append":
+        state[name] = items + [message(turn * 10 + place, size) for place in range(number)]
+    elif kind == "change" and items:
+        items[number % len(items)] = message(-turn)
+        state[name] = items
+    elif kind == "compact":
+        state[name] = [message(-turn), *items[number:]]
+    elif kind == "restart":
+        state[name] = []
+    elif kind == "drop":
+        state.pop(name, None)
+    elif kind == "field":
+        state[name] = number
+    elif kind == "reorder":
+        state = dict(reversed(state.items()))
+    elif kind == "numbers":
+        state[name] = [*items, number]
+    return state
+
+
+@given(
+    st.lists(st.tuples(EDITS, st.integers(0, 9), st.booleans(), st.integers(0, 5)), min_size=1, max_size=40),
+    st.sampled_from(["zlib", "none"]),
+)
+@settings(max_examples=150, deadline=None)
+def test_every_state_of_any_sequence_is_restored_exactly(
+    steps: list[tuple[tuple[str, str, int, int], int, bool, int]], compression: str
+) -> None:
+    table = Table()
+    saved: list[State] = []
+    states: dict[int, State] = {}
+    lineages: dict[int, Lineage] = {}
+    lineage: Lineage = ()
+    state: State = {"a": 1, "messages": [message(number) for number in range(5)], "steps": []}
+    for turn, (edit, choice, provisional, back) in enumerate(steps):
+        if choice == 0 and states:  # go on from an earlier state, as read from the table
+            seq = max(1, len(states) - back)
+            state, lineage = table.load(seq)
+        state = edited(state, edit, turn)
+        _, lineage = table.save(state, lineage, provisional=provisional and choice > 6, compression=compression)
+        saved.append(state)
+        states[len(table.rows)], lineages[len(table.rows)] = copy.deepcopy(state), lineage
+    for seq, expected in states.items():
+        loaded, read = table.load(seq)
+        assert same(loaded, expected)
+        assert tuple(rows_needed(lineages[seq])) == read
+        if seq not in table.provisional:
+            assert read == lineages[seq]
+            assert not any(row.seq in table.provisional for row in table.chain(seq))
+    for seq, other in [*pairwise(states), *pairwise(reversed(states)), *((seq, seq) for seq in states)]:
+        encoded = encode(states[seq])
+        try:
+            loaded, read = table.load_with(other, Held(lineages[seq], hash_logs(encoded, {}), encoded))
+        except NotHeld:
+            continue
+        assert same(loaded, states[other])
+        assert tuple(rows_needed(read)) == tuple(rows_needed(lineages[other]))
+
+
+@given(st.lists(STATES, min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_unrelated_states_are_restored_exactly(states: list[State]) -> None:
+    table = Table()
+    lineage: Lineage = ()
+    stored = []
+    for state in states:
+        try:
+            encode(state)
+        except ValueError:
+            continue
+        _, lineage = table.save(state, lineage)
+        stored.append(state)
+    for seq, state in enumerate(stored, start=1):
+        assert same(table.load(seq)[0], state)
+
+
+def grown(turns: int) -> tuple[Table, list[Lineage], int]:
+    """Save a conversation of 540 bytes a turn; also return the size of whole states."""
+    table, lineages, whole = Table(), [], 0
+    state: State = {"run_id": "r", "messages": [], "iteration": 0}
+    lineage: Lineage = ()
+    for turn in range(turns):
+        state["messages"].append(message(turn, 480))
+        state["iteration"] = turn
+        whole += encode(state).size_bytes
+        _, lineage = table.save(state, lineage, compression="none")
+        lineages.append(lineage)
+    return table, lineages, whole
+
+
+def test_a_thousand_turns_take_a_small_part_of_whole_states_and_load_from_few_rows() -> None:
+    table, lineages, whole = grown(1_024)
+    assert table.stored_bytes <= whole / 80
+    for turn, lineage in enumerate(lineages, start=1):
+        assert len(table.chain(turn)) <= math.log2(turn) + 1
+        assert len(lineage) == len(table.chain(turn))
+    assert len(table.load(1_024)[0]["messages"]) == 1_024
+
+
+def test_a_restarted_log_does_not_store_the_others_again() -> None:
+    table, lineage = Table(), ()
+    messages = [message(number) for number in range(50)]
+    for turn in range(1, 8):
+        state = {"messages": [*messages, *map(message, range(100, 100 + turn))], "steps": [message(-turn)], "kept": [1]}
+        delta, lineage = table.save(state, lineage)
+        assert same(table.load(turn)[0], state)
+        if turn > 1:
+            assert delta.base is not None
+            assert len(delta.payload) < 6_000
+
+
+def test_rows_of_a_cached_state_are_not_read_again() -> None:
+    table, lineages, _ = grown(64)
+    for seq in range(2, 65):
+        state, _ = table.load(seq - 1)
+        encoded = encode(state)
+        loaded, read = table.load_with(seq, Held(lineages[seq - 2], hash_logs(encoded, {}), encoded))
+        assert same(loaded, table.load(seq)[0])
+        assert read == lineages[seq - 1]
+
+
+def test_a_restarted_log_shares_nothing_with_its_base() -> None:
+    table, lineage = Table(), ()
+    lineages = []
+    begun = [message(number) for number in range(20)]
+    states: list[State] = [
+        {"messages": begun, "steps": begun},
+        {"messages": [*begun, message(20)], "steps": [message(-1)]},  # on the first; the first's steps are no prefix
+        {"messages": [*begun, message(21)], "steps": [*begun, message(22)]},  # extends the first's steps
+    ]
+    for state in states:
+        _, lineage = table.save(state, lineages[0] if lineages else ())
+        lineages.append(lineage)
+    encoded = encode(states[1])
+    with pytest.raises(NotHeld):
+        table.load_with(3, Held(lineages[1], hash_logs(encoded, {}), encoded))
+
+
+def test_rows_continuing_an_uncached_base_must_be_read() -> None:
+    table = Table()
+    begun = [message(number) for number in range(20)]
+    _, first = table.save({"messages": begun, "steps": begun}, ())
+    held = {"messages": [*begun, message(20)], "steps": [message(-1)]}
+    _, second = table.save(held, first)
+    table.save({"messages": [*begun, message(21)], "steps": begun}, first)  # says nothing of its steps
+    encoded = encode(held)
+    with pytest.raises(NotHeld):
+        table.load_with(3, Held(second, hash_logs(encoded, {}), encoded))
+
+
+def test_rows_without_payloads_need_a_cached_state() -> None:
+    table, _, _ = grown(3)
+    with pytest.raises(NotHeld):
+        assemble([*table.chain(3)[:-1], table.chain(3)[-1]._replace(payload=None)], "t")
+
+
+def test_a_log_emptied_beside_a_growing_one_is_empty() -> None:
+    table, begun = Table(), [message(number) for number in range(20)]
+    _, lineage = table.save({"messages": begun, "steps": begun[:1], "none": []}, ())
+    delta, lineage = table.save({"messages": [*begun, message(20)], "steps": [], "none": []}, lineage)
+    assert delta.base is not None
+    assert delta.discontinued == {"steps"}
+    assert table.load(2)[0] == {"messages": [*begun, message(20)], "steps": [], "none": []}
+    assert not lineage[0].provisional
+
+
+def test_unchanged_values_are_the_same_objects_along_a_lineage() -> None:
+    begun = [message(number) for number in range(20)]
+    lineage = extend((), delta_of({"messages": begun, "steps": begun}), 1, b"1" * 16)
+    delta = delta_of({"messages": [*begun, message(20)], "steps": begun}, lineage)
+    assert delta.base is lineage[0]
+    assert delta.marks["steps"] is lineage[0].marks["steps"]
+    assert delta.marks["messages"] != lineage[0].marks["messages"]
+
+
+def test_an_equal_state_takes_no_space_and_a_dissimilar_one_is_stored_whole() -> None:
+    table, begun = Table(), [message(number) for number in range(20)]
+    _, lineage = table.save({"messages": begun, "steps": begun}, ())
+    same_again, _ = table.save({"messages": begun, "steps": begun}, lineage, compression="none")
+    assert same_again.base is not None
+    assert b'"l":[]' in same_again.payload
+    half, _ = table.save({"messages": begun, "steps": [message(-number) for number in range(30)]}, lineage)
+    assert half.base is None
+    assert half.parent is lineage[0]
+    assert (half.position, half.news) == (0, {"messages": 20})
+    assert b'"t":0' in delta_of({"a": 1}).payload
+
+
+def test_new_text_is_relative_to_the_parent_even_if_the_base_is_another_state() -> None:
+    table, lineage = Table(), ()
+    for count in (20, 21, 22):
+        parent = lineage[:1]
+        messages = [message(number) for number in range(count)]
+        delta, lineage = table.save({"messages": messages, **({"none": []} if count < 22 else {})}, lineage)
+    assert delta.base is not None
+    assert delta.base.seq == 1
+    assert (delta.parent,) == parent
+    assert delta.news == {"messages": 21}
+    assert delta.discontinued == set()  # an empty log is not missed
+
+
+def test_an_item_changed_in_place_is_noticed() -> None:
+    table, lineage = Table(), ()
+    state: State = {"messages": [message(number) for number in range(20)]}
+    _, lineage = table.save(state, lineage)
+    state["messages"][3]["content"] = state["messages"][3]["content"].replace("x", "y", 1)
+    state["messages"].append(message(20))
+    delta, lineage = table.save(state, lineage)
+    assert delta.discontinued == {"messages"}
+    assert table.load(2)[0] == state
+
+
+def test_a_small_state_is_stored_whole() -> None:
+    table, lineage = Table(), ()
+    for turn in range(4):
+        state = {"messages": ["x" * 100] * turn}
+        assert encode(state).size_bytes <= WHOLE_BELOW_BYTES
+        delta, lineage = table.save(state, lineage)
+        assert delta.base is None
+
+
+def test_continuation_is_decided_for_each_log() -> None:
+    table, lineage = Table(), ()
+    _, lineage = table.save({"a": [1, 2], "b": ["x"], "c": ["y"], "d": [], "e": ["gone"]}, lineage)
+    delta, _ = table.save({"a": [1, 2, 3], "b": ["z"], "c": ["y"], "d": ["new"]}, lineage)
+    assert delta.news == {"a": 2, "c": 1, "d": 0}
+    assert delta.discontinued == {"b", "e"}
+    assert delta.parent is not None
+    assert delta.parent.seq == 1
+
+
+class TestProvisional:
+    def turns(self, turns: int, iterations: int) -> tuple[Table, list[int], Lineage]:
+        """Save turns like an agent; return the seqs of the lasting states."""
+        table, finals = Table(), []
+        state: State = {"messages": []}
+        lineage: Lineage = ()
+        for turn in range(turns):
+            for iteration in range(iterations):
+                state["messages"].append(message(turn * 100 + iteration))
+                _, lineage = table.save(state, lineage, provisional=True)
+            _, lineage = table.save(state, lineage)
+            finals.append(len(table.rows))
+        return table, finals, lineage
+
+    def test_nothing_lasting_builds_on_a_provisional_state(self) -> None:
+        table, finals, lineage = self.turns(40, 3)
+        for seq in finals:
+            assert not any(row.seq in table.provisional for row in table.chain(seq))
+        assert lasting(lineage) == lineage
+
+    def test_lasting_states_stay_few_rows_away_from_a_whole_one(self) -> None:
+        table, finals, _ = self.turns(64, 3)
+        for turn, seq in enumerate(finals, start=1):
+            assert len(table.chain(seq)) <= math.log2(turn) + 1
+
+    def test_provisional_states_build_on_each_other_and_on_the_newest_lasting_one(self) -> None:
+        table, finals, lineage = self.turns(10, 0)
+        state, _ = table.load(finals[-1])
+        sizes = []
+        for number in range(20):
+            state["messages"].append(message(1_000 + number))
+            delta, lineage = table.save(state, lineage, provisional=True)
+            sizes.append(len(delta.payload))
+            assert same(table.load(len(table.rows))[0], state)
+        assert max(sizes) < 8 * 600
+        assert lasting(lineage)[0].seq == finals[-1]
+
+    def test_each_has_the_one_before_as_its_parent_and_skips_to_its_base(self) -> None:
+        table, (*_, last), lineage = self.turns(5, 0)
+        state, _ = table.load(last)
+        built = []
+        for number in range(6):
+            state["messages"].append(message(1_000 + number))
+            delta, lineage = table.save(state, lineage, provisional=True)
+            assert delta.parent is not None
+            assert delta.base is not None
+            built.append((delta.position, delta.parent.seq - last, delta.base.seq - last))
+        assert built == [(1, 0, 0), (2, 1, 0), (3, 2, 2), (4, 3, 0), (5, 4, 4), (6, 5, 4)]
+
+    def test_a_small_provisional_state_also_builds_on_the_lasting_one(self) -> None:
+        table = Table()
+        _, lineage = table.save({"a": 1}, ())
+        delta, lineage = table.save({"a": 2}, lineage, provisional=True)
+        assert delta.base is not None
+        assert [ancestor.seq for ancestor in lineage] == [2, 1]
+        assert table.load(2)[0] == {"a": 2}
+
+    def test_a_lasting_state_after_a_crash_builds_on_the_lasting_ones(self) -> None:
+        table, finals, lineage = self.turns(8, 2)
+        state, _ = table.load(finals[-1])
+        state["messages"].append(message(5_000))
+        _, lineage = table.save(state, lineage, provisional=True)
+        state, lineage = table.load(len(table.rows))
+        delta, _ = table.save(state, lineage)
+        assert delta.parent is not None
+        assert delta.parent.seq == finals[-1]
+        assert delta.base is not None
+        assert delta.base.seq in finals
+
+
+class TestDamage:
+    """Damage to the rows of a state is detected, or leaves the state unchanged."""
+
+    @staticmethod
+    def rows(turns: int = 63) -> list[StoredRow]:
+        """Return the longest lineage of a conversation: compressed and plain rows, the newest provisional."""
+        table, lineage = Table(), ()
+        state: State = {"run_id": "r", "messages": [message(0, 3_000)], "steps": [1]}
+        for turn in range(turns):
+            state["messages"].append(message(turn, 480))
+            state["steps"] = [turn]
+            _, lineage = table.save(state, lineage, compression="none" if turn % 3 else "zlib")
+        table.save({**state, "iteration": 1}, lineage, provisional=True)
+        rows = max((table.chain(seq) for seq in table.rows), key=len)
+        assert {row.payload[:1] for row in rows} == {b"\x01", b"\x02"}
+        return rows
+
+    def assert_noticed(self, rows: list[StoredRow], which: int, payload: bytes) -> None:
+        if payload == rows[which].payload:
+            return
+        damaged = [row._replace(payload=payload) if n == which else row for n, row in enumerate(rows)]
+        with pytest.raises(CorruptCheckpoint, match=rf"row {rows[which].seq} of thread 't'"):
+            assemble(damaged, "t")
+
+    def test_a_missing_row_is_noticed(self) -> None:
+        rows = self.rows()
+        for missing in range(1, len(rows)):
+            with pytest.raises(CorruptCheckpoint):
+                assemble([*rows[:missing], *rows[missing + 1 :]], "t")
+
+    def test_a_row_too_many_is_noticed(self) -> None:
+        rows = self.rows()
+        for twice in range(len(rows)):
+            with pytest.raises(CorruptCheckpoint):
+                assemble([*rows[:twice], rows[twice], *rows[twice:]], "t")
+
+    def test_every_single_bit_that_flips_is_noticed(self) -> None:
+        rows = self.rows(4)
+        for which, row in enumerate(rows):
+            for bit in range(8 * len(row.payload)):
+                flipped = bytearray(row.payload)
+                flipped[bit // 8] ^= 1 << bit % 8
+                self.assert_noticed(rows, which, bytes(flipped))
+
+    @given(st.data())
+    @settings(max_examples=100, deadline=None)
+    def test_other_damage_of_any_row_is_noticed(self, data: st.DataObject) -> None:
+        rows = self.rows()
+        which = data.draw(st.integers(0, len(rows) - 1))
+        payload = rows[which].payload
+        place = data.draw(st.integers(0, len(payload) - 1))
+        other = data.draw(st.binary(max_size=6))
+        for damaged in (
+            payload[:place],  # cut off
+            payload[place:],
+            payload[:place] + other + payload[place + len(other) :],  # overwritten
+            payload[:place] + other + payload[place:],  # put in
+            payload[:place] + payload[place + 1 :],  # left out
+            data.draw(st.sampled_from(rows)).payload,  # that of another row
+        ):
+            self.assert_noticed(rows, which, damaged)
+
+    @given(st.integers(0, 4), st.binary(min_size=16, max_size=16))
+    @settings(max_examples=30, deadline=None)
+    def test_another_token_is_noticed(self, which: int, token: bytes) -> None:
+        rows = self.rows()
+        damaged = [row._replace(token=token) if n == which else row for n, row in enumerate(rows)]
+        with pytest.raises(CorruptCheckpoint):
+            assemble(damaged, "t")
+
+    def test_a_format_of_a_later_version_is_named(self) -> None:
+        with pytest.raises(CorruptCheckpoint, match="later version"):
+            assemble([StoredRow(1, b"", b"\x09whatever")], "t")
+
+
+HEADER: State = {"p": 0, "t": 0, "c": {"a": 6}, "l": [["a", 0, 3, 2, "00" * 16]]}
+
+
+def forged(header: Any, head: bytes = b'{"a":[]}', suffixes: bytes = b"1,2", **lengths: int) -> StoredRow:
+    """Return a row with a valid checksum, as anybody with write access to the tables can make it."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    body = (
+        struct.pack("<II", lengths.get("of_text", len(text)), lengths.get("of_head", len(head)))
+        + text
+        + head
+        + suffixes
+    )
+    return checked(b"\x01", body)
+
+
+def checked(kind: bytes, body: bytes) -> StoredRow:
+    token = b"t" * 16
+    return StoredRow(7, token, kind + struct.pack("<I", zlib.crc32(body, zlib.crc32(kind + token))) + body)
+
+
+class TestForgedRows:
+    """Rows with valid checksums whose content no save writes."""
+
+    def test_a_row_as_a_save_writes_it_is_read(self) -> None:
+        assert assemble([forged(HEADER)], "t")[0].text() == b'{"a":[1,2]}'
+
+    @pytest.mark.parametrize(
+        "header",
+        [
+            b"",
+            b"{",
+            b"\xff",
+            b"[" * 100_000,
+            [],
+            5,
+            None,
+            {},
+            {**HEADER, "p": -1},
+            {**HEADER, "p": 0.5},
+            {**HEADER, "p": True},
+            {**HEADER, "p": "0"},
+            {**HEADER, "t": None},
+            {**HEADER, "c": []},
+            {**HEADER, "c": {"a": -6}},
+            {**HEADER, "c": {"a": 5}},
+            {**HEADER, "c": {"a": 10**30}},
+            {**HEADER, "c": {"a": 6, "b": 6}},
+            {**HEADER, "c": {"a": None}},
+            {**HEADER, "l": 5},
+            {**HEADER, "l": {"a": 1}},
+            {**HEADER, "l": [5]},
+            {**HEADER, "l": []},
+            {**HEADER, "l": [["b", 0, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [[[], 0, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 1, 3, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, -3, 2, "00" * 16], ["a", 0, 6, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 4, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 2, 2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, -2, "00" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "zz" * 16]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00"]]},
+            {**HEADER, "l": [["a", 0, 3, 2, 5]]},
+            {**HEADER, "l": [["a", 0, 3, 2]]},
+        ],
+        ids=lambda header: repr(header)[:60],
+    )
+    def test_a_header_of_another_shape_is_refused(self, header: Any) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(header)], "t")
+
+    @pytest.mark.parametrize("head", [b"", b"[]", b"5", b'"a"', b'{"a":[]', b'{"a":5 }', b' "a":[]}'])
+    def test_a_head_that_is_not_of_an_object_is_refused(self, head: bytes) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(HEADER, head)], "t")
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged({**HEADER, "c": {}, "l": []}, head[:-1], b"")], "t")
+
+    @pytest.mark.parametrize(
+        "lengths", [{"of_text": 2**32 - 1}, {"of_head": 2**32 - 1}, {"of_text": 0}, {"of_head": 9}]
+    )
+    def test_lengths_that_are_not_there_are_refused(self, lengths: dict[str, int]) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([forged(HEADER, **lengths)], "t")
+
+    @pytest.mark.parametrize("body", [b"", b"\x00", b"\x00" * 7])
+    def test_a_body_too_short_for_its_lengths_is_refused(self, body: bytes) -> None:
+        with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+            assemble([checked(b"\x01", body)], "t")
+
+    @pytest.mark.parametrize(
+        ("row", "words"),
+        [
+            (StoredRow(7, b"t" * 16, b""), "it is empty"),
+            (StoredRow(7, b"t" * 16, b"\x01\x00"), "it is cut short"),
+            (StoredRow(7, b"t" * 16, b"\x03" + bytes(9)), "a later version"),
+            (forged(HEADER, of_head=9, suffixes=b""), "it was cut off"),
+        ],
+    )
+    def test_the_error_names_the_damage(self, row: StoredRow, words: str) -> None:
+        with pytest.raises(CorruptCheckpoint, match=words):
+            assemble([row], "t")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            pytest.param(lambda deflated: deflated[:-1], id="cut off"),
+            pytest.param(lambda deflated: deflated + b"x", id="something behind it"),
+        ],
+    )
+    def test_a_compressed_payload_must_be_complete_without_trailing_bytes(self, change: Any) -> None:
+        def compressed(body: bytes, change: Any = bytes) -> StoredRow:
+            compressor = zlib.compressobj(9, zlib.DEFLATED, -15, zdict=DICTIONARY)
+            return checked(b"\x02", change(compressor.compress(body) + compressor.flush()))
+
+        text = forged({**HEADER, "l": [["a", 0, 300, 150, "00" * 16]]}, suffixes=b"1," * 149 + b"10").payload
+        assert text is not None
+        body = text[5:]
+        assert len(assemble([compressed(body)], "t")[0].text()) == 308
+        with pytest.raises(CorruptCheckpoint, match="cut short, or too many"):
+            assemble([compressed(body, change)], "t")
+        short = forged(HEADER).payload
+        assert short is not None
+        with pytest.raises(CorruptCheckpoint, match="of its size"):  # so short a body is not compressed
+            assemble([compressed(short[5:])], "t")
+
+    def test_a_payload_that_inflates_without_end_is_refused_at_a_bound(self) -> None:
+        compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
+        deflated = b"".join(compressor.compress(bytes(2**24)) for _ in range(16)) + compressor.flush()
+        row = checked(b"\x02", deflated)
+        tracemalloc.start()
+        try:
+            with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
+                assemble([row], "t")
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak_bytes < 500_000
+
+
+def test_the_text_is_compact_json() -> None:
+    table = Table()
+    table.save({"b": [1, {"c": "ä"}], "a": None}, ())
+    text = assemble(table.chain(1), "t")[0].text()
+    assert text.decode() == json.dumps({"b": [1, {"c": "ä"}], "a": None}, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,109 @@
+"""Deletions: the statements that are sent, and the reaction to each answer; without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from locus_mysql.dialect import Query
+from locus_mysql.dialect.ledger import OutcomeRow
+from locus_mysql.drivers.interface import Result
+from locus_mysql.families.checkpoints.thread_cache import Snapshot
+
+from ...driven import Landed
+from .named_statements import (
+    BIG,
+    KEY,
+    RETIRE,
+    answer,
+    done,
+    lease,
+    names,
+    new,
+    operations,
+    outdated,
+    params,
+    row_of,
+    save,
+    three,
+)
+
+
+def test_a_turn_outlives_the_deletion_of_its_thread() -> None:
+    ops = operations()
+    held = lease(ops)
+    batch = next(ops.removing.delete(*KEY))
+    assert names(batch) == "lock_any guard fence record_all record_either delete_all keep_lease"
+    assert params(batch, "fence") == (*KEY, held.token)
+    sent = names(next(ops.removing.delete(*KEY, "c")))
+    assert sent == f"lock guard fence record_deleted unname {RETIRE} keep_lease_if_empty"
+
+
+@pytest.mark.parametrize("checkpoint_id", [None, "c"])
+@pytest.mark.parametrize("fate_unknown", [False, True])
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_delete_that_finds_nothing(checkpoint_id: str | None, fate_unknown: bool, in_turn: bool) -> None:
+    ops = operations()
+    save(ops, new(BIG))
+    if in_turn:
+        lease(ops)
+    operation = ops.removing.delete(*KEY, checkpoint_id)
+    next(operation)
+    later: list[str] = []
+    outcome: Any = None
+    try:
+        batch = operation.throw(outdated(fate_unknown))
+        while True:
+            later.append(names(batch))
+            batch = operation.send(three(whose=[(1, 5)]) if "whose" in later[-1] else answer(batch))
+    except StopIteration as ended:
+        outcome = ended.value
+    assert outcome is False
+    assert later == ["record"] * fate_unknown + ["newest name_of whose"] * in_turn
+    assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
+
+
+def test_a_checkpoint_is_deleted_under_its_thread_s_lock() -> None:
+    ops = operations()
+    version = row_of(save(ops, new(BIG), seq=4)).token
+    operation = ops.removing.delete(*KEY, "c")
+    batch = next(operation)
+    assert names(batch) == f"lock guard record_deleted unname {RETIRE} drop_if_empty"
+    token = params(batch, "lock")[2]
+    assert params(batch, "lock") == (*KEY, token, version)
+    assert params(batch, "record_deleted") == (*KEY, "c", token)
+    assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
+    assert done(operation, answer(batch, unname=Result(affected=1, last_insert_id=3))) is True
+    assert ops.context.cache.snapshot(KEY).newest[0].seq == 4
+    assert ops.context.cache.snapshot(KEY).version == token
+    operation = ops.removing.delete(*KEY, "c")
+    unchanged = {"lock": Result(affected=1, last_insert_id=0), "unname": Result(affected=1, last_insert_id=4)}
+    assert done(operation, answer(next(operation), **unchanged)) is True
+    assert ops.context.cache.snapshot(KEY).newest == ()
+    assert ops.context.cache.snapshot(KEY).version == token
+    assert params(next(operations().removing.delete(*KEY, "c")), "lock")[-1] == b""
+
+
+@pytest.mark.parametrize("fate_unknown", [False, True])
+def test_a_checkpoint_that_is_not_there_is_not_deleted(fate_unknown: bool) -> None:
+    ops = operations()
+    save(ops, new(BIG), seq=4)
+    operation = ops.removing.delete(*KEY, "c")
+    batch = next(operation)
+    results = answer(batch, fate_unknown=fate_unknown, unname=Result(affected=0, last_insert_id=4))
+    if fate_unknown:
+        voiding = operation.send(results)
+        assert names(voiding) == "record"
+        results = answer(voiding)
+    assert done(operation, results) is False
+    assert ops.context.cache.snapshot(KEY).newest[0].seq == 4
+    operation = ops.removing.delete(*KEY, "c")
+    next(operation)
+    assert done(operation, Landed(1)) is True
+    assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
+
+
+def test_a_delete_whose_first_answer_was_lost_voids_nothing_if_it_deleted() -> None:
+    operation = operations().removing.delete(*KEY, "c")
+    assert done(operation, answer(next(operation), fate_unknown=True)) is True

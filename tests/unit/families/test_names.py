@@ -1,0 +1,47 @@
+"""Only the registry lists the families' names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from locus_mysql.families.registry import families
+
+PACKAGE = Path(__file__).parents[3] / "locus_mysql"
+
+#: Modules that may name several families: the registry, and the kinds of thread states with shared definitions.
+LISTS = {"families/registry.py", "families/checkpoints/family.py", "dialect/checkpoints/tables.py"}
+
+NAMES = {family.name for family in families()}
+
+
+def names_in(tree: ast.Module) -> Iterator[str]:
+    """Return the families that a module names in strings other than docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value in NAMES:
+            yield node.value
+
+
+def test_no_module_but_the_registry_names_several_families() -> None:
+    named = {
+        str(path.relative_to(PACKAGE)): set(names_in(ast.parse(path.read_text()))) for path in PACKAGE.rglob("*.py")
+    }
+    assert {module: sorted(names) for module, names in named.items() if len(names) > 1 and module not in LISTS} == {}
+
+
+def test_no_template_names_a_family() -> None:
+    for path in PACKAGE.rglob("*.html"):
+        text = path.read_text()
+        assert [name for name in NAMES if f'family == "{name}"' in text or f'family != "{name}"' in text] == [], path
+
+
+def test_a_module_outside_the_families_folders_compares_no_family_by_name() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        compared = {
+            constant
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Compare) and "family" in ast.unparse(node.left)
+            for constant in map(ast.unparse, node.comparators)
+        }
+        assert not compared & {repr(name) for name in NAMES}, path

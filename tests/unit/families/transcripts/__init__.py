@@ -1,0 +1,1 @@
+"""Transcripts without a server."""

@@ -1,0 +1,171 @@
+"""Outages with failures of the network, the clock or the primary at the worst moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import Unavailable
+from locus_mysql.families.working import calls
+from locus_mysql.families.working.storages.outages import replay
+from locus_mysql.families.working.storages.outages.breaker import Breaker
+from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
+
+from .frail import HERE, Frail, variable
+from .test_fallback import OTHER, Side, side, values
+
+__all__ = ["side"]
+
+
+def test_a_task_change_with_a_lost_answer_is_recognised_as_own() -> None:
+    frail = Frail()
+    storage = FallbackStorage(frail, "memory")
+    memory = SyncWorkingMemory("s", storage)
+    memory.set_task_state(TaskState(task_id="t").start())
+    changes = 0
+
+    def change(task: TaskState | None) -> TaskState:
+        nonlocal changes
+        assert task is not None
+        changes += 1
+        if changes == 1:
+            frail.away, frail.loses = True, lambda: True
+        else:
+            frail.loses = lambda: False
+        return task.advance()
+
+    memory.update_task_state(change)
+    changed = memory.update_task_state(change)
+    frail.away = False
+    assert storage.flush_blocking() == 0
+    assert memory.stats().lost == ()
+    assert SyncWorkingMemory("s", frail.kept).get_task_state() == changed
+
+
+def test_a_comparison_with_an_unknown_outcome_is_not_reported_as_failed(side: Side) -> None:
+    side.do(calls.Write((variable("lock", 1),)))
+    side.others(calls.Write((variable("lock", 0),)))
+    side.goes(loses=True)
+    with pytest.raises(Unavailable):
+        side.do(calls.CompareAndSet(variable("lock", 2), b"0"))
+    side.primary.loses = lambda: False
+    side.comes()
+    assert values(side.do(calls.ReadAll())) == {"lock": b"2"}
+    assert side.lost == []
+
+
+def test_a_primary_that_answers_but_takes_no_writes_is_tried_less_and_less_often() -> None:
+    now, waits = [0.0], []
+    breaker = Breaker(0.5, 30.0, 0.0, lambda: now[0])
+    for _ in range(12):
+        began = now[0]
+        assert breaker.failed(breaker.outages)
+        while breaker.admit().name == "NO":
+            now[0] += 0.25
+        waits.append(now[0] - began)
+        breaker.probed(True)
+    assert waits[0] <= 0.5
+    assert waits[-1] == 30.0
+    now[0] += 61  # the probe succeeded
+    assert breaker.failed(breaker.outages)
+    now[0] += 0.5
+    assert breaker.admit().name == "PROBE"
+
+
+def test_sessions_only_read_in_an_outage_leave_nothing_behind(side: Side) -> None:
+    others = [calls.Address("t", f"other {number}") for number in range(50)]
+    for address in others:
+        side.do(calls.Write((variable("a", 1),)), address=address)
+    side.goes()
+    for address in others:
+        assert values(side.do(calls.ReadAll(), address=address)) == {"a": b"1"}
+    side.comes()
+    for _ in range(100):
+        side.do(calls.Read(("a",)))
+    fallback: Any = side.storage.fallback
+    assert len(fallback._sessions) == 0
+    assert not any(side.storage.condition(address).degraded for address in others)
+
+
+def test_a_checkpoint_of_a_session_never_seen_may_be_on_the_primary(side: Side) -> None:
+    side.others(calls.CreateCheckpoint("c"))
+    side.goes()
+    with pytest.raises(Unavailable):  # known to be away, by now
+        side.do(calls.RestoreCheckpoint("c", "u"))
+    with pytest.raises(Unavailable):
+        side.do(calls.RestoreCheckpoint("c", "u"))
+
+
+@pytest.mark.parametrize("carried_out", [False, True], ids=["not carried out", "carried out"])
+def test_a_call_older_than_the_token_retention_is_not_repeated(
+    side: Side, carried_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
+    side.goes(loses=carried_out)
+    side.ask(calls.Increment("n", 1), calls.Append(b"2"))
+    side.primary.loses = lambda: False
+    side.do(calls.Increment("m", 1))
+    side.primary.kept._done.clear()
+    monkeypatch.setattr(replay, "now_us", lambda: 2**62)
+    side.comes()
+    side.flush()
+    assert values(side.others(calls.ReadAll())[0]) == {"n": b"2", "m": b"1"}
+    assert side.others(calls.ReadNotes()) == ([b"1", b"2"],)
+    assert bool(side.lost) is carried_out
+
+
+def test_a_call_in_flight_is_not_extended(side: Side) -> None:
+    side.do(calls.Append(b"1"))
+    side.goes()
+    side.do(calls.Append(b"2"))
+    side.ask(calls.Append(b"3"), calls.Increment("n", 1), calls.Write((variable("a", 1),)))
+    answers = iter([True])
+    side.primary.mute = lambda: not next(answers, False)
+    side.comes()
+    for number in range(3):
+        side.ask(calls.Append(b"4"), calls.Increment("n", 1), calls.Write((variable("a", number),)))
+    side.primary.mute = lambda: False
+    assert side.flush() == 0
+    assert side.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
+    assert values(side.others(calls.ReadAll())[0]) == {"n": b"4", "a": b"2"}
+    assert side.lost == []
+
+
+def test_forgetting_a_tenant_removes_its_queued_writes_and_cached_values(side: Side) -> None:
+    def forget() -> int:
+        if side.loop:
+            return side.loop.run_until_complete(side.storage.forget_tenant("t"))
+        return side.storage.forget_tenant_blocking("t")
+
+    other = calls.Address("another", "s")
+    for address in (HERE, OTHER, other):
+        side.do(calls.Write((variable("a", 1),)), address=address)
+    side.goes()
+    for address in (HERE, other):
+        side.do(calls.Write((variable("b", 2),)), address=address)
+    with pytest.raises(Unavailable):
+        forget()
+    for address in (HERE, OTHER):
+        assert side.do(calls.ReadAll(), address=address) == {}
+    assert values(side.do(calls.ReadAll(), address=other)) == {"a": b"1", "b": b"2"}
+    side.comes()
+    assert forget() == 2
+    assert side.flush() == 0
+    assert side.others(calls.ReadAll()) == ({},)
+    assert values(side.others(calls.ReadAll(), address=other)[0]) == {"a": b"1", "b": b"2"}
+    assert side.lost == []
+
+
+def test_a_comparison_behind_a_write_that_was_sent_holds_when_that_was_carried_out(side: Side) -> None:
+    side.do(calls.Append(b"1"))
+    side.goes()
+    side.do(calls.ReadAll())
+    side.do(calls.CompareAndSet(variable("a", 1), None))
+    side.primary.mute = lambda: True
+    side.comes()
+    side.do(calls.CompareAndSet(variable("a", 2), b"1"))
+    side.primary.mute = lambda: False
+    assert side.flush() == 0
+    assert values(side.others(calls.ReadAll())[0]) == {"a": b"2"}
+    assert side.lost == []

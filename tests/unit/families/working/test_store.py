@@ -1,0 +1,605 @@
+"""Methods of sessions, on the storage in memory; both sides."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from locus_mysql import MySQLConfig
+from locus_mysql.errors import (
+    CapacityExceeded,
+    ConfigError,
+    CorruptCheckpoint,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+)
+from locus_mysql.families.working import operations
+from locus_mysql.families.working.calls import Address, Call, Limits, Write, WriteTask
+from locus_mysql.families.working.values import encode, likeness, variable
+from locus_mysql.runtime.exact_json import encode_json
+from locus_mysql.working import (
+    MISSING,
+    InMemoryStorage,
+    SyncWorkingMemory,
+    TaskState,
+    WorkingMemory,
+)
+
+from ....either_side import AnyStore as AnyMemory
+
+
+class Clock:
+    """A clock that tests advance."""
+
+    def __init__(self) -> None:
+        self.now_us = 1_700_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_us
+
+    def move(self, seconds: float) -> None:
+        self.now_us += int(seconds * 1_000_000)
+
+
+@pytest.fixture(params=[WorkingMemory, SyncWorkingMemory])
+def open_memory(request: pytest.FixtureRequest, storage: InMemoryStorage) -> Callable[..., AnyMemory]:
+    def open_one(session_id: str = "session", **options: Any) -> AnyMemory:
+        return AnyMemory(request.param(session_id, storage, **options))
+
+    return open_one
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def storage(clock: Clock) -> InMemoryStorage:
+    return InMemoryStorage(clock=clock)
+
+
+@pytest.fixture
+def memory(open_memory: Callable[..., AnyMemory]) -> AnyMemory:
+    return open_memory()
+
+
+VALUES = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    2**200,
+    1.5,
+    -0.0,
+    1e300,
+    "",
+    "text",
+    "\0\n\"'\\%_🙂\x7f",
+    "\ud800",
+    [],
+    {},
+    [1, [2, {"a": [None]}]],
+    {"b": 1, "a": {"": 2, "🙂": [True]}},
+    "x" * 100_000,
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:20])
+async def test_reading_returns_the_written_value(memory: AnyMemory, value: Any) -> None:
+    await memory.set("key", value)
+    for read in (
+        await memory.get("key", "default"),
+        (await memory.get_many(["key"]))["key"],
+        (await memory.get_all())["key"],
+    ):
+        assert read == value
+        assert type(read) is type(value)
+        if isinstance(value, dict):
+            assert list(read) == list(value)
+    assert await memory.exists("key")
+
+
+async def test_values_without_a_json_type_are_kept(memory: AnyMemory) -> None:
+    await memory.set("numbers", [math.inf, -math.inf, math.nan])
+    first, second, third = await memory.get("numbers")
+    assert (first, second) == (math.inf, -math.inf)
+    assert math.isnan(third)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), (1,), {1: 2}, b"x", {1}, datetime(2026, 1, 1, tzinfo=UTC), [{"a": (1,)}], "\ud83d\ude42"],
+    ids=["object", "tuple", "keys", "bytes", "set", "time", "within", "split pair"],
+)
+async def test_values_that_json_cannot_represent_are_refused(memory: AnyMemory, value: Any) -> None:
+    await memory.set("key", 1)
+    for call in (
+        memory.set("key", value),
+        memory.set_many({"key": 2, "other": value}),
+        memory.compare_and_set("key", 1, value),
+        memory.compare_and_set("key", value, 2),
+    ):
+        with pytest.raises(InvalidInput):
+            await call
+    assert await memory.get_all() == {"key": 1}
+
+
+class Seat(BaseModel):
+    row: int
+    at: datetime
+    ratio: float = 0.0
+    tags: set[str] = set()
+
+
+class Forgetful(BaseModel):
+    secret: SecretStr
+
+
+async def test_models_come_back_equal(memory: AnyMemory) -> None:
+    seat = Seat(row=12, at=datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC), ratio=math.inf, tags={"a", "\ud800"})
+    await memory.set("seat", seat)
+    assert await memory.get_as(Seat, "seat") == seat
+    assert await memory.get_as(Seat, "none") is None
+    assert (await memory.get("seat"))["row"] == 12
+    await memory.set("seat", {"row": "twelve"})
+    with pytest.raises(InvalidInput, match=r"not a Seat: row: .*; at: "):
+        await memory.get_as(Seat, "seat")
+    with pytest.raises(InvalidInput, match="Forgetful that does not come back equal"):
+        await memory.set("key", Forgetful(secret=SecretStr("x")))
+    assert not await memory.exists("key")
+
+
+@pytest.mark.parametrize("key", ["", "x" * 513, "a\0b", "\ud800", 1, None, b"k"], ids=ascii)
+async def test_invalid_keys_are_refused(memory: AnyMemory, key: Any) -> None:
+    for call in (
+        memory.set(key, 1),
+        memory.set_many({key: 1}),
+        memory.get(key),
+        memory.get_many([key]),
+        memory.get_as(Seat, key),
+        memory.exists(key),
+        memory.delete(key),
+        memory.delete_many([key]),
+        memory.increment(key),
+        memory.compare_and_set(key, 1, 2),
+        memory.ttl(key),
+    ):
+        with pytest.raises(InvalidInput, match="key"):
+            await call
+    assert (await memory.stats()).keys == 0
+
+
+async def test_other_misuse_is_refused_with_advice(memory: AnyMemory) -> None:
+    for call, words in (
+        (memory.set("k", 1, ttl_seconds=0), "ttl_seconds"),
+        (memory.set("k", 1, ttl_seconds=-1), "ttl_seconds"),
+        (memory.set("k", 1, ttl_seconds=math.nan), "ttl_seconds"),
+        (memory.set("k", 1, ttl_seconds=math.inf), "ttl_seconds"),
+        (memory.set("k", 1, ttl_seconds=True), "ttl_seconds"),
+        (memory.set("k", 1, ttl_seconds="1"), "ttl_seconds"),
+        (memory.touch(0), "ttl_seconds"),
+        (memory.increment("k", 1.5), "whole number"),
+        (memory.increment("k", True), "whole number"),
+        (memory.increment("k", 2**63), "64 bits"),
+        (memory.append_scratchpad(1), "text"),
+        (memory.get_scratchpad(-1), "last"),
+        (memory.get_scratchpad(True), "last"),
+        (memory.set_task_state({"task_id": "x"}), "TaskState"),
+        (memory.set_many([("k", 1)]), "dict"),
+        (memory.get_many("abc"), "list"),
+        (memory.list_keys(1), "pattern"),
+        (memory.get_as(dict, "k"), "pydantic models"),
+        (memory.get_as(list[Seat], "k"), "pydantic models"),
+        (memory.create_checkpoint("x" * 1_001), "1000"),
+        (memory.create_checkpoint(1), "label"),
+        (memory.restore_checkpoint(""), "Checkpoint id"),
+        (memory.delete_checkpoint(None), "Checkpoint id"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            await call
+    with pytest.raises(NotFound, match="list_checkpoints returns"):
+        await memory.restore_checkpoint("none")
+    assert (await memory.stats()).keys == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_keys": 0},
+        {"max_keys": 1.5},
+        {"max_value_bytes": True},
+        {"max_session_bytes": -1},
+        {"max_scratchpad_entries": 0},
+        {"max_checkpoints": 10_001},
+        {"on_full": "forget"},
+        {"driver": "pymysql"},
+    ],
+    ids=str,
+)
+def test_invalid_options_are_refused(options: dict[str, Any], storage: InMemoryStorage) -> None:
+    (name,) = options
+    with pytest.raises(ConfigError, match=name):
+        WorkingMemory("session", storage, **options)
+
+
+@pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
+@pytest.mark.parametrize("dsn", ["mysql://u:s3cret@host/app", "REDIS://:s3cret@host", "rediss://:s3cret@host/1"])
+def test_a_dsn_in_place_of_the_session_id_is_refused_without_repeating_it(
+    kind: type[WorkingMemory] | type[SyncWorkingMemory], dsn: str, storage: InMemoryStorage
+) -> None:
+    with pytest.raises(ConfigError, match="second argument") as raised:
+        kind(dsn, storage)
+    assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["mysql://user:password@localhost/app", "redis://localhost/0", InMemoryStorage()],
+    ids=["mysql", "redis", "storage"],
+)
+@pytest.mark.parametrize("kind", [WorkingMemory, SyncWorkingMemory])
+def test_the_error_of_an_unknown_option_lists_the_known_ones(kind: Any, where: Any) -> None:
+    for begin in (
+        lambda: kind("session", where, max_key=5),
+        lambda: kind.open(where, session_id="session", max_key=5),
+    ):
+        with pytest.raises(ConfigError, match="max_key: there is no such option") as refused:
+            begin()
+        for name in (
+            "session_ttl_seconds",
+            "end_on_exit",
+            "max_keys",
+            "max_checkpoints",
+            "on_full",
+            "tenant",
+            "driver",
+        ):
+            assert name in str(refused.value)
+
+
+def test_a_session_needs_an_id_and_a_time_above_zero(storage: InMemoryStorage) -> None:
+    for wrong in ("", "x" * 513, "a\0", None):
+        with pytest.raises(InvalidInput, match="Session id"):
+            WorkingMemory(wrong, storage)  # type: ignore[arg-type]  # that is the point
+    with pytest.raises(InvalidInput, match="session_ttl_seconds"):
+        WorkingMemory("session", storage, session_ttl_seconds=0)
+    with pytest.raises(InvalidInput, match="Tenant"):
+        WorkingMemory("session", storage, tenant="")
+
+
+def test_a_storage_can_be_given_in_several_ways(storage: InMemoryStorage) -> None:
+    dsn = "mysql://user:password@localhost/app"
+    for memory in (
+        WorkingMemory("session", dsn, driver="pymysql", tenant="acme"),
+        WorkingMemory.open(dsn, session_id="session", driver="pymysql", tenant="acme"),
+        WorkingMemory.open(session_id="session", dsn=dsn, driver="pymysql", tenant="acme"),
+        WorkingMemory("session", SecretStr(dsn), driver="pymysql", tenant="acme"),
+        WorkingMemory("session", MySQLConfig(dsn=dsn, driver="pymysql", tenant="acme")),
+        WorkingMemory.open(storage, session_id="session", tenant="acme"),
+    ):
+        assert (memory.session_id, memory.tenant) == ("session", "acme")
+        assert "password" not in repr(memory)
+        assert "session" in repr(memory)
+    assert WorkingMemory("session", storage).tenant == "default"
+
+
+def test_the_error_of_a_driver_without_a_blocking_side_names_the_alternatives() -> None:
+    with pytest.raises(ConfigError, match=r"no synchronous side.* or WorkingMemory"):
+        SyncWorkingMemory("session", "mysql://user:password@localhost/app", driver="asyncmy").get("key")
+
+
+def test_a_forked_child_works_even_if_a_thread_of_the_parent_was_in_a_call(storage: InMemoryStorage) -> None:
+    memory = SyncWorkingMemory("session", storage)
+    with memory._operations._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            memory.set("key", 1)
+            os._exit(0 if memory.get("key") == 1 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+async def test_a_session_is_ended_only_if_asked(storage: InMemoryStorage) -> None:
+    async with WorkingMemory("one", storage) as memory:
+        await memory.set("key", 1)
+    async with WorkingMemory("one", storage, end_on_exit=True) as memory:
+        assert await memory.get("key") == 1
+    with SyncWorkingMemory("one", storage, end_on_exit=True) as blocking:
+        assert blocking.get("key") is None
+        blocking.set("key", 2)
+    assert await memory.get("key") is None
+    with pytest.raises(ConfigError, match="async with"):
+        WorkingMemory("one", storage).__enter__()
+
+
+async def test_numbers_are_counted(memory: AnyMemory) -> None:
+    assert [await memory.increment("n"), await memory.increment("n", 5), await memory.increment("n", -8)] == [1, 6, -2]
+    await memory.set("n", 2**63 - 2)
+    assert await memory.increment("n") == 2**63 - 1
+    for wrong in (2**63 - 1, 2**63, 1.0, "1", None, True, [1]):
+        await memory.set("n", wrong)
+        with pytest.raises(InvalidInput, match=r"'n'.*Nothing was changed"):
+            await memory.increment("n")
+        assert await memory.get("n") == wrong
+
+
+async def test_a_value_is_replaced_only_if_it_is_as_expected(memory: AnyMemory) -> None:
+    assert await memory.compare_and_set("key", MISSING, None)
+    assert not await memory.compare_and_set("key", MISSING, 1)
+    assert await memory.compare_and_set("key", None, {"b": [1, {"y": 1, "x": 2}], "a": "x" * 50})
+    assert await memory.compare_and_set("key", {"a": "x" * 50, "b": [1, {"x": 2, "y": 1}]}, 1)
+    for other in (1.0, True, "1", None, [1]):
+        assert not await memory.compare_and_set("key", other, 2)
+    assert await memory.compare_and_set("key", 1, [1, 2])
+    assert not await memory.compare_and_set("key", [2, 1], 3)
+    assert await memory.get("key") == [1, 2]
+    assert repr(MISSING) == "MISSING"
+
+
+async def test_variables_expire_at_once_for_every_call(memory: AnyMemory, clock: Clock) -> None:
+    await memory.set("short", 1, ttl_seconds=10)
+    await memory.set_many({"a": 1, "b": 2}, ttl_seconds=20)
+    await memory.set("long", 1)
+    assert (await memory.ttl("short"), await memory.ttl("long"), await memory.ttl("none")) == (10, None, None)
+    clock.move(10)
+    assert (await memory.get("short", "gone"), await memory.exists("short")) == ("gone", False)
+    assert await memory.list_keys() == ["a", "b", "long"]
+    assert await memory.increment("short") == 1
+    assert await memory.ttl("short") is None
+    await memory.set("a", 2)
+    clock.move(10)
+    assert await memory.get_all() == {"a": 2, "long": 1, "short": 1}
+    assert not await memory.delete("b")
+
+
+async def test_a_session_lives_for_its_whole_time_after_each_use(
+    open_memory: Callable[..., AnyMemory], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locus_mysql.families.working.operations.monotonic", lambda: clock.now_us / 1_000_000)
+    memory = open_memory(session_ttl_seconds=80)
+    await memory.set("key", 1)
+    for _ in range(20):
+        clock.move(79)
+        assert await memory.get("key") == 1
+    for _ in range(20):
+        clock.move(9)
+        assert await memory.get("key") == 1
+    clock.move(80)
+    assert await open_memory().exists("key")  # which does not renew: this one has no time to live
+    clock.move(11)
+    assert not await memory.exists("key")
+    await memory.set("key", 2)
+    assert await memory.touch(800)
+    clock.move(799)
+    assert await memory.get("key") == 2
+    assert await open_memory().touch(5)
+    assert await memory.get("key") == 2  # and learns of the shorter time
+    for _ in range(10):
+        clock.move(4)
+        assert await memory.get("key") == 2
+    clock.move(6)
+    assert not await memory.touch()
+    assert await memory.get_all() == {}
+
+
+async def test_recently_read_sessions_are_not_evicted(open_memory: Callable[..., AnyMemory]) -> None:
+    memory = open_memory(max_keys=3, on_full="evict")
+    for key in "abc":
+        await memory.set(key, key)
+    assert await memory.get("a") == "a"
+    assert await memory.get_many(["b", "none"]) == {"b": "b"}
+    await memory.set("d", "d")
+    assert await memory.list_keys() == ["a", "b", "d"]
+    await memory.set("e", "e")
+    assert await memory.list_keys() == ["b", "d", "e"]
+    assert await memory.get_all() == {"b": "b", "d": "d", "e": "e"}
+    with pytest.raises(CapacityExceeded, match="max_keys"):
+        await memory.set_many(dict.fromkeys("uvwx"))
+    assert await memory.list_keys() == ["b", "d", "e"]
+
+
+async def test_the_error_of_a_full_session_names_the_limit(open_memory: Callable[..., AnyMemory]) -> None:
+    memory = open_memory(
+        "full", max_keys=2, max_value_bytes=20, max_session_bytes=40, max_scratchpad_entries=1, max_checkpoints=1
+    )
+    await memory.set_many({"a": 1, "b": 2})
+    await memory.append_scratchpad("note")
+    for call, limit, used, allowed in (
+        (memory.set("c", 3), "max_keys", 3, 2),
+        (memory.increment("c"), "max_keys", 3, 2),
+        (memory.set("a", "x" * 19), "max_value_bytes", 21, 20),
+        (memory.append_scratchpad("x" * 19), "max_value_bytes", 21, 20),
+        (memory.append_scratchpad("two"), "max_scratchpad_entries", 2, 1),
+        (memory.set_many({"a": "x" * 15, "b": "y" * 15}), "max_session_bytes", 42, 40),
+    ):
+        with pytest.raises(CapacityExceeded, match=f"(?s)session 'full'.*{limit}.*limit is {allowed}") as refused:
+            await call
+        assert (refused.value.limit, refused.value.used, refused.value.allowed) == (limit, used, allowed)
+    assert await memory.get_all() == {"a": 1, "b": 2}
+    first, second = await memory.create_checkpoint(), await memory.create_checkpoint()
+    assert [info.checkpoint_id for info in await memory.list_checkpoints()] == [second]
+    assert first != second
+
+
+async def test_checkpoints_bring_all_back_and_can_be_undone(memory: AnyMemory, clock: Clock) -> None:
+    task = TaskState(task_id="task", total_steps=2).start()
+    await memory.set("a", 1, ttl_seconds=100)
+    await memory.set("b", [2])
+    await memory.set_task_state(task)
+    await memory.append_scratchpad("one")
+    clock.move(60)
+    checkpoint_id = await memory.create_checkpoint("before")
+    clock.move(30)
+    await memory.set("a", 2)
+    await memory.set("c", 3)
+    await memory.delete("b")
+    await memory.set_task_state(None)
+    await memory.append_scratchpad("two")
+    clock.move(100)
+    undo = await memory.restore_checkpoint(checkpoint_id)
+    assert await memory.get_all() == {"a": 1, "b": [2]}
+    assert await memory.ttl("a") == 40
+    assert (await memory.get_task_state(), await memory.get_scratchpad()) == (task, ["one"])
+    await memory.restore_checkpoint(undo)
+    assert await memory.get_all() == {"a": 2, "c": 3}
+    assert (await memory.get_task_state(), await memory.get_scratchpad()) == (None, ["one", "two"])
+    infos = await memory.list_checkpoints()
+    assert [(info.label, info.keys, info.scratchpad_entries) for info in infos[1:]] == [
+        (f"before restoring {checkpoint_id}", 2, 2),
+        ("before", 2, 1),
+    ]
+    assert await memory.delete_checkpoint(checkpoint_id)
+    assert not await memory.delete_checkpoint(checkpoint_id)
+
+
+async def test_stats_count_stored_data(open_memory: Callable[..., AnyMemory]) -> None:
+    memory = open_memory(session_ttl_seconds=80, max_keys=5)
+    assert (await memory.stats()).expires_in_s is None
+    await memory.set("é", "x")
+    await memory.append_scratchpad("one")
+    await memory.create_checkpoint()
+    stats = await memory.stats()
+    assert (stats.keys, stats.size_bytes, stats.scratchpad_entries, stats.checkpoints) == (1, 5 + 5, 1, 1)
+    assert stats.expires_in_s == pytest.approx(90, abs=1)
+    assert (stats.limits.keys, stats.degraded, stats.pending, stats.lost) == (5, False, 0, ())
+
+
+async def test_damaged_data_is_reported(memory: AnyMemory, storage: InMemoryStorage) -> None:
+    damage = (Write((variable("key", b"1"),)), WriteTask(b'{"task_id": ""}'))
+    call = Call("damage", Address("default", "session"), damage, Limits(), token=b"x" * 16)
+    await storage.execute(call)
+    with pytest.raises(CorruptCheckpoint, match="task state of session 'session'"):
+        await memory.get_task_state()
+    await memory.set_task_state(None)
+    assert await memory.get_task_state() is None
+
+
+async def test_a_task_state_is_changed_from_its_value_at_the_time_of_the_write(
+    memory: AnyMemory, storage: InMemoryStorage
+) -> None:
+    others, given = SyncWorkingMemory("session", storage), []
+
+    def change(task: TaskState | None) -> TaskState:
+        given.append(task)
+        if len(given) < 3:
+            others.append_scratchpad("somebody else writes")
+            others.set_task_state(TaskState(task_id="t").start().advance(len(given)))
+        return (task or TaskState(task_id="t")).advance()
+
+    changed = await memory.update_task_state(change)
+    assert [task and task.current_step for task in given] == [None, 1, 2]
+    assert changed.current_step == 3
+    assert await memory.get_task_state() == changed
+
+
+async def test_a_change_of_the_task_state_may_keep_or_remove_it(memory: AnyMemory) -> None:
+    assert await memory.update_task_state(lambda task: task) is None
+    assert await memory.touch() is False  # no session was begun
+    await memory.set_task_state(TaskState(task_id="t"))
+    assert (await memory.update_task_state(lambda task: task)).task_id == "t"
+    assert await memory.update_task_state(lambda _: None) is None
+    assert await memory.get_task_state() is None
+
+
+async def test_a_change_of_types_only_is_a_change_of_the_task_state(memory: AnyMemory) -> None:
+    begun = TaskState(task_id="t", data={"seats": 1, "paid": 0})
+    await memory.set_task_state(begun)
+    await memory.update_task_state(lambda task: task.model_copy(update={"data": {"seats": 1.0, "paid": False}}))
+    data = (await memory.get_task_state()).data
+    assert [type(data[key]) for key in ("seats", "paid")] == [float, bool]
+
+
+async def test_a_change_of_the_task_state_that_fails_changes_nothing(memory: AnyMemory) -> None:
+    before = TaskState(task_id="t", total_steps=1).start()
+    await memory.set_task_state(before)
+    with pytest.raises(InvalidInput, match="step 2 of 1"):
+        await memory.update_task_state(lambda task: task.advance(2))
+    with pytest.raises(InvalidInput, match="must return a TaskState or None, not dict"):
+        await memory.update_task_state(lambda _: {"status": "running"})
+    assert await memory.get_task_state() == before
+
+
+async def test_a_change_of_a_missing_task_state_is_refused_with_the_remedy(memory: AnyMemory) -> None:
+    for change in (lambda task: task.advance(), lambda task: task.model_copy(update={"data": task.data})):
+        with pytest.raises(NotFound, match=r"has no task state, .* Call set_task_state first"):
+            await memory.update_task_state(change)
+    with pytest.raises(AttributeError, match="nonsense"):
+        await memory.update_task_state(lambda _: None.nonsense)  # type: ignore[attr-defined]
+    assert await memory.get_task_state() is None
+
+
+async def test_a_change_of_the_task_state_comes_through_when_others_hardly_rest(
+    memory: AnyMemory, storage: InMemoryStorage
+) -> None:
+    others = SyncWorkingMemory("session", storage)
+    tries = 0
+
+    def change(task: TaskState | None) -> TaskState:
+        nonlocal tries
+        tries += 1
+        if tries < 100:
+            others.increment("n")
+        return TaskState(task_id="t")
+
+    await memory.update_task_state(change)
+    assert await memory.get_task_state() is not None
+    assert tries == 100
+
+
+async def test_a_change_of_the_task_state_is_given_up_when_others_never_rest(
+    memory: AnyMemory, storage: InMemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "TRYING_S", 0.2)
+    others = SyncWorkingMemory("session", storage)
+
+    def change(task: TaskState | None) -> TaskState:
+        others.increment("n")
+        return TaskState(task_id="t")
+
+    with pytest.raises(Unavailable, match=r"for 0\.2 s. Nothing was changed"):
+        await memory.update_task_state(change)
+    assert await memory.get_task_state() is None
+
+
+def _cpu_s(work: Callable[[], object]) -> float:
+    """Processor time of the fastest of three runs, in seconds."""
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+@pytest.mark.parametrize("value", [[1] * 2_000_000, [{"k": n, "x": [n, None]} for n in range(100_000)]])
+def test_a_value_beyond_the_limit_is_refused_by_its_size_before_it_is_checked(value: Any) -> None:
+    def refused() -> None:
+        with pytest.raises(CapacityExceeded):
+            encode(value, "It", 1_000_000, "s")
+
+    assert _cpu_s(refused) < 4 * _cpu_s(lambda: encode_json(value))
+
+
+@pytest.mark.parametrize("value", [{1: 2}, {"a": (1,)}, [object()], {"a": {1}}, ["\ud800\udc00"]])
+def test_values_that_json_cannot_hold_are_refused_also_where_an_encoder_would_take_them(value: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"^It holds "):
+        encode(value, "It", 1_000_000, "s")
+
+
+def test_likenesses_are_equal_for_equal_values_only() -> None:
+    same = [[{"a": 1, "b": [2]}, {"b": [2], "a": 1}], [["é", 1e16], ["é", 1e16]], ["\ud800", "\ud800"]]
+    for one, other in same:
+        assert likeness(encode_json(one)) == likeness(encode_json(other))
+    values: list[Any] = [[1], [1.0], [True], ["1"], [], {}, [{}], {"a": 1}, [1, 1], ["{"], 1, "é", ["é"], "x" * 99]
+    assert len({likeness(encode_json(value)) for value in values}) == len(values)

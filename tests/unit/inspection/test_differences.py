@@ -1,0 +1,254 @@
+"""Differences between two states."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from locus.core.state import AgentState
+
+from locus_mysql.families.inspection.conversation import messages_of
+from locus_mysql.families.inspection.records import CheckpointRow, Difference, StateView
+from locus_mysql.inspection.alignment import Keys, common, key_of, pairs
+from locus_mysql.inspection.differences import (
+    FIELDS_LIMIT,
+    SETS,
+    difference,
+    field_changes,
+    message_changes,
+)
+from tests.growth import assert_linear, steps_of
+from tests.unit.families.inspection.test_conversation import JSON
+
+ROW = CheckpointRow("", "c", None, datetime(2026, 1, 1, tzinfo=UTC), 1)
+
+
+def view(state: dict[str, Any]) -> StateView:
+    """Return the inspector's view of a state."""
+    return StateView("agents", "t", ROW, messages_of(state), state)
+
+
+def between(before: dict[str, Any], after: dict[str, Any]) -> Difference:
+    """Return the difference of two states."""
+    return difference(view(before), view(after))
+
+
+def messages(*texts: str) -> list[dict[str, Any]]:
+    """Return messages with these texts."""
+    return [{"role": "user", "content": text} for text in texts]
+
+
+def changes(found: Difference) -> list[tuple[str, str | None, str | None]]:
+    """Return the changes of messages, each as kind and texts."""
+    return [
+        (one.change, None if one.before is None else one.before.text, None if one.after is None else one.after.text)
+        for one in found.messages
+    ]
+
+
+def fields(before: Any, after: Any) -> list[tuple[str, str, Any, Any]]:
+    """Return the changes of fields as tuples."""
+    return [(one.path, one.change, one.before, one.after) for one in field_changes(before, after)]
+
+
+def test_appended_messages_are_added() -> None:
+    found = between({"messages": messages("a", "b")}, {"messages": messages("a", "b", "c")})
+    assert changes(found) == [("same", "a", "a"), ("same", "b", "b"), ("added", None, "c")]
+    assert found.fields == []
+
+
+def test_a_message_edited_in_the_middle_is_changed() -> None:
+    before = messages("first", "the weather is fine today", "last")
+    found = between({"messages": before}, {"messages": messages("first", "the weather is bad today", "last")})
+    assert [one[0] for one in changes(found)] == ["same", "changed", "same"]
+
+
+def test_another_message_in_its_place_is_removed_and_added() -> None:
+    found = between(
+        {"messages": messages("a", "one two three", "z")}, {"messages": messages("a", "something else", "z")}
+    )
+    assert [one[0] for one in changes(found)] == ["same", "removed", "added", "same"]
+
+
+def test_a_compaction_that_drops_the_beginning_removes_it_and_adds_the_summary() -> None:
+    texts = [f"message number {number} of many" for number in range(100)]
+    system = {"role": "system", "content": "Be brief."}
+    summary = {"role": "system", "content": "Summary: they talked."}
+    before = {"messages": [system, *messages(*texts)]}
+    found = between(before, {"messages": [system, summary, *messages(*texts[80:]), *messages("new")]})
+    counted = {change: sum(one[0] == change for one in changes(found)) for change in ("same", "removed", "added")}
+    assert counted == {"same": 21, "removed": 80, "added": 2}
+    assert changes(found)[-1] == ("added", None, "new")
+
+
+def test_a_message_with_the_same_id_is_changed_whatever_its_text() -> None:
+    before = {"messages": [{"type": "ai", "id": "m", "content": "thinking"}]}
+    found = between(before, {"messages": [{"type": "ai", "id": "m", "content": "The answer is 42."}]})
+    assert changes(found) == [("changed", "thinking", "The answer is 42.")]
+
+
+def test_changed_fields_have_their_paths() -> None:
+    before = {"goal": "x", "metadata": {"a": 1, "odd key": 2}, "steps": [{"id": 1, "done": False, "of": 3}], "old": 1}
+    after = {"goal": "y", "metadata": {"a": 1, "odd key": 3}, "steps": [{"id": 1, "done": True, "of": 3}], "new": [2]}
+    assert fields(before, after) == [
+        ("goal", "changed", "x", "y"),
+        ('metadata["odd key"]', "changed", 2, 3),
+        ("steps[0].done", "changed", False, True),
+        ("old", "removed", 1, None),
+        ("new", "added", None, [2]),
+    ]
+
+
+def test_changed_items_of_a_list_have_their_index() -> None:
+    assert fields({"l": [1, 2, 3]}, {"l": [1, 3, 4]}) == [("l[1]", "removed", 2, None), ("l[2]", "added", None, 4)]
+    assert fields({"l": [0.5]}, {"l": [0.5, 0.7]}) == [("l[1]", "added", None, 0.7)]
+
+
+def test_true_1_and_1_0_are_different() -> None:
+    assert fields({"a": 1, "b": 1}, {"a": True, "b": 1.0}) == [("a", "changed", 1, True), ("b", "changed", 1, 1.0)]
+
+
+def test_the_conversation_is_not_repeated_among_the_fields() -> None:
+    before = {"channel_values": {"messages": messages("a"), "count": 1}}
+    found = between(before, {"channel_values": {"messages": messages("a", "b"), "count": 2}})
+    assert [one.path for one in found.fields] == ["channel_values.count"]
+
+
+def test_only_the_first_of_very_many_changes_are_listed() -> None:
+    size = FIELDS_LIMIT + 1
+    found = between({str(n): 0 for n in range(size)}, {str(n): 1 for n in range(size)})
+    assert (len(found.fields), found.cut) == (FIELDS_LIMIT, True)
+    found = between({str(n): 0 for n in range(size - 1)}, {str(n): 1 for n in range(size - 1)})
+    assert (len(found.fields), found.cut) == (FIELDS_LIMIT, False)
+
+
+def cpu_s(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> float:
+    """Return the processor time of comparing conversations, the least of three."""
+    one, other = view({"messages": before}), view({"messages": after})
+    times = []
+    for _ in range(3):
+        begin = time.process_time()
+        difference(one, other)
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def test_huge_conversations_that_have_nothing_in_common_take_time_in_proportion() -> None:
+    def both(size: int) -> float:
+        long = "words that are the same in all of them " * 5
+        return cpu_s(
+            messages(*(f"{n} {long}" for n in range(size))), messages(*(f"x{n} other text" for n in range(size)))
+        )
+
+    assert both(4_000) < 40 * both(400)  # ten times would be linear, a hundred times quadratic
+
+
+def test_equal_messages_are_compared_in_linear_time() -> None:
+    def both(size: int) -> float:
+        return cpu_s(
+            [*messages("x"), *messages("ok") * size], [*messages("y"), *messages("ok") * (size // 2), *messages("z")]
+        )
+
+    assert both(11_000) < 40 * both(800)
+
+
+KEYS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
+
+
+@given(KEYS, KEYS)
+def test_common_items_are_equal_and_ascend_in_both_lists(before: list[str], after: list[str]) -> None:
+    found = common(before, after)
+    assert all(before[place] == after[other] for place, other in found)
+    assert found == sorted(set(found))
+    assert [other for _, other in found] == sorted({other for _, other in found})
+
+
+@given(KEYS, KEYS, st.booleans())
+def test_every_item_of_both_lists_appears_once_and_in_order(before: list[str], after: list[str], pair: bool) -> None:
+    found = list(pairs(before, after, lambda place, other: pair))
+    assert [place for place, _ in found if place is not None] == list(range(len(before)))
+    assert [other for _, other in found if other is not None] == list(range(len(after)))
+
+
+@given(JSON, JSON)
+def test_only_differences_are_listed(before: Any, after: Any) -> None:
+    found = list(field_changes(before, after))
+    assert (found == []) == (key_of(before) == key_of(after))
+    assert list(field_changes(before, before)) == []
+
+
+@given(st.lists(JSON, max_size=6), st.lists(JSON, max_size=6))
+def test_messages_of_any_form_can_be_compared(before: list[Any], after: list[Any]) -> None:
+    one, other = (messages_of({"messages": [*messages("hi"), *those]}) for those in (before, after))
+    changes = message_changes(one, other)
+    assert [change.before for change in changes if change.before] == list(one)
+    assert [change.after for change in changes if change.after] == list(other)
+
+
+def test_the_sets_of_locus_have_no_order() -> None:
+    before = {"messages": messages("a"), "terminal_tools": ["done", "submit", "finish"], "list": [1, 2]}
+    after = {"messages": messages("a"), "terminal_tools": ["submit", "finish", "done"], "list": [2, 1]}
+    assert {change.path.partition("[")[0] for change in between(before, after).fields} == {"list"}
+    more = between(before, {**after, "list": [1, 2], "terminal_tools": ["submit", "stop", "finish", "done"]}).fields
+    assert [(change.change, change.after) for change in more] == [("added", "stop")]
+
+
+def test_the_sets_of_locus_are_its_sets() -> None:
+    fields = AgentState.model_fields
+    assert sorted(SETS) == sorted(name for name in fields if "set[" in str(fields[name].annotation))
+
+
+CHANGED = {
+    "nothing in common": lambda n: ([{"a": i} for i in range(n)], [{"a": -1 - i} for i in range(n)]),
+    "half in common": lambda n: ([{"a": i, "b": i, "c": i} for i in range(n)], [{"a": i, "b": -i} for i in range(n)]),
+    "repeated": lambda n: (["a", "b", "c"] * n, ["c", "a"] * n),
+    "repeated between anchors": lambda n: (
+        [one for i in range(n) for one in (f"x{i}", *"abab" * 3)],
+        [one for i in range(n) for one in (f"x{i}", *"baab" * 3)],
+    ),
+    "deep": lambda n: ({"a": {"b": {"c": {"d": list(range(n))}}}}, {"a": {"b": {"c": {"d": list(range(1, n))}}}}),
+    "deep lists": lambda n: ([[[[[i]]]] for i in range(n)], [[[[[i + 1]]]] for i in range(n)]),
+}
+
+
+@pytest.mark.parametrize("made", CHANGED.values(), ids=CHANGED)
+def test_comparing_takes_time_linear_in_both_states(made: Any) -> None:
+    def compared(size: int) -> None:
+        before, after = made(size)
+        list(field_changes(before, after))
+        between(
+            {"messages": messages(*map(str, range(size)))}, {"messages": messages(*(f"{n} x" for n in range(size)))}
+        )
+
+    assert_linear(lambda size: steps_of(compared, size), 30)
+
+
+def test_a_difference_beyond_the_compared_part_is_reported() -> None:
+    few = between({"x": [{"a": i} for i in range(60)]}, {"x": [{"b": i} for i in range(60)]})
+    assert not few.coarse
+    before, after = messages(*(f"a{n}" for n in range(5_500))), messages(*(f"b{n}" for n in range(5_500)))
+    many = between({"messages": before, "y": [1, 2, 3]}, {"messages": after, "y": [1, 3]})
+    assert many.coarse
+    assert len(many.messages) == 11_000
+    assert [one.path for one in many.fields] == ["y[1]"]
+    appended = between(
+        {"messages": messages(*map(str, range(9_999)))}, {"messages": messages(*map(str, range(10_000)))}
+    )
+    assert not appended.coarse
+    assert [one.change for one in appended.messages].count("added") == 1
+
+
+@given(JSON, JSON)
+def test_keys_are_equal_for_equal_values_only(one: Any, other: Any) -> None:
+    def text(value: Any) -> str:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+    assert (key_of(one) == key_of(other)) == (text(one) == text(other))
+    assert key_of([one, [other]]) != key_of([one, other])
+    keys = Keys()
+    assert keys.of([one, {"a": other}]) == key_of(json.loads(json.dumps([one, {"a": other}])))

@@ -1,1 +1,0 @@
-"""The benchmark suite itself: what it measures is what it says. No server is needed."""
