@@ -288,7 +288,7 @@ def test_two_states_are_chosen_and_compared(window: Window, site: Site) -> None:
     page.get_by_label("Compare to 01HZX9B12K3").check()
     page.get_by_role("button", name="Compare").click()
 
-    expect(page.locator("h1")).to_have_text("What changed")
+    expect(page.locator("h1")).to_have_text("Changes")
     expect(page.get_by_text("Actually I found another tent nearby.")).to_be_visible()
 
 
@@ -425,7 +425,7 @@ def test_without_a_script_everything_works_as_well(window: Window, site: Site) -
     page.locator(".call summary").first.click()
     expect(page.locator(".call[open]").first).to_contain_text("48213")
     page.get_by_role("button", name="Compare").click()
-    expect(page.locator("h1")).to_have_text("What changed")
+    expect(page.locator("h1")).to_have_text("Changes")
 
     page.goto(f"{site.base}{THREAD_PAGE}&checkpoint=01HZX9A05K3")
     page.get_by_role("link", name="Branch from here").click()

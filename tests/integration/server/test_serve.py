@@ -380,7 +380,7 @@ def test_the_service_starts_while_the_database_is_unavailable(make_config: MakeC
         nobody.bind(("127.0.0.1", 0))
         config = make_config(host="127.0.0.1", port=nobody.getsockname()[1])
         with serving_at(dsn_of(config) + "?retry_deadline_s=0") as service:
-            assert f"MySQL at 127.0.0.1:{config.port} does not answer" in service.log
+            assert f"MySQL at 127.0.0.1:{config.port} does not respond" in service.log
             assert httpx.get(service.url + "/health", timeout=PATIENCE_S).status_code == 503
             assert service.stop() == 0
 

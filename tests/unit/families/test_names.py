@@ -10,8 +10,9 @@ from locus_mysql.families.registry import families
 
 PACKAGE = Path(__file__).parents[3] / "locus_mysql"
 
-#: Modules that may name several families: the registry, and the kinds of thread states with shared definitions.
-LISTS = {"families/registry.py", "families/checkpoints/family.py", "dialect/checkpoints/tables.py"}
+#: Modules that may name several families: the registry, the kinds of thread states with shared definitions, and the
+#: families that other engines support.
+LISTS = {"families/registry.py", "families/checkpoints/family.py", "dialect/checkpoints/tables.py", "dialect/variants.py"}
 
 NAMES = {family.name for family in families()}
 
