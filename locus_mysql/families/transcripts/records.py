@@ -138,6 +138,9 @@ class Write:
             another process wrote meanwhile, so it must be a pure function. Excludes ``header``.
         expected: The revision that the transcript must have; 0: it must not exist.
         expected_tag: The tag that it must have.
+        needs: The id of an item that it must have already.
+        remove: The seqs of items to remove.
+        delete: Delete it, with its items. Excludes ``items`` and ``header``.
     """
 
     key: TranscriptKey
@@ -146,3 +149,6 @@ class Write:
     fold: Fold | None = None
     expected: int | None = None
     expected_tag: str | None = None
+    needs: str | None = None
+    remove: Sequence[int] = ()
+    delete: bool = False

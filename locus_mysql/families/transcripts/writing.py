@@ -12,7 +12,7 @@ from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ...errors import InvalidInput, VersionConflict
+from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.exact_json import decode_json
 from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
@@ -66,6 +66,9 @@ class PlannedWrite:
             raise InvalidInput("A write has a header or a fold, not both.")
         self.header = None if write.header is None else self._encoded(write.header)
         self.tag = None if write.expected_tag is None else check_name(write.expected_tag, "The tag", ID_BYTES, least=0)
+        self.needed = None if write.needs is None else check_name(write.needs, "The id of an item", ID_BYTES)
+        if write.delete and (write.items or write.header is not None or write.fold is not None):
+            raise InvalidInput("A transcript cannot be written to and deleted at once.")
         self.known = NOTHING
 
     @property
@@ -76,7 +79,8 @@ class PlannedWrite:
     @property
     def changes_nothing(self) -> bool:
         """Whether the transcript has all items already, and the header stays."""
-        return self._had_items and not self.items and self.write.header is None
+        write = self.write
+        return self._had_items and not self.items and write.header is None and not (write.remove or write.delete)
 
     def fold(self, known: KnownHeader) -> None:
         """Compute the new state."""
@@ -101,10 +105,16 @@ class PlannedWrite:
             steps.append(writing.guard(self.key, self.known.revision))
         if self.tag is not None:
             steps.append(writing.guard_tag(self.key, self.tag))
+        if self.needed is not None:
+            steps.append(writing.guard_item(self.key, self.needed))
         if rows:
             steps += writing.add(self.key, rows)
         if self.header is not None:
             steps.append(writing.set_header(self.key, self.header))
+        if self.write.remove:
+            steps += writing.remove_at(self.key, self.write.remove)
+        if self.write.delete:
+            steps.append(writing.delete(self.key))
         return tuple(steps)
 
     def _encoded(self, header: Header) -> HeaderRow:
@@ -157,7 +167,9 @@ class WritingOperations:
                     self._known.pop(plan.key)
             else:
                 for plan, revision in zip(ordered, revisions, strict=True):
-                    if plan.header is not None:
+                    if plan.write.delete:
+                        self._known.pop(plan.key)
+                    elif plan.header is not None:
                         self._remember(plan.key, KnownHeader(revision, plan.header))
                 of = dict(zip((plan.key for plan in ordered), revisions, strict=True))
                 return [Written(len(plan.items), of[plan.key]) for plan in plans]
@@ -222,7 +234,7 @@ class WritingOperations:
         """Raise if a transcript is not as the caller expects."""
         for plan in plans:
             expected = plan.write.expected
-            if expected is None and plan.tag is None:
+            if expected is None and plan.tag is None and plan.needed is None:
                 continue
             rows = yield from fetch(self.sql.reading.header(plan.key))
             revision, tag = (rows[0].revision, rows[0].tag) if rows else (0, None)
@@ -231,6 +243,10 @@ class WritingOperations:
                 raise VersionConflict(
                     f"Transcript {plan.write.key.name!r} {'exists already' if expected == 0 else has}. Nothing was "
                     "changed. Read it again."
+                )
+            if plan.needed is not None and not (yield from fetch(self.sql.reading.present(plan.key, [plan.needed]))):
+                raise NotFound(
+                    f"Transcript {plan.write.key.name!r} has no item {plan.write.needs!r}. Nothing was changed."
                 )
 
     def _remember(self, key: RowKey, known: KnownHeader) -> None:
