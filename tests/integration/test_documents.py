@@ -23,12 +23,16 @@ from locus.memory import registry
 from locus.testing import ScriptedModel
 from opentelemetry import trace
 from opentelemetry.util._once import Once
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import Conversation
+from pydantic_ai.models.test import TestModel
 
 import locus_mysql
 from locus_mysql import MySQLConfig
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
 
@@ -78,6 +82,9 @@ def all_examples() -> list[Example]:
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
+    names = {"PydanticConversationStore": PydanticConversationStore, "Conversation": Conversation}
+    names["agent"] = PydanticAgent(TestModel())
+    examples += examples_of("PydanticConversationStore", PydanticConversationStore.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

@@ -8,9 +8,12 @@ from typing import assert_type
 
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
 from locus.core.state import AgentState
+from pydantic_ai import Conversation
+from pydantic_ai.conversation_store import ConversationStore
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -26,6 +29,9 @@ async def use() -> None:
         await ClaudeSessionStore(DSN).load({"project_key": "p", "session_id": "s"}), list[SessionStoreEntry] | None
     )
     ClaudeAgentOptions(session_store=session_store)
+    conversations: ConversationStore = PydanticConversationStore(DSN)
+    assert_type(await conversations.load("c"), Conversation | None)
+    assert_type(await PydanticConversationStore(DSN).load("c", limit=20), Conversation | None)
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]
