@@ -30,7 +30,7 @@ AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
 UNTIL = """
    AND i.seq <= (SELECT h.seq FROM {items} h
                   WHERE h.tenant = %s AND h.item_id = %s
-                    AND h.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE}))"""
+                    AND h.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}))"""
 LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
 
 # One item by its id. Relies on the index identity.
