@@ -18,7 +18,8 @@ LEFT_OUT: dict[str, str] = {
     r"test_sqlite_session_(close|reaps|closes|keeps|file_lock|failed|rollback|post_commit)": _OWN,
     r"::test_engine_property|::test_sqlite_configuration_registry": _ENGINE,
     r"test_sqlalchemy_session\.py::.*(non_ascii|create_tables|first_access|first_write|write_lock)": _OWN,
-    r"test_sqlalchemy_session\.py::.*(same_timestamp|_for_ties|init_lock|reserves_writer|delete_rowcount|returning_claim)": _OWN,
+    r"test_sqlalchemy_session\.py::.*(same_timestamp|_for_ties|init_lock|reserves_writer)": _OWN,
+    r"test_sqlalchemy_session\.py::.*(delete_rowcount|returning_claim)": _OWN,
     r"test_sqlalchemy_session\.py::(test_mutation_cancellation|test_concurrent_pop_item)": _OWN,
 }
 
