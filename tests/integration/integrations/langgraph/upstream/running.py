@@ -2,7 +2,7 @@
 
 ``ci/mysql run --fast -- .venv/bin/python -m tests.integration.integrations.langgraph.upstream.running PACKAGE DRIVER
 -k prune`` runs a part; all arguments after the driver go to pytest. ``LOCUS_UPSTREAM_REPETITIONS=50`` runs each test 50
-times.
+times; name the files of tests then, because all of their tests are made 50 times before ``-k`` chooses some.
 """
 
 from __future__ import annotations
