@@ -1,6 +1,6 @@
 """A family of tables that exists only in the tests: toys, some of which are broken.
 
-It follows the rules for families in ``docs/families.md``, in one file instead of a folder.
+It follows ``docs/adding-a-family.md``, in one file instead of folders.
 """
 
 from __future__ import annotations
