@@ -187,7 +187,7 @@ class ToyOperations:
         return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
 
     def remove_broken(self) -> Operation[int]:
-        # A repeat removes what is broken by then; that is what the caller wants too, so this write needs no token.
+        # A repeat removes the toys that are broken by then, which is what the caller wants. So this needs no token.
         removed = 0
         while True:
             (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))

@@ -349,7 +349,7 @@ def test_any_states_are_loaded_unchanged(any_states: Any, states: list[dict[str,
 
 @pytest.fixture
 def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
-    """Saves states, exports and imports them, and compares what is loaded."""
+    """Saves states, exports and imports them, and compares the loaded states."""
     acme = make_config(tenant="acme")
 
     async def move(states: list[dict[str, Any]], thread: str) -> None:

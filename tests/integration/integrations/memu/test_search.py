@@ -26,7 +26,7 @@ def cosine(one: list[float], other: list[float]) -> float:
 
 
 def expected(query: list[float], there: Any, wanted: int) -> list[tuple[str, float]]:
-    """By brute force, of what is read back."""
+    """Rank the loaded items by brute force."""
     scores = [(item.id, cosine(query, item.embedding)) for item in there if len(item.embedding or ()) == len(query)]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
