@@ -24,7 +24,7 @@ from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
 from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.ledger import forget_old_tokens
-from locus_mysql.runtime.transfer import Page, TransferReport
+from locus_mysql.runtime.transfer import RecordPage, TransferReport
 
 T = TypeVar("T")
 
@@ -264,8 +264,8 @@ class ToySource:
     async def count(self, database: Database) -> int:
         return await run(database, self._toys, self._toys.count(True, False))
 
-    async def page(self, database: Database, after: str | None, limit: int) -> Page:
-        page = Page()
+    async def page(self, database: Database, after: str | None, limit: int) -> RecordPage:
+        page = RecordPage()
         for row in await run(database, self._toys, self._toys.page(after or "", limit)):
             page.last = row.name
             try:

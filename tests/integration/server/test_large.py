@@ -19,7 +19,7 @@ from locus_mysql.server.application import create_app
 from locus_mysql.server.bodies import LARGE_BYTES as LARGE_BODY_BYTES
 from locus_mysql.server.bodies import json_of
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.listening import Connection
+from locus_mysql.server.listening import ClientConnection
 
 from ..conftest import MakeConfig
 from .raw import PATIENCE_S, RawClient, state
@@ -121,17 +121,17 @@ def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
     """However long the whole answer takes: the limit for a client that does not read starts again with each piece."""
     waits: list[str] = []
 
-    def counted(name: str) -> Callable[[Connection], None]:
-        whole = getattr(Connection, name)
+    def counted(name: str) -> Callable[[ClientConnection], None]:
+        whole = getattr(ClientConnection, name)
 
-        def called(self: Connection) -> None:
+        def called(self: ClientConnection) -> None:
             waits.append(name)
             whole(self)
 
         return called
 
     for name in ("pause_writing", "resume_writing"):
-        monkeypatch.setattr(Connection, name, counted(name))
+        monkeypatch.setattr(ClientConnection, name, counted(name))
     with running(create_app(make_config(driver="pymysql"))) as url, Reader(url) as reader:
         save_a_large_state(url)
         reader.send(ASK)
