@@ -1,4 +1,4 @@
-"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs as it stands."""
+"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs unchanged."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Put back afterwards what an example says to loggers, and to OpenTelemetry, which hears it once in a process."""
+    """Restore the settings of loggers after an example, and those of OpenTelemetry, which accepts them once in a
+    process."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(spans, "_made", None)
