@@ -1,4 +1,4 @@
-"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs as it stands."""
+"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs unchanged."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ from pydantic_ai.models.test import TestModel
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
@@ -82,6 +84,7 @@ def all_examples() -> list[Example]:
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
+    examples += examples_of("OpenAISession", OpenAISession.__doc__ or "", {**public, "OpenAISession": OpenAISession})
     names = {"PydanticConversationStore": PydanticConversationStore, "Conversation": Conversation}
     names["agent"] = PydanticAgent(TestModel())
     examples += examples_of("PydanticConversationStore", PydanticConversationStore.__doc__ or "", names)
@@ -113,7 +116,8 @@ def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Put back afterwards what an example says to loggers, and to OpenTelemetry, which hears it once in a process."""
+    """Restore the settings of loggers after an example, and those of OpenTelemetry, which accepts them once in a
+    process."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(spans, "_made", None)
@@ -151,10 +155,14 @@ def test_an_example_of_the_documents_runs(
     monkeypatch: pytest.MonkeyPatch,
     restored_registry: None,
     restored_telemetry: None,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # some create a folder
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     run(at_server(example.code, dsn), example.place, example.names)
     gc.collect()  # what an example leaves to the collector must not disturb another test
+    for folder in tmp_path.iterdir():
+        stop_server(folder)
 
 
 def sql_examples() -> Iterator[str]:

@@ -6,6 +6,8 @@ A call with ``type: ignore`` must be refused: without an error there, mypy repor
 from pathlib import Path
 from typing import assert_type
 
+from agents import Agent, Runner, TResponseInputItem
+from agents.memory import Session
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
 from locus.core.state import AgentState
 from pydantic_ai import Conversation
@@ -13,6 +15,7 @@ from pydantic_ai.conversation_store import ConversationStore
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 
 DSN = "mysql://user:password@localhost/app"
@@ -32,6 +35,12 @@ async def use() -> None:
     conversations: ConversationStore = PydanticConversationStore(DSN)
     assert_type(await conversations.load("c"), Conversation | None)
     assert_type(await PydanticConversationStore(DSN).load("c", limit=20), Conversation | None)
+
+    session: Session = OpenAISession("s", DSN, session_settings={"limit": 20})
+    assert_type(await OpenAISession("s", DSN).get_items(limit=20), list[TResponseInputItem])
+    assert_type(await OpenAISession("s", DSN).pop_item(), TResponseInputItem | None)
+    await Runner.run(Agent(name="a"), "Hello", session=session)
+    await Runner.run(Agent(name="a"), "Hello", session=OpenAISession("s", DSN))
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]

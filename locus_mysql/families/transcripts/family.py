@@ -14,7 +14,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = "ClaudeSessionStore, PydanticConversationStore"
+    users = "ClaudeSessionStore, OpenAISession, PydanticConversationStore"
     holds_threads = True
     on_request = False
 

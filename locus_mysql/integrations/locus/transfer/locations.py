@@ -21,7 +21,7 @@ from ....config import MySQLConfig
 from ....errors import ConfigError, SetupError, UsageError
 from ....runtime.database import Database
 from ....runtime.transfer import Notify
-from ....transfer.thread_sides import ThreadSource, ThreadTarget
+from ....transfer.thread_sides import CopySource, CopyTarget
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
 from .buckets import BucketSource, BucketTarget
@@ -51,6 +51,9 @@ _URLS = {
 
 _URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
 
+#: Begins the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
+_MYSQL_WITH = "mysql+"
+
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 
 
@@ -75,8 +78,9 @@ class Location:
 
     @property
     def kind(self) -> str:
-        """The text before the first colon."""
-        return self.name.partition(":")[0]
+        """The text before the first colon; a DSN's also has a driver, or says that the database is embedded."""
+        scheme = self.name.partition(":")[0]
+        return "mysql" if scheme.startswith(_MYSQL_WITH) else scheme
 
     def checkpointer(self) -> BaseCheckpointer | SyncMySQLCheckpointer:
         """Open the checkpointer.
@@ -105,9 +109,9 @@ class Location:
         Raises:
             ConfigError: The name is not a MySQL server's, or an option is wrong.
         """
-        _, _, rest = self.name.partition(":")
+        scheme, _, rest = self.name.partition(":")
         if rest.startswith("//"):
-            rest = f"mysql:{rest}"
+            rest = f"{scheme if scheme.startswith(_MYSQL_WITH) else 'mysql'}:{rest}"
         options = dict(self.options)
         if rest:
             options["dsn"] = rest
@@ -166,7 +170,7 @@ class Location:
         return factory(**self.options)
 
 
-def open_source(side: Side | Location, notify: Notify) -> ThreadSource:
+def open_source(side: Side | Location, notify: Notify) -> CopySource:
     """Open the source of a copy.
 
     Args:
@@ -194,7 +198,7 @@ def open_source(side: Side | Location, notify: Notify) -> ThreadSource:
     return CheckpointerSource(opened, owned=owned)
 
 
-def open_target(side: Side | Location, *, dry_run: bool) -> ThreadTarget:
+def open_target(side: Side | Location, *, dry_run: bool) -> CopyTarget:
     """Open the target of a copy.
 
     Args:
@@ -220,7 +224,7 @@ def open_target(side: Side | Location, *, dry_run: bool) -> ThreadTarget:
     return CheckpointerTarget(opened, owned=owned, dry=dry_run)
 
 
-def refuse_same(source: ThreadSource, target: ThreadTarget) -> None:
+def refuse_same(source: CopySource, target: CopyTarget) -> None:
     """Refuse to copy threads onto themselves.
 
     Raises:

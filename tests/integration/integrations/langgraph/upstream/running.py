@@ -1,7 +1,8 @@
 """Runs one of LangGraph's suites with our savers and stores: in `test_upstream`, or from the command line.
 
 ``ci/mysql run --fast -- .venv/bin/python -m tests.integration.integrations.langgraph.upstream.running PACKAGE DRIVER
--k prune`` runs a part; all arguments after the driver go to pytest.
+-k prune`` runs a part; all arguments after the driver go to pytest. ``LOCUS_UPSTREAM_REPETITIONS=50`` runs each test 50
+times; name the files of tests then, because all of their tests are made 50 times before ``-k`` chooses some.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def run(suite: Suite, driver: str, dsn: str, *arguments: str) -> Outcome:
 
 
 def main(package: str, driver: str, *arguments: str) -> int:
-    """Run a suite and print what it prints."""
+    """Run a suite and print its output."""
     (suite,) = (suite for suite in SUITES if suite.package == package)
     outcome = run(suite, driver, os.environ["LOCUS_MYSQL_TEST_DSN"], *arguments)
     print(outcome.output)
