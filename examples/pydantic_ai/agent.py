@@ -33,4 +33,5 @@ async def turn(store: ConversationStore, question: str) -> str:
     loaded = await store.load(CONVERSATION, scope=CUSTOMER) or Conversation(conversation_id=CONVERSATION)
     result = await AGENT.run(question, conversation=loaded)
     await store.save(result, scope=CUSTOMER)
-    return result.output
+    output: str = result.output
+    return output

@@ -33,8 +33,8 @@ async def use() -> None:
     )
     ClaudeAgentOptions(session_store=session_store)
     conversations: ConversationStore = PydanticConversationStore(DSN)
-    assert_type(await conversations.load("c"), Conversation | None)
-    assert_type(await PydanticConversationStore(DSN).load("c", limit=20), Conversation | None)
+    loaded: Conversation | None = await PydanticConversationStore(DSN).load("c", limit=20)
+    await conversations.save(loaded or Conversation(), scope="ada")
 
     session: Session = OpenAISession("s", DSN, session_settings={"limit": 20})
     assert_type(await OpenAISession("s", DSN).get_items(limit=20), list[TResponseInputItem])
