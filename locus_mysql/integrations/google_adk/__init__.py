@@ -15,8 +15,16 @@ except ModuleNotFoundError as error:
 
     raise SetupError(f"Google ADK is not installed. Run {install_command('adk')}.") from error
 
+from .errors import StaleSessionError
 from .memories import AdkMemoryService
 from .services import memory_service, register_services, session_service
 from .sessions import AdkSessionService
 
-__all__ = ["AdkMemoryService", "AdkSessionService", "memory_service", "register_services", "session_service"]
+__all__ = [
+    "AdkMemoryService",
+    "AdkSessionService",
+    "StaleSessionError",
+    "memory_service",
+    "register_services",
+    "session_service",
+]

@@ -35,6 +35,8 @@ def json_of_event(event: Event) -> dict[str, Any]:
     """
     content = _dump(event)
     delta = content.get("actions", {}).get("stateDelta")
+    if not event.actions.state_delta.keys() <= (delta or {}).keys():
+        raise InvalidInput("A key of the event's changes of state holds a lone surrogate, which ADK would replace.")
     if delta:
         content["actions"]["stateDelta"] = without_temporary(delta)
     return content
@@ -74,7 +76,7 @@ def json_of_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
     if not state:
         return {}
     event = Event(actions=EventActions(state_delta=dict(state)))
-    written: dict[str, Any] = _dump(event, include={"actions": {"state_delta"}})["actions"]["stateDelta"]
+    written: dict[str, Any] = json_of_event(event)["actions"]["stateDelta"]
     return written
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from google.adk.errors._stale_session_error import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
@@ -20,6 +19,7 @@ from ...errors import VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.gather import gather
+from .errors import StaleSessionError
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
 from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, session_key, user_key
 

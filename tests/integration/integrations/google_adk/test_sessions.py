@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from google.adk.errors._stale_session_error import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
@@ -19,6 +18,7 @@ from google.genai import types
 
 from locus_mysql.errors import InvalidInput
 from locus_mysql.inspection import Inspector
+from locus_mysql.integrations.google_adk import StaleSessionError
 
 from ...conftest import MakeConfig
 from ...proxy import WireProxy
@@ -324,17 +324,17 @@ async def test_odd_values_and_ids_are_kept_or_refused(make_sessions: MakeSession
     session = await service.create_session(**ADA, session_id="s", state={"set": {1}, "bytes": b"\xff"})
     assert session.state["set"] == [1]
     for event_id in ("\0", "e" * 300, "\ud800", "Bob", "bob"):
-        await service.append_event(session, said("\ud800 x", id=event_id, state={"\ud800": 1.5}))
+        await service.append_event(session, said("\ud800 x", id=event_id, state={"\0": "\ud800"}))
     stored = await service.get_session(**ADA, session_id="s")
     assert stored is not None
     assert stored.events == session.events
-    assert stored.state["\ud800"] == 1.5
+    assert stored.state["\0"] == "\ud800"
     await service.append_event(stored, said("x", state={"infinite": float("inf"), "function": len}))
     stored = await service.get_session(**ADA, session_id="s")
     assert stored is not None
     assert stored.state["infinite"] is None  # as in ADK's own JSON
     assert "len" in stored.state["function"]
-    for bad in ({"app_name": "a\0"}, {"user_id": "u" * 900}, {"session_id": "\ud800"}):
+    for bad in ({"app_name": "a\0"}, {"user_id": "u" * 900}, {"session_id": "\ud800"}, {"state": {"\ud800": 1}}):
         with pytest.raises(InvalidInput):
             await service.create_session(**{**ADA, "session_id": "s", **bad})  # type: ignore[arg-type]
     with pytest.raises(AlreadyExistsError):
