@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
+from google.adk.events.event import Event
 from locus.agent import Agent
 from locus.core.messages import Message
 from locus.core.state import AgentState
@@ -26,7 +27,9 @@ from opentelemetry.util._once import Once
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
@@ -78,6 +81,9 @@ def all_examples() -> list[Example]:
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
+    names = {"AdkSessionService": AdkSessionService, "AdkMemoryService": AdkMemoryService, "Event": Event}
+    for service in (AdkSessionService, AdkMemoryService):
+        examples += examples_of(service.__name__, service.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 
@@ -144,10 +150,14 @@ def test_an_example_of_the_documents_runs(
     monkeypatch: pytest.MonkeyPatch,
     restored_registry: None,
     restored_telemetry: None,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # some create a folder
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     run(at_server(example.code, dsn), example.place, example.names)
     gc.collect()  # what an example leaves to the collector must not disturb another test
+    for folder in tmp_path.iterdir():
+        stop_server(folder)
 
 
 def sql_examples() -> Iterator[str]:

@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import assert_type
 
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.runners import Runner
+from google.adk.sessions.base_session_service import BaseSessionService
+from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -26,6 +32,11 @@ async def use() -> None:
         await ClaudeSessionStore(DSN).load({"project_key": "p", "session_id": "s"}), list[SessionStoreEntry] | None
     )
     ClaudeAgentOptions(session_store=session_store)
+
+    sessions: BaseSessionService = AdkSessionService(DSN)
+    memory: BaseMemoryService = AdkMemoryService(DSN)
+    assert_type(await AdkSessionService(DSN).get_session(app_name="a", user_id="u", session_id="s"), AdkSession | None)
+    Runner(app_name="a", agent=LlmAgent(name="a"), session_service=sessions, memory_service=memory)
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]
