@@ -37,7 +37,8 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "locus": need_locus,
     "langgraph": need_langgraph,
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
-    "adk": lambda _: None,
+    "openai-agents": lambda _: None,  # the same
+    "adk": lambda _: None,  # the same
 }
 
 

@@ -6,10 +6,12 @@ A call with ``type: ignore`` must be refused: without an error there, mypy repor
 from pathlib import Path
 from typing import assert_type
 
+from agents import Agent, Runner, TResponseInputItem
+from agents.memory import Session
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
 from google.adk.agents.llm_agent import LlmAgent
 from google.adk.memory.base_memory_service import BaseMemoryService
-from google.adk.runners import Runner
+from google.adk.runners import Runner as AdkRunner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
@@ -17,6 +19,7 @@ from locus.core.state import AgentState
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
+from locus_mysql.integrations.openai_agents import OpenAISession
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -36,7 +39,13 @@ async def use() -> None:
     sessions: BaseSessionService = AdkSessionService(DSN)
     memory: BaseMemoryService = AdkMemoryService(DSN)
     assert_type(await AdkSessionService(DSN).get_session(app_name="a", user_id="u", session_id="s"), AdkSession | None)
-    Runner(app_name="a", agent=LlmAgent(name="a"), session_service=sessions, memory_service=memory)
+    AdkRunner(app_name="a", agent=LlmAgent(name="a"), session_service=sessions, memory_service=memory)
+
+    session: Session = OpenAISession("s", DSN, session_settings={"limit": 20})
+    assert_type(await OpenAISession("s", DSN).get_items(limit=20), list[TResponseInputItem])
+    assert_type(await OpenAISession("s", DSN).pop_item(), TResponseInputItem | None)
+    await Runner.run(Agent(name="a"), "Hello", session=session)
+    await Runner.run(Agent(name="a"), "Hello", session=OpenAISession("s", DSN))
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]

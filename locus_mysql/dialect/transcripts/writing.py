@@ -165,7 +165,7 @@ class ItemRow:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """What belongs to the caller in a transcript's row.
+    """The columns of a transcript's row that belong to the caller.
 
     Args:
         tag: A text by which writes can be made conditional.
@@ -219,7 +219,7 @@ class WritingStatements(Statements):
         return Statement(self._text(GUARD_ITEM), (row.item_id, *key))
 
     def set_header(self, key: RowKey, header: HeaderRow, *, keeps_state: bool = False) -> Statement:
-        """Replace what belongs to the caller; ``keeps_state``: the state is the stored one, and is not sent."""
+        """Replace the columns that belong to the caller; ``keeps_state``: the state is the stored one, and not sent."""
         params = (header.tag, header.scope, header.state)
         if keeps_state:
             return Statement(self._text(SET_TAG), (*params[:2], header_checksum(key, *params), *key))
