@@ -90,6 +90,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 5),
         ("openai", 6),
         ("pydantic", 6),
+        ("adk", 8),
         ("incident", 7),
     ],
 )
@@ -121,12 +122,14 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
+        "adk",
         "incident",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, incident" in capsys.readouterr().err
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident"
+        in capsys.readouterr().err
     )
 
 

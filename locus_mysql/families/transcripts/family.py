@@ -14,7 +14,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = "ClaudeSessionStore, OpenAISession, PydanticConversationStore"
+    users = "ClaudeSessionStore, OpenAISession, AdkSessionService, PydanticConversationStore"
     holds_threads = True
     on_request = False
 

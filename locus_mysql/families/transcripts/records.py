@@ -138,6 +138,8 @@ class Write:
             another process wrote meanwhile, so it must be a pure function. Excludes ``header``.
         expected: The revision that the transcript must have; 0: it must not exist.
         expected_tag: The tag that it must have.
+        tag: Replaces the stored tag; only together with a fold.
+        expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many others need.
         needs: The id of an item that it must have already.
         remove: The seqs of items to remove.
         delete: Delete it, with its items. Excludes ``items`` and ``header``.
@@ -149,6 +151,8 @@ class Write:
     fold: Fold | None = None
     expected: int | None = None
     expected_tag: str | None = None
+    tag: str | None = None
+    expires: bool = True
     needs: str | None = None
     remove: Sequence[int] = ()
     delete: bool = False
