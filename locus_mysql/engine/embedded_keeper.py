@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Exit codes: another process has the folder; the server ended by itself.
+#: Exit codes: another process has the folder; the server ended.
 IN_USE = 3
 SERVER_ENDED = 4
 
