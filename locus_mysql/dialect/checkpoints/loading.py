@@ -37,7 +37,7 @@ SELECT {columns}
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
 
-# A base is found by its whole primary key, which is in the row that builds on it. So MySQL reads it while it plans the
+# A base is found by its whole primary key; the row that builds on it has its seq. So MySQL reads it while it plans the
 # statement, as a constant, and has nothing left to execute; that takes half the time of a recursion. A row without a
 # base has its own seq as base_seq; comparing the two seqs ends the chain.
 BASE_OF_ROW = """
