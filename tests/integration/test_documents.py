@@ -30,6 +30,7 @@ from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
 
@@ -79,6 +80,7 @@ def all_examples() -> list[Example]:
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
+    examples += examples_of("OpenAISession", OpenAISession.__doc__ or "", {**public, "OpenAISession": OpenAISession})
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

@@ -26,7 +26,10 @@ FOREIGN = {
     "pylibseekdb": {"engine"},
     "rich": {"cli"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
-    **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk")},
+    **{
+        framework: {"integrations"}
+        for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk", "agents")
+    },
 }
 
 
