@@ -19,6 +19,8 @@ KEYS = (
     ("tenant", "session_id"),
     ("tenant", "sid"),
     ("tenant", "path"),
+    ("tenant", "kind", "collection", "name"),
+    ("owner",),
     ("tenant", "token"),
 )
 
