@@ -318,3 +318,12 @@ def test_copy_moves_threads_to_a_server(
             loaded = target.load(f"t{number}", f"c{number}")
             assert loaded is not None
             assert loaded.messages == STATE.messages
+
+
+def test_health_reports_an_embedded_database(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+    assert cli.main(["health", "--dsn", dsn(folder)]) == 0, capsys.readouterr().err
+    printed = capsys.readouterr().out
+    assert f"at {folder}, through pymysql" in printed
+    assert "threads  1 of tenant 'default'" in printed
