@@ -151,7 +151,7 @@ def test_the_server_is_reached_by_a_socket_in_a_private_folder_only(folder: Path
         sockets = {str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
         listening = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
         assert not [one for one in listening if one[3] == "0A" and f"socket:[{one[9]}]" in sockets]
-        assert folder.stat().st_mode & 0o077 == 0
+        assert (folder.stat().st_mode | (folder / "server").stat().st_mode) & 0o077 == 0
 
 
 def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -> None:
