@@ -164,7 +164,7 @@ class WritingOperations:
             yield from self._fold(ordered)
             try:
                 revisions = yield from self._send(ordered)
-            except Duplicate as refused:  # somebody has added an item of the same id
+            except Duplicate as refused:  # another process has added an item of the same id
                 yield from self._void(ordered, refused)
                 yield from self._leave_out_present(ordered)
             except Outdated as refused:
