@@ -138,6 +138,41 @@ async def test_writes_to_several_transcripts_are_all_or_nothing(store: Any) -> N
     assert await store.write([]) == []
 
 
+async def test_a_tag_changes_beside_a_state_that_is_not_sent_again(store: Any, make_store: Make) -> None:
+    large = {"text": [str(number) for number in range(5_000)]}
+    await store.append(KEY, header=Header(large, "0", "scope"))
+    other = make_store()
+    assert (await other.get(KEY)).header.state == large
+    for writer, number in ((store, 1), (other, 2), (store, 3)):
+        (written,) = await writer.write([Write(KEY, items(number), fold=lambda state, _: state, tag=str(number))])
+        assert written.added == 1
+    assert (await store.get(KEY)).header == Header(large, "3", "scope")  # its checksum was verified, too
+    with pytest.raises(InvalidInput):
+        await store.write([Write(KEY, items(4), tag="4")])
+
+
+async def test_a_repeated_write_of_several_transcripts_changes_none_of_them_if_asked(store: Any) -> None:
+    state = TranscriptKey("test", "app", "state")
+
+    def writes(number: int, value: int) -> list[Write]:
+        return [Write(KEY, items(number), fold=count), Write(state, fold=lambda _, __: value)]
+
+    await store.write(writes(1, 1), once=True)
+    await store.write(writes(2, 2), once=True)
+    assert [one.added for one in await store.write(writes(1, 1), once=True)] == [0, 0]
+    assert (await store.get(state)).header.state == 2
+    await store.write(writes(1, 1))
+    assert (await store.get(state)).header.state == 1
+    assert (await store.get(KEY)).header.state == {"items": 2}
+
+
+async def test_a_transcript_can_outlive_the_others(make_store: Make) -> None:
+    store, other = make_store(ttl_s=1_000), TranscriptKey("test", "app", "kept")
+    await store.write([Write(KEY, items(1)), Write(other, items(1), expires=False)])
+    assert (await store.get(KEY)).expires_at is not None
+    assert (await store.get(other)).expires_at is None
+
+
 async def test_the_last_item_is_popped(store: Any) -> None:
     assert await store.pop(KEY) is None
     await store.append(KEY, items(1, 2))
@@ -318,34 +353,3 @@ async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
         before = rows_read()
         assert len((await store.read(KEY, **options)).items) == 20
         assert rows_read() - before <= 25, options
-
-
-async def test_a_write_removes_items_and_needs_one(store: Any, make_store: Make) -> None:
-    await store.append(KEY, [NewItem(number, str(number)) for number in range(5)])
-    assert [item.content for item in (await store.read(KEY, until="3", last=2)).items] == [2, 3]
-    assert (await store.read(KEY, until="9")).items == []
-    for other in (store, make_store()):
-        with pytest.raises(NotFound):
-            await other.write([Write(KEY, [NewItem(9)], needs="9")])
-    await store.write([Write(KEY, [NewItem(5, "5")], Header("state"), remove=[1, 3], needs="4")])
-    transcript, items = await make_store().open(KEY)
-    assert [item.content for item in items] == [1, 3, 4, 5]
-    assert (transcript.items, transcript.last_seq, transcript.header.state) == (4, 6, "state")
-    with pytest.raises(NotFound):
-        await store.write([Write(KEY, [NewItem(9)], needs="0")])
-    assert (await store.append(KEY, [NewItem(0, "0")])).added == 1
-
-
-async def test_a_write_deletes_a_transcript_with_others(store: Any, make_store: Make) -> None:
-    other = KEY._replace(name="other")
-    first, second = await store.write([Write(KEY, [NewItem(1, "1")], Header(1, "tag")), Write(other, [NewItem(2)])])
-    with pytest.raises(VersionConflict):
-        await make_store().write(
-            [Write(KEY, delete=True, expected_tag="wrong"), Write(other, delete=True, expected=second.revision)]
-        )
-    await make_store().write([Write(KEY, delete=True, expected_tag="tag"), Write(other, header=Header(2))])
-    assert [one and one.header.state for one in await store.get_all([KEY, other])] == [None, 2]
-    assert await store.get_all([]) == []
-    assert (await store.append(KEY, [NewItem(3, "1")], expected=0)).revision > first.revision
-    with pytest.raises(InvalidInput):
-        await store.write([Write(KEY, [NewItem(4)], delete=True)])
