@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from .gate import (
     copying,
+    frameworks,
     inspection,
     memories,
     processes,
@@ -40,6 +41,7 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "working": working.figures,
     "inspection": inspection.figures,
     "copying": copying.figures,
+    "frameworks": frameworks.figures,
     "time": timing.figures,
     "time in other processes": processes.figures,
     "time of working memory": working.times,

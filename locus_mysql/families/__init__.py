@@ -1,6 +1,6 @@
-"""The families of tables: checkpoints, graphs, long-term memories, working memory. None of them imports another one.
+"""The families of tables: checkpoints, graphs, long-term memories, working memory, transcripts.
 
-Imports `runtime` and the layers below, and no framework. A family has the same file names for the same jobs;
-`inspection` is what those with threads share. Begin with `family`, the protocol, and `registry`, the list of all;
-docs/families.md says how to add one.
+None of them imports another one. Imports `runtime` and the layers below, and no framework. A family has the same file
+names for the same jobs; `inspection` is what those with threads share. Begin with `family`, the protocol, and
+`registry`, the list of all; docs/families.md says how to add one.
 """

@@ -23,6 +23,7 @@ FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*
 FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
     "redis": {"families"},
+    "pylibseekdb": {"engine"},
     "rich": {"cli"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk")},
@@ -108,3 +109,26 @@ def test_client_libraries_and_frameworks_are_imported_in_their_layers_only() -> 
     foreign = [(module, imported.split(".")[0]) for module, imported in imports() if imported.split(".")[0] in FOREIGN]
     assert {library for _, library in foreign} == FOREIGN.keys()
     assert [(module, library) for module, library in foreign if module.split(".")[1] not in FOREIGN[library]] == []
+
+
+def module_exists(folder: Path, name: str) -> bool:
+    """Return whether a module or folder of this name exists in a folder of the package, or in one of those above it."""
+    path = name.replace(".", "/")
+    above = [folder, *(parent for parent in folder.parents if parent.is_relative_to(ROOT))]
+    return any((parent / path).is_dir() or (parent / f"{path}.py").is_file() for parent in above)
+
+
+def test_every_module_that_a_folders_docstring_names_exists() -> None:
+    families = re.findall(r'^    "(\w+)": "', (ROOT / "locus_mysql/families/registry.py").read_text(), re.MULTILINE)
+    missing = []
+    for path in (ROOT / "locus_mysql").rglob("__init__.py"):
+        tree = ast.parse(path.read_text())
+        # what the module defines, imports, or imports when it is first used
+        given = {getattr(node, field, None) for node in ast.walk(tree) for field in ("name", "value")}
+        names = re.findall(r"(?<!`)`([a-z_][a-z_/.]*)`(?!`)", ast.get_docstring(tree) or "")
+        missing += [
+            f"{path.relative_to(ROOT)}: {name}"
+            for name in names
+            if not module_exists(path.parent, name) and name not in {*families, *given}
+        ]
+    assert missing == []

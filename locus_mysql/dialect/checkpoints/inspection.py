@@ -111,7 +111,7 @@ CHOSEN = """WITH RECURSIVE chosen AS (
          {SOUND.c} AS sound
     FROM {checkpoints} c{hint}
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}{which}
+   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}{which}
    ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
    LIMIT %s
 ),
@@ -123,7 +123,7 @@ BEGINNINGS = """
 SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.payload, {bytes})
   FROM {checkpoints} c FORCE INDEX (PRIMARY)
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}{which}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}{which}
  ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
  LIMIT %s
 """
@@ -144,7 +144,7 @@ WITH candidates AS (
    FROM candidates
    STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-  WHERE c.checkpoint_id IS NOT NULL AND {LIVE}
+  WHERE c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
   ORDER BY c.created_at DESC, c.seq DESC
   LIMIT %s)
 UNION ALL
@@ -176,7 +176,7 @@ SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pend
   FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
   JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.checkpoint_id IS NOT NULL AND c.unindexed = 1 AND {LIVE}
+ WHERE c.tenant = %s AND c.checkpoint_id IS NOT NULL AND c.unindexed = 1 AND {LIVE_ROW}
 HAVING score > 0
  ORDER BY score DESC, c.created_at DESC, c.seq DESC
  LIMIT %s

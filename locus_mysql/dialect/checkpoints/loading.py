@@ -53,7 +53,7 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
     ORDER BY c.seq DESC LIMIT 1)
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
@@ -72,7 +72,7 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE})
+    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE_ROW})
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
@@ -91,7 +91,7 @@ WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, t.version
     FROM {checkpoints} c
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE c.tenant = %s AND c.thread_id = %s AND {which} AND {LIVE}
+   WHERE c.tenant = %s AND c.thread_id = %s AND {which} AND {LIVE_ROW}
    ORDER BY c.seq DESC
    LIMIT 1
 ),
@@ -118,7 +118,7 @@ SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c
        {SOUND.c} AS sound
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE}
+ WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE_ROW}
  ORDER BY c.seq DESC
  LIMIT %s
 """
@@ -128,7 +128,7 @@ LOAD_ROWS = """
 SELECT c.payload, {SOUND.c} AS sound
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE_ROW}
  ORDER BY c.seq DESC
 """
 

@@ -48,8 +48,8 @@ UPDATE {checkpoints} c
    AND c.created_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
 """
 
-# Delete the unnamed rows that no named state follows or builds on; these differ only where parents are damaged.
-# In this statement and the next two, DISTINCT ends the recursion even where damaged rows follow each other in a circle.
+# Delete the unnamed rows that no named state has among its parents or bases. Bases are parents too, unless parents are
+# damaged. In this statement and the next two, DISTINCT ends the recursion even if damaged rows form a cycle.
 SWEEP_LEAVES = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq, base_seq) AS (
@@ -67,9 +67,10 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NULL AND followed.seq IS NULL
 """
 
-# There is no recursive UNION DISTINCT (error 1235), and UNION ALL follows every path, of which two edges from each row
-# make too many. Each edge by itself makes one path: up to the next named row, which has a path of its own, and down the
-# bases, of which there are few. Both end where damaged rows follow each other in a circle: rows only follow older ones.
+# OceanBase has no recursive UNION DISTINCT (error 1235). UNION ALL visits a row once for each path to it, and following
+# parents and bases together gives exponentially many paths. So two recursions follow one edge each: `followed` goes
+# from a named row along its parents up to the next named row, `needed` along its bases, of which there are few. Both
+# end even if damaged rows form a cycle, as they only go to rows with a lower seq.
 OCEANBASE.instead_of(
     SWEEP_LEAVES,
     """
@@ -263,7 +264,7 @@ THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id > %s AND c.oldest_at < %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id > %s AND c.oldest_at < %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
  ORDER BY c.thread_id
  LIMIT %s
 """
@@ -273,7 +274,7 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.m
        t.version, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE_ROW}
  ORDER BY c.seq
 """
 

@@ -34,8 +34,8 @@ WITH RECURSIVE page AS (
             FROM (SELECT c.seq, c.base_seq, c.payload_bytes AS size_bytes
                     FROM {checkpoints} c
                     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-                   WHERE c.tenant = %s AND c.thread_id = %s AND c.seq > %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
-                     AND (%s IS NULL OR c.created_at >= %s)
+                   WHERE c.tenant = %s AND c.thread_id = %s AND c.seq > %s AND c.checkpoint_id IS NOT NULL
+                     AND {LIVE_ROW} AND (%s IS NULL OR c.created_at >= %s)
                    ORDER BY c.seq
                    LIMIT %s) AS near) AS sized
    WHERE sized.before_it < %s
@@ -79,7 +79,7 @@ COUNT_CHECKPOINTS = """
 SELECT COUNT(*)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE t.tenant = %s AND t.thread_id LIKE %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE t.tenant = %s AND t.thread_id LIKE %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
    AND {SAVED_SINCE} AND (%s IS NULL OR c.created_at >= %s)
 """
 

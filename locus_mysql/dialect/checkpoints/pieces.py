@@ -40,7 +40,7 @@ PIECES = {
     # A thread that has not expired, for the alias t.
     "LIVE_THREAD": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
     # The same, and a row of it that an expiry did not leave behind, for the aliases t and c.
-    "LIVE": "{LIVE_THREAD} AND c.seq >= t.first_seq",
+    "LIVE_ROW": "{LIVE_THREAD} AND c.seq >= t.first_seq",
     # A row so young that a repeated save might make it again: whoever removes it records its token. For the alias c.
     "YOUNG": "c.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND",
     # When a thread expired that has a row for a lease only.

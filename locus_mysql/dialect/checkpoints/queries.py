@@ -15,7 +15,7 @@ GET_METADATA = """
 SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
  ORDER BY c.seq DESC
  LIMIT 1
 """
@@ -24,7 +24,7 @@ GET_METADATA_NAMED = """
 SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE_ROW}
 """
 
 # Uses the multi-valued index metadata_pairs, which holds only hashes of keys and values, so the caller compares the
@@ -34,7 +34,7 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-   AND {LIVE}{behind}
+   AND {LIVE_ROW}{behind}
  ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
  LIMIT %s
 """
@@ -68,7 +68,7 @@ WITH found AS (
   SELECT c.thread_id, c.seq, c.created_at{flags}
     FROM {checkpoints} c
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE}{bound}
+   WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE_ROW}{bound}
 ), best AS (
   SELECT found.thread_id, found.seq, found.created_at, {score} AS score
     FROM found{held}
@@ -168,7 +168,7 @@ SELECT found.*, found.created_at AS ordered_at,
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
          WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-           AND {LIVE}{behind}
+           AND {LIVE_ROW}{behind}
          ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
          LIMIT %s) AS found
 """
@@ -180,7 +180,7 @@ WITH RECURSIVE chosen AS (
          {SOUND.c} AS sound
     FROM {checkpoints} c FORCE INDEX (PRIMARY)
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+   WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
    ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
    LIMIT %s
 ),

@@ -48,7 +48,7 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, c.seq, IF(%s, b.seq, t.last_seq), 
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = t.tenant AND b.thread_id = t.thread_id AND b.seq = %s AND b.token = %s
                       AND IF(%s, b.base_seq IS NOT NULL, TRUE)
- WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE}
+ WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_ROW}
 """
 
 # The same right after a seq was taken in a thread to which nobody had written. Then parent and base need not be looked
@@ -87,7 +87,7 @@ UPDATE {checkpoints} x
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s
                       AND IF(%s, b.base_seq IS NOT NULL, TRUE)
-  JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND {LIVE}
+  JOIN {threads} t ON t.tenant = %s AND t.thread_id = %s AND {LIVE_ROW}
    SET {UNNAMED.x},
        x.token = IF(LAST_INSERT_ID(x.seq) >= 0, x.token, x.token)
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
@@ -212,14 +212,14 @@ EXISTS_NAMED = """
 SELECT 1
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE_ROW}
 """
 
 LIST_IDS = """
 SELECT c.checkpoint_id, c.seq, {SOUND.c}
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
  ORDER BY c.seq DESC
  LIMIT %s
 """

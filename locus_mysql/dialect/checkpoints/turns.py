@@ -83,7 +83,7 @@ NEWEST = """
 SELECT c.checkpoint_id, c.token
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
- WHERE t.tenant = %s AND t.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE}
+ WHERE t.tenant = %s AND t.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
  ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
  LIMIT 1
 """

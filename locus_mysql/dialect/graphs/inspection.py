@@ -23,7 +23,7 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
        held.checkpoints, held.size_bytes + apart.size_bytes + written.size_bytes
   FROM (SELECT t.tenant, t.thread_id, t.created_at, t.updated_at
           FROM {threads} t
-         WHERE t.tenant = %s AND {LIVE}{conditions}
+         WHERE t.tenant = %s AND {LIVE_THREAD}{conditions}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS t
   LEFT JOIN LATERAL (SELECT v.checkpoint_id, v.metadata, v.created_at
@@ -53,7 +53,7 @@ LIKE = "\n           AND t.thread_id LIKE %s"
 END = """
 SELECT t.updated_at, t.thread_id
   FROM {threads} t
- WHERE t.tenant = %s AND {LIVE}{conditions}
+ WHERE t.tenant = %s AND {LIVE_THREAD}{conditions}
  ORDER BY t.updated_at DESC, t.thread_id DESC
  LIMIT 1 OFFSET %s
 """
@@ -68,7 +68,7 @@ SELECT v.seq, v.ns, v.checkpoint_id, p.checkpoint_id, v.created_at, {ROW_BYTES} 
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
   LEFT JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
                         AND p.hidden = 0
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE}{conditions}
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
  ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
  LIMIT %s
 """
@@ -83,7 +83,7 @@ SELECT COALESCE(v.stored_seq, v.seq), v.checkpoint_id, IF(v.unlinked, NULL, v.pa
        v.metadata, v.version_key, v.parent_key, v.needs
   FROM {versions} v FORCE INDEX (PRIMARY)
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE}{conditions}
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
  ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
  LIMIT %s
 """
@@ -94,7 +94,7 @@ BY_METADATA = """
 SELECT t.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, v.size_bytes, v.metadata
   FROM (SELECT t.tenant, t.thread_id
           FROM {threads} t
-         WHERE t.tenant = %s AND {LIVE}
+         WHERE t.tenant = %s AND {LIVE_THREAD}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS t
   JOIN LATERAL (SELECT v.ns, v.checkpoint_id, v.created_at, {ROW_BYTES} AS size_bytes, v.metadata, v.seq
@@ -122,7 +122,7 @@ SELECT t.thread_id, CONCAT_WS('-', HEX(t.epoch), newest.seq,
                       WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id
                       ORDER BY v.tenant DESC, v.thread_id DESC, v.seq DESC
                       LIMIT 1) AS newest ON TRUE
- WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE}
+ WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD}
 """
 
 

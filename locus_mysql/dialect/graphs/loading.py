@@ -1,7 +1,7 @@
 """Statements that read checkpoints.
 
 Each is one statement, so that checkpoints, their parts and their writes are of one moment. The first column of a row
-is its kind; see `results`.
+is its kind; see `result_rows`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NEWEST = """
 SELECT {KEYS}
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE}
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.ns_key = %s AND v.hidden = 0 AND {LIVE_THREAD}
  ORDER BY v.seq DESC
  LIMIT 1
 """
@@ -35,7 +35,7 @@ NAMED = """
 SELECT {KEYS}
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND v.hidden = 0 AND {LIVE}
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s AND v.hidden = 0 AND {LIVE_THREAD}
  LIMIT 1
 """
 
@@ -44,7 +44,7 @@ CHOSEN = """
 SELECT {KEYS}
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
- WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE}{conditions}
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND {LIVE_THREAD}{conditions}
  ORDER BY v.seq DESC
  LIMIT %s
 """
@@ -124,7 +124,7 @@ SELECT CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.payload, t.epoch, LEFT(v
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
-   AND {LIVE}
+   AND {LIVE_THREAD}
 """
 
 # The ancestors of a checkpoint up to a number, hidden ones too, with those of their writes that go to some channels.
@@ -134,7 +134,7 @@ WITH RECURSIVE line (depth, ns_key, seq, version_key, parent_key) AS (
     FROM {versions} v
     JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
    WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
-     AND {LIVE}
+     AND {LIVE_THREAD}
   UNION ALL
   SELECT line.depth + 1, v.ns_key, v.seq, v.version_key, v.parent_key
     FROM line
@@ -167,7 +167,7 @@ SELECT w.task_id, w.idx, w.channel, w.task_path, w.payload
   FROM {writes} w
   LEFT JOIN {threads} t ON t.tenant = w.tenant AND t.thread_id = w.thread_id
  WHERE w.tenant = %s AND w.thread_id = %s AND w.version_key = %s
-   AND {LIVE}{task}
+   AND {LIVE_THREAD}{task}
 """
 OF_TASK = "\n   AND w.task_key = %s"
 

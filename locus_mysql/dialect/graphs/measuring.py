@@ -57,7 +57,7 @@ SELECT taken.thread_id
 # Threads with the most turns. Reads each thread's row.
 BUSIEST = """
 SELECT t.thread_id FROM {threads} t
- WHERE t.tenant = %s AND {LIVE}
+ WHERE t.tenant = %s AND {LIVE_THREAD}
  ORDER BY t.last_seq DESC, t.thread_id
  LIMIT %s
 """

@@ -83,14 +83,14 @@ DELETE_ALL = (
     "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s",
 )
 
-# A page of threads. At least as many as it ends with were saved to no earlier than the last of those by updated_at; so
-# who belongs to the page has an updated_at that is at most LAG_S older, and only those are examined and sorted. Walks
-# the index recent backwards.
+# A page of threads, the most recently saved first. `updated_at` may be up to LAG_S older than a thread's newest
+# checkpoint. So of the rows in the order of `updated_at`, the page can only have those that precede its last row, and
+# those at most LAG_S older than that row; only these are examined and sorted. Walks the index recent backwards.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND {LIVE}
+   AND {LIVE_THREAD}
    AND t.updated_at >= COALESCE((SELECT b.updated_at
                                    FROM {threads} b
                                   WHERE b.tenant = %s AND b.thread_id LIKE %s
@@ -101,25 +101,26 @@ SELECT t.thread_id
  LIMIT %s OFFSET %s
 """
 
-# Behind a time and an id in that order. The second line spares looking for the newest checkpoint of most threads.
+# The threads after a time and an id in that order. The second line decides for most threads without reading their
+# newest checkpoint.
 _BEHIND = """
    AND t.updated_at <= CAST(%s AS DATETIME(6))
    AND (t.updated_at < CAST(%s AS DATETIME(6)) - INTERVAL {LAG_S} SECOND
         OR {ORDERED_AT} < CAST(%s AS DATETIME(6))
         OR ({ORDERED_AT} = CAST(%s AS DATETIME(6)) AND t.thread_id < %s))"""
 
-# A page of threads behind one, in the order of LIST. The place of a thread in this order changes only if somebody saves
-# to it, so a page that begins behind the last thread of the page before neither repeats nor skips others, whatever was
-# deleted, saved to or made meanwhile. The inner SELECT finds from which updated_at on the threads of the page are.
+# A page of threads after a given one, in the order of LIST. A thread's place in this order changes only when it is
+# saved to. So pages that each begin after the last thread of the one before neither repeat nor skip other threads,
+# even if some are deleted, saved to or created meanwhile. The inner SELECT finds the oldest `updated_at` of the page.
 PAGE = """
 SELECT page.thread_id, CAST(page.ordered_at AS CHAR)
   FROM (SELECT t.thread_id, {ORDERED_AT} AS ordered_at
           FROM {threads} t
-         WHERE t.tenant = %s AND {LIVE}{behind}
+         WHERE t.tenant = %s AND {LIVE_THREAD}{behind}
            AND t.updated_at >= COALESCE((SELECT t.updated_at
                                            FROM {threads} t
                                           WHERE t.tenant = %s
-                                            AND {LIVE}{behind}
+                                            AND {LIVE_THREAD}{behind}
                                           ORDER BY t.updated_at DESC
                                           LIMIT %s, 1), '1970-01-02') - INTERVAL {LAG_S} SECOND) AS page
  ORDER BY page.ordered_at DESC, page.thread_id DESC
@@ -130,7 +131,7 @@ COUNT = """
 SELECT COUNT(*)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id LIKE %s
-   AND {LIVE}
+   AND {LIVE_THREAD}
 """
 
 # Threads to vacuum: expired, or not saved to for so long. Relies on the indexes expiry and recent.

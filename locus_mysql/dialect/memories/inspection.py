@@ -23,13 +23,13 @@ SELECT s.path, held.items, held.size_bytes, held.updated_at
   FROM (SELECT s.tenant, s.path FROM {scopes} s
          WHERE s.tenant = %s{range} AND s.path > %s
            AND EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i
-                        WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
+                        WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE_ITEM})
          ORDER BY s.path
          LIMIT %s) AS s
   JOIN LATERAL (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.value)), 0) AS size_bytes,
                        MAX(i.updated_at) AS updated_at
                   FROM {items} i
-                 WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE}) AS held
+                 WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE_ITEM}) AS held
  ORDER BY s.path
 """
 
@@ -44,7 +44,7 @@ ITEMS = """
 SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(i.metadata), 0), i.version,
        i.created_at, i.updated_at, i.expires_at, {sound}
   FROM {items} i
- WHERE i.tenant = %s AND i.path = %s AND i.item_key > %s AND {LIVE}
+ WHERE i.tenant = %s AND i.path = %s AND i.item_key > %s AND {LIVE_ITEM}
  ORDER BY i.item_key
  LIMIT %s
 """
@@ -58,7 +58,7 @@ SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(
        (SELECT MAX(LENGTH(v.embedding)) DIV 4 FROM {vectors} v
          WHERE v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key)
   FROM {items} i
- WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}
+ WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}
 """
 
 # Items whose text waits for the full-text index, by the index pending, and that contain any part of a query. There are
@@ -68,7 +68,7 @@ SELECT {COLUMNS}, ({held}) / {parts}e0
   FROM (SELECT tenant, path, item_key FROM {items} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT %s) AS waiting
   STRAIGHT_JOIN {items} i
      ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
- WHERE i.tenant = %s{range} AND i.unindexed = 1 AND {LIVE} AND ({any})
+ WHERE i.tenant = %s{range} AND i.unindexed = 1 AND {LIVE_ITEM} AND ({any})
  ORDER BY 10 DESC, i.updated_at DESC, i.path, i.item_key
  LIMIT %s
 """

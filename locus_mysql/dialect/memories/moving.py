@@ -14,14 +14,14 @@ from .ranges import Range
 from .writing import item_checksum
 
 #: The columns that are read: an item's row, its full-text search text, whether it has not expired, and an embedding.
-WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE}, v.digest, {EMBEDDING}"""
+WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE_ITEM}, v.digest, {EMBEDDING}"""
 
 # One statement, so that items and embeddings are consistent. The inner query reads keys, in the order of the primary
 # key; an item is returned once for each of its embeddings.
 PAGE = """
 SELECT {whole}
   FROM (SELECT i.tenant, i.path, i.item_key FROM {items} i
-         WHERE i.tenant = %s{range}{after} AND {LIVE}
+         WHERE i.tenant = %s{range}{after} AND {LIVE_ITEM}
          ORDER BY i.path, i.item_key
          LIMIT %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
@@ -40,7 +40,7 @@ SELECT {whole}
 
 # Undo the batch, with error 3141, if one of these items exists.
 ABSENT = """
-SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE}),
+SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}),
                '', '1') AS JSON)
 """
 

@@ -10,15 +10,15 @@ from ..template import Statements, places
 
 T = TypeVar("T")
 
-#: The most rows that one statement names. So there are few texts of statements, which are remembered.
+#: The most rows that one statement names. The limit also keeps the number of different texts small, as each is cached.
 ROWS_PER_STATEMENT = 100
 
-#: The pieces that several statements share: the condition that an item has not expired, for the alias ``i``; the
-#: server's clock in microseconds; the columns of an item; and the columns of an embedding, for the alias ``v``, with
-#: the checksum of all but the digest, which need not be read.
+#: Pieces by name. ``{LIVE_ITEM}``: an item ``i`` has not expired. ``{US_SINCE_2000}`` is the server's clock in
+#: microseconds, with which stamps begin. ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding
+#: ``v``, with a checksum without the digest, so that the digest need not be read.
 PIECES = {
-    "LIVE": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
-    "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
+    "LIVE_ITEM": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
+    "US_SINCE_2000": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
     "EMBEDDING": "v.path, v.item_key, v.place, v.embedding, v.checksum ^ COALESCE(CRC32(v.digest), 0)",
     "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at,"
     " i.checksum",

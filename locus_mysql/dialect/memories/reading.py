@@ -13,24 +13,24 @@ from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range
 
-GET = "SELECT {COLUMNS} FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE}{filter}"
+GET = "SELECT {COLUMNS} FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}{filter}"
 
-VERSION = "SELECT i.version FROM {items} i WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}"
+VERSION = "SELECT i.version FROM {items} i WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}"
 
 KEYS = """
 SELECT i.item_key FROM {items} i
- WHERE i.tenant = %s AND i.path = %s AND {LIVE}
+ WHERE i.tenant = %s AND i.path = %s AND {LIVE_ITEM}
  ORDER BY i.item_key
  LIMIT %s OFFSET %s
 """
 
-COUNT = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s{range} AND {LIVE}{filter}"
+COUNT = "SELECT COUNT(*) FROM {items} i WHERE i.tenant = %s{range} AND {LIVE_ITEM}{filter}"
 
 # Most recently written first. The inner query sorts keys, not values.
 LIST = """
 SELECT {COLUMNS}
   FROM (SELECT i.tenant, i.path, i.item_key FROM {items} i
-         WHERE i.tenant = %s{range}{after} AND {LIVE}{filter}
+         WHERE i.tenant = %s{range}{after} AND {LIVE_ITEM}{filter}
          ORDER BY i.updated_at DESC, i.path, i.item_key
          LIMIT %s OFFSET %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
@@ -43,7 +43,7 @@ NAMESPACES = """
 SELECT s.path FROM {scopes} s
  WHERE s.tenant = %s{range} AND s.path > %s
    AND EXISTS (SELECT /*+ NO_SEMIJOIN() */ 1 FROM {items} i
-                WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE})
+                WHERE i.tenant = s.tenant AND i.path = s.path AND {LIVE_ITEM})
  ORDER BY s.path
  LIMIT %s
 """
@@ -55,7 +55,7 @@ SELECT {COLUMNS}, found.score
   FROM (SELECT i.tenant, i.path, i.item_key, i.updated_at, {score} AS score
           FROM {items} i
          WHERE MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE)
-           AND i.tenant = %s{range}{after} AND {LIVE}{filter}
+           AND i.tenant = %s{range}{after} AND {LIVE_ITEM}{filter}
          ORDER BY score DESC, i.updated_at DESC, i.path, i.item_key
          LIMIT %s OFFSET %s) AS found
   JOIN {items} i ON i.tenant = found.tenant AND i.path = found.path AND i.item_key = found.item_key

@@ -137,7 +137,7 @@ UPDATE {scopes} s
   JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
           FROM {codes} c
          WHERE c.tenant = %s AND c.path = %s AND c.code IS NULL
-           AND c.stamp < {CLOCK} - %s
+           AND c.stamp < {US_SINCE_2000} - %s
          GROUP BY c.tenant, c.path) AS old ON old.tenant = s.tenant AND old.path = s.path
    SET s.purged = GREATEST(s.purged, old.newest)
 """
@@ -151,7 +151,7 @@ DELETE FROM {codes}
 REMOVED = """
 SELECT DISTINCT c.path FROM {codes} c
  WHERE c.tenant = %s AND c.code IS NULL
-   AND c.stamp < {CLOCK} - %s
+   AND c.stamp < {US_SINCE_2000} - %s
  LIMIT %s
 """
 

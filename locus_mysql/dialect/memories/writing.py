@@ -20,14 +20,14 @@ VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        earlier = {scopes}.token,
        token   = fresh.token,
-       stamp   = GREATEST({scopes}.stamp + 1, {CLOCK})
+       stamp   = GREATEST({scopes}.stamp + 1, {US_SINCE_2000})
 """
-TOUCH_ROW = "(%s, %s, {CLOCK}, {CLOCK}, %s)"
+TOUCH_ROW = "(%s, %s, {US_SINCE_2000}, {US_SINCE_2000}, %s)"
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
 SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
-                          WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE}), 0) = %s,
+                          WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}), 0) = %s,
                '1', '') AS JSON)
 """
 
@@ -55,19 +55,19 @@ PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, UTC_TIMESTAMP(6), UTC_TIM
 
 VERSION = version_sql("{items}.version")
 
-DELETE_LIVE = "DELETE i FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE}"
+DELETE_LIVE = "DELETE i FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}"
 DELETE_EXPIRED = """
 DELETE i FROM {items} i
  WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND i.expires_at <= UTC_TIMESTAMP(6)
 """
-DELETE_RANGE_LIVE = "DELETE i FROM {items} i WHERE i.tenant = %s{range} AND {LIVE}"
+DELETE_RANGE_LIVE = "DELETE i FROM {items} i WHERE i.tenant = %s{range} AND {LIVE_ITEM}"
 DELETE_RANGE = "DELETE i FROM {items} i WHERE i.tenant = %s{range}"
 
 # Restart the time to live of items.
 REFRESH = """
 UPDATE {items} i
    SET i.expires_at = UTC_TIMESTAMP(6) + INTERVAL i.ttl_us MICROSECOND
- WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND i.ttl_us IS NOT NULL AND {LIVE}
+ WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND i.ttl_us IS NOT NULL AND {LIVE_ITEM}
 """
 
 EXPIRED = """

@@ -23,7 +23,7 @@ ESCAPED = "REPLACE(REPLACE(t.{column}, '~', '~0'), '/', '~1')"
 THREADS = """
 SELECT {HEADER}, t.state
   FROM {transcripts} t
- WHERE t.tenant = %s{conditions} AND {LIVE}
+ WHERE t.tenant = %s{conditions} AND {LIVE_TRANSCRIPT}
  ORDER BY t.revision DESC, t.kind, t.collection, t.name, t.part
  LIMIT %s
 """
@@ -37,14 +37,14 @@ BEHIND = """
 TOTALS = """
 SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
   FROM {transcripts} t
- WHERE t.tenant = %s AND {LIVE}
+ WHERE t.tenant = %s AND {LIVE_TRANSCRIPT}
 """
 
 # The transcripts created on each of the last 30 days.
 DAYS = """
 SELECT DATE(t.created_at), COUNT(*), SUM(t.items), SUM(t.size_bytes)
   FROM {transcripts} t
- WHERE t.tenant = %s AND t.created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE}
+ WHERE t.tenant = %s AND t.created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE_TRANSCRIPT}
  GROUP BY DATE(t.created_at)
  ORDER BY DATE(t.created_at)
 """
@@ -52,14 +52,16 @@ SELECT DATE(t.created_at), COUNT(*), SUM(t.items), SUM(t.size_bytes)
 LARGEST = """
 SELECT {HEADER}, t.state
   FROM {transcripts} t
- WHERE t.tenant = %s AND {LIVE}
+ WHERE t.tenant = %s AND {LIVE_TRANSCRIPT}
  ORDER BY t.size_bytes DESC
  LIMIT %s
 """
 
-MARKERS = (
-    "SELECT {THREAD_ID}, CAST(t.revision AS CHAR) FROM {transcripts} t WHERE t.tenant = %s AND ({keys}) AND {LIVE}"
-)
+MARKERS = """
+SELECT {THREAD_ID}, CAST(t.revision AS CHAR)
+  FROM {transcripts} t
+ WHERE t.tenant = %s AND ({keys}) AND {LIVE_TRANSCRIPT}
+"""
 ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
 
 

@@ -11,7 +11,7 @@ from ..template import Statements
 COUNT = """
 SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
   FROM {transcripts} t
- WHERE t.tenant = %s AND {LIVE}
+ WHERE t.tenant = %s AND {LIVE_TRANSCRIPT}
 """
 
 # Of all tenants, as `vacuum` removes them. Relies on the index expiry.

@@ -19,7 +19,7 @@ SELECT {HEADER}, t.state, t.sid
  WHERE t.tenant = %s
    AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
         AND (t.name > %s OR t.name = %s AND t.part >= %s)))
-   AND {LIVE}
+   AND {LIVE_TRANSCRIPT}
  ORDER BY t.kind, t.collection, t.name, t.part
  LIMIT %s
 """

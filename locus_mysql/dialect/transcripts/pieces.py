@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from ..checksums import checksum, with_version
 
-#: ``{KEY}`` is a transcript by its key, ``{GROUP}`` one with all its parts; one that is ``{LIVE}`` has not expired.
-#: ``{OF_TRANSCRIPT}`` joins items ``i`` to a transcript ``t``.
+#: Pieces by name. ``{KEY}`` is a transcript ``t`` by its key, ``{GROUP}`` the same with all its parts.
+#: ``{LIVE_TRANSCRIPT}``: it has not expired. ``{OF_TRANSCRIPT}`` joins items ``i`` to it. ``{US_SINCE_1970}`` is the
+#: server's clock in microseconds.
 PIECES = {
-    "CLOCK": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+    "US_SINCE_1970": "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
     "KEY": "t.tenant = %s AND t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s",
     "GROUP": "t.tenant = %s AND t.kind = %s AND t.collection = %s AND t.name = %s",
-    "LIVE": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
+    "LIVE_TRANSCRIPT": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
     "OF_TRANSCRIPT": "i.tenant = t.tenant AND i.sid = t.sid",
     "HEADER": (
         "t.kind, t.collection, t.name, t.part, t.revision, t.tag, t.scope, t.items, t.size_bytes, t.last_seq,"

@@ -11,9 +11,9 @@ from ..template import Statements, places
 from .pieces import RowKey
 
 # A transcript with the state.
-HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE}"
+HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
-REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE}"
+REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 # The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
 # items in the order of their primary key, no more than wanted. With a join, it would read and sort all of them.
@@ -21,7 +21,7 @@ ITEMS = """
 SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
        i.seq, i.item_id, i.content, i.created_at, i.checksum
   FROM {items} i
- WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE}){range}
+ WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
  ORDER BY i.seq{order}
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
@@ -32,7 +32,7 @@ ITEM = """
 SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
- WHERE {KEY} AND {LIVE}
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
 # Those of the ids that a transcript has. Relies on the index identity.
@@ -40,7 +40,7 @@ PRESENT = """
 SELECT i.item_id
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id IN ({ids})
- WHERE {KEY} AND {LIVE}
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
 # The transcripts of a kind that have an item of this id. Relies on the index identity.
@@ -48,14 +48,14 @@ HOLDING = """
 SELECT {HEADER}, t.state
   FROM {items} i
   JOIN {transcripts} t ON {OF_TRANSCRIPT}
- WHERE i.tenant = %s AND i.item_id = %s AND t.kind = %s AND {LIVE}
+ WHERE i.tenant = %s AND i.item_id = %s AND t.kind = %s AND {LIVE_TRANSCRIPT}
 """
 
 # In the order of the primary key.
 LIST = """
 SELECT {HEADER}, {state}
   FROM {transcripts} t
- WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE}
+ WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE_TRANSCRIPT}
  ORDER BY t.collection, t.name, t.part{limit}
 """
 IN_COLLECTION = " AND t.collection = %s"
@@ -68,7 +68,7 @@ BEHIND = """
 RECENT = """
 SELECT {HEADER}, {state}
   FROM {transcripts} t
- WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE}
+ WHERE t.tenant = %s AND t.kind = %s{conditions} AND {LIVE_TRANSCRIPT}
  ORDER BY t.revision DESC{limit}
 """
 IN_SCOPE = " AND t.scope = %s"

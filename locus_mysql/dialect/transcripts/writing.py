@@ -26,7 +26,7 @@ DELETE t, i
 LOCK = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, items, size_bytes, last_seq,
                            created_at, expires_at, checksum)
-VALUES (%s, %s, %s, %s, %s, %s, {CLOCK}, 0, %s, %s, %s, UTC_TIMESTAMP(6), {expiry}, %s) AS fresh
+VALUES (%s, %s, %s, %s, %s, %s, {US_SINCE_1970}, 0, %s, %s, %s, UTC_TIMESTAMP(6), {expiry}, %s) AS fresh
     ON DUPLICATE KEY UPDATE
        prior      = {transcripts}.revision,
        revision   = GREATEST({transcripts}.revision + 1, fresh.revision),
@@ -41,20 +41,20 @@ NEVER, AFTER = "NULL", "UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND"
 LOCK_EXISTING = """
 UPDATE {transcripts} t
    SET t.prior      = t.revision,
-       t.revision   = GREATEST(t.revision + 1, {CLOCK}),
+       t.revision   = GREATEST(t.revision + 1, {US_SINCE_1970}),
        t.items      = t.items - %s,
        t.size_bytes = t.size_bytes - %s
- WHERE {KEY} AND {LIVE}
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
 # The same of a transcript that becomes empty; and of one with all its parts.
 LOCK_EMPTIED = """
 UPDATE {transcripts} t
    SET t.prior      = t.revision,
-       t.revision   = GREATEST(t.revision + 1, {CLOCK}),
+       t.revision   = GREATEST(t.revision + 1, {US_SINCE_1970}),
        t.items      = 0,
        t.size_bytes = 0
- WHERE {which} AND {LIVE}
+ WHERE {which} AND {LIVE_TRANSCRIPT}
 """
 
 # Undo the batch, with error 3141, unless the transcript had this revision before the batch; 0 stands for no transcript.
@@ -70,7 +70,7 @@ SELECT CAST(IF((SELECT t.prior > 0 AND t.tag = %s FROM {transcripts} t WHERE {KE
 # Undo the batch, with error 3141, unless the transcript has an item of this id.
 GUARD_ITEM = """
 SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
-                        WHERE {KEY} AND {LIVE}), '1', '') AS JSON)
+                        WHERE {KEY} AND {LIVE_TRANSCRIPT}), '1', '') AS JSON)
 """
 
 SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"

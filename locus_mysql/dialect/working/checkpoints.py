@@ -19,7 +19,7 @@ INSERT INTO {checkpoints} (tenant, sid, checkpoint_id, stamp, label, variables, 
 SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.kind = 3), 0),
        COALESCE(SUM(e.size_bytes), 0), TIMESTAMPADD(MICROSECOND, {AT}, '1970-01-01'), %s ^ {version}
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
+  LEFT JOIN {entries} e ON {OF_SESSION} AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
 """

@@ -49,7 +49,7 @@ LAST = "\n ORDER BY e.name DESC LIMIT %s"
 KEYS = """
 SELECT e.name, {KNOWN}
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name LIKE %s AND {ALIVE}
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name LIKE %s AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s
  ORDER BY e.name
 """
@@ -57,14 +57,14 @@ VERSIONS = """
 SELECT e.kind, e.name, e.version, {KNOWN}
   FROM {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND (e.kind <> 1 OR {names})
-        AND (e.value IS NOT NULL OR e.version > {CLOCK} - {DELETED_KNOWN_US})
+        AND (e.value IS NOT NULL OR e.version > {US_SINCE_1970} - {DELETED_KNOWN_US})
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
 # The number of these variables, and their bytes, with those of the task state if its kind is given.
 HAS = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
-  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND (e.kind = %s OR e.kind = 1 AND {names}) AND {ALIVE}
+  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND (e.kind = %s OR e.kind = 1 AND {names}) AND {LIVE_ENTRY}
  WHERE {SESSION}
 """
 
@@ -185,7 +185,7 @@ UPDATE {sessions} s STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND
 # Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or is not there.
 CAN_ADD = """
 SELECT CAST(IF(EXISTS (
-         SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {ALIVE}
+         SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
           WHERE s.tenant = %s AND s.session_id = %s
             AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
 """
@@ -218,7 +218,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
 # Rows of entries that were deleted long ago and of which no checkpoint holds a value.
 FORGET_REMOVED = """
 DELETE e FROM {entries} e JOIN {sessions} s ON {OF_SESSION}
- WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NULL AND e.version < {CLOCK} - {DELETED_KNOWN_US}
+ WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NULL AND e.version < {US_SINCE_1970} - {DELETED_KNOWN_US}
    AND NOT EXISTS (SELECT 1 FROM {history} h
                     WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name)
 """
@@ -321,7 +321,7 @@ class EntryStatements(Statements):
     def read_all(self, key: SessionKey, kind: int, last: int | None = None) -> Query[StoredEntry]:
         """All entries of a kind, in the order of their names; or the last ones, in reverse order."""
         order = IN_ORDER if last is None else LAST
-        text = self._text(READ, listed="", names="{ALIVE}", order=order)
+        text = self._text(READ, listed="", names="{LIVE_ENTRY}", order=order)
         return Query(text, (kind, *key) if last is None else (kind, *key, last), row=StoredEntry)
 
     def keys(self, key: SessionKey, pattern: str) -> Query[KeyRow]:

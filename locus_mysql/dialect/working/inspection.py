@@ -28,7 +28,7 @@ ONE = "SELECT {columns} FROM {sessions} s WHERE {SESSION}"
 ENTRIES = """
 SELECT e.kind, e.name, e.value, e.size_bytes, e.expires_at, {SEAL}
   FROM {sessions} s
-  JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
+  JOIN {entries} e ON {OF_SESSION} AND {LIVE_ENTRY}
  WHERE {SESSION}
  ORDER BY e.kind, e.name
 """

@@ -11,13 +11,13 @@ from .pieces import SessionKey, named
 
 # The number of entries that the write will remove. Also set as LAST_INSERT_ID, so that the answer carries it.
 COUNT = """LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s STRAIGHT_JOIN {listed}
-                       {entries} e ON {OF_SESSION} AND e.kind = %s AND {names} AND {ALIVE}
+                       {entries} e ON {OF_SESSION} AND e.kind = %s AND {names} AND {LIVE_ENTRY}
                  WHERE s.tenant = %s AND s.session_id = %s))
 """
 
 # 1 if a variable is as expected, so has this likeness or (expected: none) does not exist; else 0. Also LAST_INSERT_ID.
 MATCH = """LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s
-                  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {ALIVE}
+                  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
                  WHERE s.tenant = %s AND s.session_id = %s AND {expected}))
 """
 

@@ -23,26 +23,26 @@ VARIABLE, TASK, NOTE = 1, 2, 3
 #: How long the versions of deleted entries are known, in microseconds.
 DELETED_KNOWN_US = 3_600_000_000
 
-_CLOCK = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+_US_SINCE_1970 = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 
 _SEALED = f"{checksum_sql(('s.tenant', 's.session_id'), ('e.value',), ('e.kind',))} ^ CRC32(e.name)"
 _CHECKPOINT_SEAL = f"c.checksum ^ {version_sql('c.stamp')}"
 
-#: What stands for pieces that several statements share. ``{SESSION}`` is a session by its key; ``{OF_SESSION}`` joins
-#: entries ``e`` to it, ``{OWN}`` where the table of sessions has no alias; what is ``{ALIVE}`` has not expired.
-#: ``{KNOWN}`` is its stamp, its time to live, and the microseconds until it expires, or since then.
-#: ``{SEAL}`` is the checksum of an entry without its likeness, which need not be read; ``{SOUND}`` is true for an
-#: entry with the right checksum. The pieces for checkpoints are alike; their checksum leaves out the stamp.
-#: ``{AT}`` is the time of the write under way: its stamp, or the clock if stamps are ahead of it, as after the clock
-#: was set back.
+#: Pieces by name. ``{SESSION}`` is a session ``s`` by its key; ``{KNOWN}`` is its stamp, its time to live, and the
+#: microseconds until it expires, negative if it has expired. ``{OF_SESSION}`` joins entries ``e`` to it, ``{OWN}``
+#: where the table of sessions has no alias. ``{LIVE_ENTRY}``: an entry has a value, and has not expired. ``{SEAL}`` is
+#: the checksum of an entry without its likeness, so that the likeness need not be read; ``{SOUND}``: the checksum of an
+#: entry is right. ``{CHECKPOINT_SEAL}`` and ``{CHECKPOINT_SOUND}`` are the same for checkpoints, whose seal leaves out
+#: the stamp. ``{US_SINCE_1970}`` is the server's clock in microseconds. ``{AT}`` is the time of the current write: the
+#: session's stamp, or the clock if that is earlier, as after the clock was set back.
 PIECES = {
     "MANY": MANY,
-    "CLOCK": _CLOCK,
+    "US_SINCE_1970": _US_SINCE_1970,
     "SESSION": "s.tenant = %s AND s.session_id = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))",
     "KNOWN": "s.stamp, s.ttl_us, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), s.expires_at)",
-    "ALIVE": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
+    "LIVE_ENTRY": "e.value IS NOT NULL AND (e.expires_at IS NULL OR e.expires_at > UTC_TIMESTAMP(6))",
     "OF_SESSION": "e.tenant = s.tenant AND e.sid = s.sid",
     "OWN": "e.tenant = {sessions}.tenant AND e.sid = {sessions}.sid",
     "DECIMAL": _DECIMAL,
@@ -51,7 +51,7 @@ PIECES = {
     "LEAST": str(_LEAST),
     "MOST": str(_MOST),
     "DELETED_KNOWN_US": str(DELETED_KNOWN_US),
-    "AT": f"LEAST(s.stamp, {_CLOCK})",
+    "AT": f"LEAST(s.stamp, {_US_SINCE_1970})",
     "SEAL": "e.checksum ^ COALESCE(CRC32(e.likeness), 0)",
     "SOUND": f"e.checksum = {_SEALED} ^ COALESCE(CRC32(e.likeness), 0)",
     "CHECKPOINT_SEAL": _CHECKPOINT_SEAL,

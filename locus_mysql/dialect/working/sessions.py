@@ -16,7 +16,7 @@ from .pieces import SessionKey, named
 BEGIN = """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
                         last_note, created_at, expires_at)
-VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
+VALUES (%s, %s, %s, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6),
         UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND)
     ON DUPLICATE KEY UPDATE {set}
 """
@@ -24,10 +24,10 @@ VALUES (%s, %s, %s, LAST_INSERT_ID({CLOCK} + 1), 0, 0, %s, %s, %s, %s, %s, UTC_T
 # Lock an existing session.
 LOCK = "UPDATE {sessions} SET {set} WHERE tenant = %s AND session_id = %s"
 
-# The assignments run left to right. The batch is undone, with error 3141, if the session has expired; if it has not
-# the stamp that was relied on; or if the counts exceed the limits by now.
+# Draw the session's next stamp. The assignments run left to right. The batch fails with error 3141, which undoes it, if
+# the session has expired, if its stamp is not the expected one, or if its counts exceed the limits.
 DRAW = """prior = stamp,
-       stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {CLOCK}) + 1),
+       stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {US_SINCE_1970}) + 1),
        {change}notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){relied}{within},
                                               '[]', '')),
        expires_at = UTC_TIMESTAMP(6) + INTERVAL (ttl_us + ttl_us DIV 8) MICROSECOND"""
@@ -37,7 +37,7 @@ WITHIN = " AND variables <= %s AND size_bytes <= %s AND notes <= %s"
 # The same for a further command of a call.
 DRAW_AGAIN = """{change}stamp = LAST_INSERT_ID(stamp + 1){check}"""
 
-# Behind what changes the counts: undo the batch if they exceed the limits.
+# After the assignments that change the counts: undo the batch, with error 3141, if they exceed the limits.
 CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s AND notes <= %s, '[]', ''))"
 
 # Fails with error 3141, which undoes the batch, if the statement before found no session.
@@ -49,8 +49,8 @@ WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM {listed} {entrie
                                         AND e.value IS NOT NULL),
        size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {listed} {entries} e
                                         WHERE {OWN} AND e.kind = 1 AND {names}), """
-# Of one variable, by its key: without sums, this takes less; and so does one look at it instead of two. What is there
-# has some bytes.
+# The same for one variable. This is faster: it reads the row by its key, once, and sums nothing. A variable that exists
+# has at least one byte, so `replaced` is 0 if there is none.
 WITHOUT_ONE = """replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
                              WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
        variables = variables + %s - (replaced > 0),
@@ -176,7 +176,7 @@ MEASURE = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
        (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid), {KNOWN}
   FROM {sessions} s
-  LEFT JOIN {entries} e ON {OF_SESSION} AND {ALIVE}
+  LEFT JOIN {entries} e ON {OF_SESSION} AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
 """

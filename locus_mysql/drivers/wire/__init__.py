@@ -1,7 +1,7 @@
 """MySQL's protocol after the login. Imports no client library.
 
-`literals`, `commands`, `receive_buffer`, `results` and `values` convert statements and answers, without I/O.
-`adapter` is the base of connections; `blocking`, `awaited` (with `command_protocol`) and `threaded` are the three
-ways of waiting. `session` sets up a new session; `sockets` and `deadlines` bound and drop sockets. Begin with
-`results`.
+`literals`, `protocol_commands`, `receive_buffer`, `results` and `column_values` convert statements and answers,
+without I/O. `adapter` is the base of connections; `blocking`, `awaited` (with `command_protocol`) and `threaded` are
+the three ways of waiting. `session` sets up a new session; `sockets` and `deadlines` limit and close sockets. Begin
+with `results`.
 """

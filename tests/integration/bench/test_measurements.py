@@ -9,6 +9,7 @@ import pytest
 from bench import (
     copying,
     fill,
+    frameworks,
     graphs,
     growth,
     inspection,
@@ -194,4 +195,17 @@ def test_the_inspector_is_measured_at_each_size(server_dsn: str, monkeypatch: py
         assert all(0 < one["p50"] <= one["p95"] for one in measured.values())
     assert scale.enlarged(server_dsn) == before
     assert "page of threads, deep" in inspection.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_frameworks_are_measured_beside_their_own_stores(server_dsn: str) -> None:
+    result = frameworks.measure(server_dsn, quick=True)
+    for framework in result["frameworks"].values():
+        for figures in framework["sizes"].values():
+            ours, *others = figures.values()
+            assert others
+            assert ours["stored"] > 0
+            assert all(one["append_ms"] > 0 and one["load_ms"] > 0 for one in (ours, *others))
+        assert framework["title"] in frameworks.table(result)
     assert json.loads(json.dumps(result)) == result

@@ -1,121 +1,48 @@
-"""Every statement has one placeholder for each parameter, and no other per cent sign."""
+"""Every statement of every family has one placeholder for each parameter, and no other per cent sign."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
 
+import locus_mysql.dialect
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.inspection import ThreadRange
-from locus_mysql.dialect.checkpoints.maintenance import PlacedRow
-from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
-from locus_mysql.dialect.checkpoints.saving import NewRow
 from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.like import like
 
-LOOKING = CheckpointDialect("p_").inspection
-ROW = NewRow("c", b"t" * 16, b"payload")
+from .every_statement import DIALECTS, every_statement
 
-#: An argument for each parameter name.
-ARGUMENTS: dict[str, Any] = {
-    "row": ROW,
-    "rows": (ROW,),
-    "parent": (1, b"p" * 16),
-    "base": (2, b"b" * 16),
-    "base_seq": 2,
-    "token": b"t" * 16,
-    "seqs": (1, 2, 3),
-    "placed": PlacedRow(ROW, 1, 1, "2026-01-01 00:00:00.000000"),
-    "limit": 10,
-    "offset": 0,
-    "keep": 3,
-    "held": (1, 2),
-    "lease_us": 1,
-    "landed": Statement("SELECT 1 FROM t WHERE a = %s", ("a",)),
-    "ttl_us": 5,
-    "age_us": 5,
-    "read_seq": 4,
-    "bound": 5,
-    "within": ThreadRange(("2026-01-01 00:00:00.000000", "a"), "2026-01-01", "2026-02-01"),
-    "step": LOOKING.walk("x", ThreadRange(), 5),
-    "threads": 5,
-    "candidates": 5,
-    "min_bytes": 5,
-    "before_seq": 5,
-    "size": 5,
-    "newest": 5,
-    "waiting_rows": 5,
-    "one_in": 5,
-    "tenant": "x",
-    "pattern": "a*",
-}
-
-#: The position at which a page begins.
-BEHIND: dict[str, Any] = {
-    "find_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
-    "load_by_metadata": CheckpointPlace("2026-01-01 00:00:00.000000", 1, "a"),
-    "load_newest": ("2026-01-01 00:00:00.000000", "a"),
-}
+ALL = list(every_statement())
 
 
-def statements() -> Iterator[tuple[str, Statement]]:
-    """Yield the statements of every public method of every family, also with None for optional arguments."""
-    dialect = CheckpointDialect("p_")
-    for family in (
-        dialect.threads,
-        dialect.checkpoints,
-        dialect.loading,
-        dialect.queries,
-        dialect.maintenance,
-        dialect.ledger,
-        dialect.turns,
-        dialect.inspection,
-        dialect.measuring,
-        dialect.schema,
-    ):
-        for name, method in inspect.getmembers(family, inspect.ismethod):
-            if name.startswith("_"):
-                continue
-            parameters = inspect.signature(method).parameters.values()
-            given = {one.name: ARGUMENTS.get(one.name, "text") for one in parameters}
-            if "behind" in given:
-                given["behind"] = BEHIND[name]
-            optional = [one.name for one in parameters if "None" in str(one.annotation)]
-            for arguments in (given, {**given, **dict.fromkeys(optional)}):
-                outcome = method(**arguments)
-                for statement in outcome if isinstance(outcome, tuple) else (outcome,):
-                    if isinstance(statement, Statement):
-                        yield f"{type(family).__name__}.{name}", statement
+def test_the_statements_of_every_family_are_collected() -> None:
+    folders = {path.parent.name for path in Path(locus_mysql.dialect.__file__).parent.glob("*/dialect.py")}
+    assert folders == DIALECTS.keys() == {folder for folder, _, _ in ALL}
+    methods = {(folder, name) for folder, name, _ in ALL}
+    assert len(methods) > 250
 
 
-ALL = list(statements())
-
-
-def test_all_statements_are_collected() -> None:
-    assert len(ALL) > 60
-    assert len({name for name, _ in ALL}) > 35
-
-
-@pytest.mark.parametrize(("name", "statement"), ALL, ids=[f"{name}-{number}" for number, (name, _) in enumerate(ALL)])
+@pytest.mark.parametrize(
+    ("folder", "statement"),
+    [(folder, statement) for folder, _, statement in ALL],
+    ids=[f"{folder}-{name}-{number}" for number, (folder, name, _) in enumerate(ALL)],
+)
 class TestEach:
-    def test_a_statement_has_a_placeholder_for_each_parameter(self, name: str, statement: Statement) -> None:
+    def test_a_statement_has_a_placeholder_for_each_parameter(self, folder: str, statement: Statement) -> None:
         assert statement.sql.count("%s") == len(statement.params)
         assert statement.sql.count("%") == len(statement.params)
 
-    def test_a_statement_names_only_our_tables(self, name: str, statement: Statement) -> None:
-        assert not statement.sql.endswith(";")
+    def test_a_statement_names_only_tables_of_its_family(self, folder: str, statement: Statement) -> None:
         assert ";" not in statement.sql
         assert statement.sql == statement.sql.strip()
-        assert "{" not in statement.sql
-        for table in re.findall(r"(?:FROM|JOIN|INTO|UPDATE|EXISTS|TABLE) `(\w+)`", statement.sql):
-            assert table in {"p_threads", "p_checkpoints", "p_ledger"}
+        assert not re.search(r"\{[A-Za-z_]", statement.sql), "a place was not filled in"
+        named = set(re.findall(r"(?:FROM|JOIN|INTO|UPDATE|EXISTS|TABLE) `(\w+)`", statement.sql))
+        assert named <= {*DIALECTS[folder].names.values(), "p_t"}
 
-    def test_its_parameters_are_of_the_kinds_that_drivers_know(self, name: str, statement: Statement) -> None:
+    def test_its_parameters_are_of_the_kinds_that_drivers_know(self, folder: str, statement: Statement) -> None:
         for parameter in statement.params:
             assert parameter is None or type(parameter) in {str, bytes, int}
 

@@ -12,7 +12,12 @@ PACKAGE = Path(__file__).parents[3] / "locus_mysql"
 
 #: Modules that may name several families: the registry, the kinds of thread states with shared definitions, and the
 #: families that other engines support.
-LISTS = {"families/registry.py", "families/checkpoints/family.py", "dialect/checkpoints/tables.py", "dialect/variants.py"}
+LISTS = {
+    "families/registry.py",
+    "families/checkpoints/family.py",
+    "dialect/checkpoints/tables.py",
+    "dialect/variants.py",
+}
 
 NAMES = {family.name for family in families()}
 
