@@ -183,7 +183,8 @@ class ConnectionOptions(BaseModel):
     )
     connect_timeout_s: Seconds = _option(
         10.0,
-        "Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.",
+        "Limit for making one connection, in seconds: TCP, TLS, login and the session's settings. Time in which other "
+        "code blocks the event loop does not count.",
         advanced=True,
     )
     read_timeout_s: Seconds = _option(

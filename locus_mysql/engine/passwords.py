@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from ..drivers.interface import Driver, DriverError, ServerError
+from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
 from .commands import AskPassword, Connect, Connection, StartServer, Steps
 from .threads import in_thread
@@ -82,7 +83,7 @@ async def ask_password_async(config: ConnectionOptions) -> str:
     """Like `ask_password`, in a task. An ``async`` function runs in this event loop, any other in a thread."""
     call = _function(config)
     try:
-        async with asyncio.timeout(config.connect_timeout_s) as limit:
+        async with ResponsiveTimeout(config.connect_timeout_s) as limit:
             if _is_async(call):
                 password = await call()
             else:
