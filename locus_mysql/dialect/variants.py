@@ -165,7 +165,9 @@ class Variant:
         template, special = self.replacements_with.get(text.template, ("", {}))
         if special.keys().isdisjoint(text.pieces.values()):
             template, special = self.replacements.get(text.template, text.template), {}
-        pieces = {name: special.get(piece) or self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()}
+        pieces = {
+            name: special.get(piece) or self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()
+        }
         return fill(template, pieces).strip()
 
 

@@ -75,7 +75,7 @@ OCEANBASE.instead_of(
     """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
                         last_note, created_at, expires_at)
-SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({CLOCK} + 1), 0, 0, begun.ttl_us, begun.variables,
+SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, begun.ttl_us, begun.variables,
        begun.notes, begun.size_bytes, begun.last_note, UTC_TIMESTAMP(6),
        CAST(TIMESTAMPADD(MICROSECOND, begun.lifetime_us, UTC_TIMESTAMP(6)) AS DATETIME(6))
   FROM (SELECT %s AS tenant, %s AS session_id, %s AS sid, CAST(%s AS UNSIGNED) AS ttl_us, %s AS variables,
@@ -85,7 +85,7 @@ SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({CLOCK} + 1), 0
  WHERE TRUE
     ON DUPLICATE KEY UPDATE
        prior      = {sessions}.stamp,
-       stamp      = LAST_INSERT_ID(GREATEST({sessions}.stamp + used.stamps, {CLOCK}) + 1),
+       stamp      = LAST_INSERT_ID(GREATEST({sessions}.stamp + used.stamps, {US_SINCE_1970}) + 1),
        replaced   = COALESCE(counted.replaced, {sessions}.replaced),
        variables  = {sessions}.variables + counted.variables,
        size_bytes = {sessions}.size_bytes + counted.size_bytes,
