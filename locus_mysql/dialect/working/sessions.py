@@ -75,8 +75,8 @@ OCEANBASE.instead_of(
     """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
                         last_note, created_at, expires_at)
-SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, begun.ttl_us, begun.variables,
-       begun.notes, begun.size_bytes, begun.last_note, UTC_TIMESTAMP(6),
+SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, begun.ttl_us,
+       begun.variables, begun.notes, begun.size_bytes, begun.last_note, UTC_TIMESTAMP(6),
        CAST(TIMESTAMPADD(MICROSECOND, begun.lifetime_us, UTC_TIMESTAMP(6)) AS DATETIME(6))
   FROM (SELECT %s AS tenant, %s AS session_id, %s AS sid, CAST(%s AS UNSIGNED) AS ttl_us, %s AS variables,
                %s AS notes, %s AS size_bytes, %s AS last_note, CAST(%s AS SIGNED) AS lifetime_us) AS begun
