@@ -113,7 +113,8 @@ class Variant:
     def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query, with text in the columns that it declares as text.
 
-        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end.
+        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end. Bytes of
+        a damaged id that are no UTF-8 become U+FFFD, so that the checksum of its row reports the damage.
         """
         if not isinstance(statement, Query) or not rows:
             return rows
@@ -123,7 +124,7 @@ class Variant:
             return rows
         return [
             tuple(
-                value.decode() if column in columns and isinstance(value, bytes) else value
+                value.decode(errors="replace") if column in columns and isinstance(value, bytes) else value
                 for column, value in enumerate(row)
             )
             for row in rows
@@ -202,7 +203,7 @@ def _selected(values: re.Match[str]) -> str:
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current", "working"),
+    families=("agents", "dicts", "current", "working", "transcripts"),
     rules=(
         Rule(r"\bVARCHAR\(128\)", "VARBINARY(512)", _IDS, tables=True),
         Rule(r"\bVARCHAR\(512\)", "VARBINARY(2048)", _IDS, tables=True),

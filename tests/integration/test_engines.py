@@ -10,6 +10,8 @@ import pytest
 
 from locus_mysql import SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.working import MySQLStorage
 
 from .conftest import MakeConfig
@@ -44,6 +46,16 @@ def test_sessions_and_variables_that_a_collation_takes_for_the_same_are_apart(ma
             assert memory.list_keys() == sorted(ALIKE)
             assert memory.get("a   ") is None
             assert [found.label for found in memory.list_checkpoints()] == [session_id]
+
+
+def test_transcripts_and_items_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with SyncTranscriptStore(make_config()) as store:
+        keys = [TranscriptKey(one, two, one) for one in ALIKE for two in ALIKE]
+        for key in keys:
+            assert store.append(key, [NewItem([*key, item], item) for item in ALIKE]).added == len(ALIKE)
+        for key in keys:
+            assert [item.content for item in store.read(key).items] == [[*key, item] for item in ALIKE]
+            assert store.find(key, "a   ") is None
 
 
 if ENGINE == "oceanbase":
