@@ -98,6 +98,7 @@ class OceanBaseServer:
             [sys.executable, "-c", LAUNCHER, str(os.getpid()), str(program), *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env={**os.environ, "TELEMETRY_ENABLED": "false"},  # https://www.oceanbase.ai/docs/telemetry
         )
         with self._connect(self._process) as connection, connection.cursor() as cursor:
             if not self._password:
