@@ -63,7 +63,8 @@ class Maintenance(Protocol):
         """Remove what nobody needs any more, in short transactions, and return how much that was.
 
         Args:
-            older_than_days: The age from which checkpoints are removed. A family without threads ignores it.
+            older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
+                require it for families with threads; for others without it, the default of the method applies.
         """
 
 

@@ -14,7 +14,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = "ClaudeSessionStore"
+    users = "ClaudeSessionStore, OpenAISession"
     holds_threads = True
     on_request = False
 
