@@ -40,18 +40,16 @@ class AsyncAdapter(Adapter):
         await cls._load_in_thread(config)
         try:
             async with ResponsiveTimeout(config.connect_timeout_s) as limit:
-                while True:
-                    try:
-                        return await cls._open_once(config, endpoint)
-                    except ConnectionLost:
-                        # A server hangs up on a client that does not answer, such as one whose loop is blocked.
-                        if not limit.was_blocked():
-                            raise
+                connection = None
+                while connection is None:
+                    connection = await cls._try_to_open(config, endpoint, limit)
+                return connection
         except TimeoutError as error:
             raise translate(error, endpoint, connecting=True) from None
 
     @classmethod
-    async def _open_once(cls, config: ConnectionOptions, endpoint: Endpoint) -> Self:
+    async def _try_to_open(cls, config: ConnectionOptions, endpoint: Endpoint, limit: ResponsiveTimeout) -> Self | None:
+        """Return a connection; None if the server dropped the login because the loop was blocked and did not answer."""
         cancelled_before = _cancellations()
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
@@ -83,6 +81,9 @@ class AsyncAdapter(Adapter):
                 connection._check_cancelled(cancelled_before)
                 failure = translate(error, endpoint, connecting=True)
                 connection.abort()
+                greeted = bool(connection.server_version)
+                if greeted and isinstance(failure, ConnectionLost) and limit.was_blocked():
+                    return None
                 raise failure from None
             except BaseException:
                 connection.abort()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import Callable
 
@@ -77,6 +78,22 @@ async def test_a_server_that_does_not_answer_is_given_up_also_by_a_busy_loop(
         await connecting
     assert caught.value.connecting
     assert LIMIT_S <= time.monotonic() - start < NEVER_S
+
+
+@awaited_sides
+async def test_a_server_that_refuses_is_reported_at_once_by_a_blocked_loop(side: Side, make_config: MakeConfig) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    config = make_config(host="127.0.0.1", port=port, connect_timeout_s=LIMIT_S)
+    connecting = asyncio.ensure_future(side.open(config))
+    turns = 0
+    while not connecting.done():
+        time.sleep(LIMIT_S / 20)  # noqa: ASYNC251
+        await asyncio.sleep(0)
+        turns += 1
+    with pytest.raises(ConnectionLost):
+        await connecting
+    assert turns < 50  # of the hundred after which the limit has passed
 
 
 async def test_a_password_s_function_is_not_given_up_because_the_loop_was_blocked(make_config: MakeConfig) -> None:
