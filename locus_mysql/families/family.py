@@ -63,7 +63,7 @@ class Maintenance(Protocol):
         """Remove what nobody needs any more, in short transactions, and return how much that was.
 
         Args:
-            older_than_days: The age from which checkpoints are removed. A family without threads ignores it.
+            older_than_days: The age from which checkpoints are removed. A family ignores it unless `vacuumed_by_age`.
         """
 
 
@@ -126,7 +126,11 @@ class Family(Protocol):
 
     @property
     def holds_threads(self) -> bool:
-        """Return whether it stores threads of checkpoints, so that its clean-up needs an age."""
+        """Return whether the inspector and its commands show its rows as threads."""
+
+    @property
+    def vacuumed_by_age(self) -> bool:
+        """Return whether `Maintenance.vacuum` removes what is older than a number of days, which it then needs."""
 
     @property
     def on_request(self) -> bool:

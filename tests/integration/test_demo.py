@@ -82,7 +82,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
 @pytest.mark.parametrize(
-    ("chapter", "checks"), [("langgraph", 7), ("memories", 8), ("working", 10), ("claude", 5), ("incident", 7)]
+    ("chapter", "checks"), [("langgraph", 7), ("memories", 8), ("working", 10), ("claude", 9), ("incident", 7)]
 )
 def test_a_chapter_holds_and_leaves_nothing_behind(
     chapter: str,
