@@ -44,7 +44,7 @@ _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
 
 #: Options that locate the server; one of them given by keyword replaces all of them in the environment.
-_ADDRESS = frozenset({"host", "port", "hosts", "unix_socket"})
+_ADDRESS = frozenset({"host", "port", "hosts", "unix_socket", "embedded"})
 
 #: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
 _SQLALCHEMY_DRIVERS = {
@@ -58,6 +58,15 @@ _SQLALCHEMY_DRIVERS = {
 _SQLALCHEMY_OPTIONS = {"charset": "utf8mb4", "collation": "utf8mb4_[a-z0-9_]+"}
 
 _NO_DATABASE = "The DSN names no database. Write mysql://user:password@host/database, or give database=."
+
+#: Options that an embedded database does not take.
+_NOT_EMBEDDED = frozenset({"host", "port", "hosts", "unix_socket", "user", "password", "reads"})
+
+#: The scheme of a DSN with the folder of an embedded database, and what it uses by default: the database's name, and
+#: the driver whose library pylibseekdb brings.
+_EMBEDDED = "mysql+embedded"
+_EMBEDDED_DATABASE = "locus"
+_EMBEDDED_DRIVER = "pymysql"
 
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -125,6 +134,11 @@ class ConnectionOptions(BaseModel):
     unix_socket: Annotated[str, Field(min_length=1)] | None = _option(
         None, "Path of the server's socket, instead of host and port."
     )
+    embedded: Path | None = _option(
+        None,
+        "Folder of a database that this process runs by itself, instead of a server's address "
+        "([embedded](embedded.md)). In a DSN: `mysql+embedded:///folder`.",
+    )
     hosts: tuple[str, ...] = _option(
         (),
         "Several servers, `host` or `host:port`, instead of `host` ([failover](failover.md)). Calls go to the primary, "
@@ -169,7 +183,8 @@ class ConnectionOptions(BaseModel):
     )
     connect_timeout_s: Seconds = _option(
         10.0,
-        "Limit for making one connection, in seconds: TCP, TLS, login and the session's settings.",
+        "Limit for making one connection, in seconds: TCP, TLS, login and the session's settings. Time in which other "
+        "code blocks the event loop does not count.",
         advanced=True,
     )
     read_timeout_s: Seconds = _option(
@@ -220,7 +235,9 @@ class ConnectionOptions(BaseModel):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The servers to try, in order."""
+        """The servers to try, in order. For an embedded database, its folder stands for the server's socket."""
+        if self.embedded is not None:
+            return (Endpoint(self.host, self.port, str(self.embedded.absolute())),)
         if self.unix_socket:
             return (Endpoint(self.host, self.port, self.unix_socket),)
         return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
@@ -279,6 +296,9 @@ class ConnectionOptions(BaseModel):
     @model_validator(mode="after")
     def _check_contradictions(self) -> Self:
         given = self.model_fields_set
+        if self.embedded is not None:
+            for name in sorted(given & _NOT_EMBEDDED):
+                raise ValueError(f"embedded and {name} exclude each other: an embedded database has no address or user")
         if self.unix_socket and (self.hosts or "host" in given):
             raise ValueError("unix_socket and host (or hosts) exclude each other; give one of them")
         if self.hosts and "host" in given:
@@ -373,6 +393,9 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         from_dsn = {} if dsn is None else _parse_dsn(dsn)
         if dsn is not None and self._whole and "database" not in {*from_dsn, *options}:
             raise ConfigError(_NO_DATABASE)
+        given = {**from_dsn, **options}
+        if self._whole and given.get("embedded") is not None and "driver" not in given:
+            options["driver"] = _EMBEDDED_DRIVER
         try:
             super().__init__(**{**from_dsn, **options})
         except ValidationError as error:
@@ -421,7 +444,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         from_environment = _given(_Part(**found))
         from_keywords = _given(_Part(**options))
         if from_keywords.keys() & _ADDRESS:
-            from_environment = {name: value for name, value in from_environment.items() if name not in _ADDRESS}
+            replaced = _ADDRESS | _NOT_EMBEDDED if from_keywords.get("embedded") else _ADDRESS
+            from_environment = {name: value for name, value in from_environment.items() if name not in replaced}
         merged = {**from_environment, **from_keywords}
         if "dsn" in {*found, *options} and "database" not in merged:
             raise ConfigError(_NO_DATABASE)
@@ -468,12 +492,14 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
             "The DSN cannot be read: its host or port is malformed. Write mysql://user:password@host:port/database and "
             "percent-encode special characters."
         ) from None
-    driver = _dsn_driver(url.scheme)
+    driver = {} if url.scheme == _EMBEDDED else _dsn_driver(url.scheme)
     if url.fragment or "#" in text:
         raise ConfigError("The DSN holds a '#'; write it as %23.")
     if "@" in url.path + url.query:  # else part of a password with '/' or '?' would be taken for an option's name
         raise ConfigError("The DSN holds an '@' behind a '/' or '?'; percent-encode special characters.")
     try:
+        if url.scheme == _EMBEDDED:
+            return _embedded_options(url)
         return {**driver, **_dsn_options(url, port, given={*driver})}
     except UnicodeDecodeError:
         raise ConfigError("The DSN's percent-encoded bytes are not UTF-8.") from None
@@ -491,6 +517,17 @@ def _dsn_driver(scheme: str) -> dict[str, Any]:
         what = "mysqlclient (MySQLdb)" if name == "mysqldb" else "the driver named behind mysql+ in the DSN"
         raise ConfigError(f"There is no support for {what}. Write one of {known}, or mysql:// and driver=.")
     return {"driver": _SQLALCHEMY_DRIVERS[name]}
+
+
+def _embedded_options(url: SplitResult) -> dict[str, Any]:
+    """Return the options of ``mysql+embedded:///folder``, with four slashes for an absolute path, as SQLite's DSNs."""
+    folder = _decode(url.path[1:])
+    if url.netloc or not folder:
+        raise ConfigError(
+            "The DSN names no folder. Write mysql+embedded:///folder, or mysql+embedded:////absolute/path/to/folder."
+        )
+    options = _dsn_options(url._replace(path=""), None, given={"embedded"})
+    return {"database": _EMBEDDED_DATABASE, **options, "embedded": Path(folder)}
 
 
 def _dsn_options(url: SplitResult, port: int | None, given: Set[str]) -> dict[str, Any]:

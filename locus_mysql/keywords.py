@@ -17,6 +17,7 @@ class ConnectionKeywords(TypedDict, total=False):
     host: str
     port: int
     unix_socket: str | None
+    embedded: str | Path | None
     hosts: tuple[str, ...] | list[str]
     reads: Literal["primary", "secondary", "inspect"]
     user: str

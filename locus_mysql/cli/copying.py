@@ -36,8 +36,9 @@ _AGAIN = "Run the copy again: it continues where it stopped."
 FROM_VARIABLE, TO_VARIABLE = "LOCUS_MYSQL_COPY_FROM", "LOCUS_MYSQL_COPY_TO"
 
 _PLACE_HELP = (
-    "file:PATH, redis://…, postgresql://…, http://…, mysql://… (this package's tables; mysql alone: LOCUS_MYSQL_DSN), "
-    "builtin-mysql://…, what Locus' registry knows, package.module:function, or env:NAME for a variable that holds it"
+    "file:PATH, redis://…, postgresql://…, http://…, mysql://… and mysql+embedded:///… (this package's "
+    "tables; mysql alone: LOCUS_MYSQL_DSN), builtin-mysql://…, what Locus' registry knows, "
+    "package.module:function, or env:NAME for a variable that holds it"
 )
 
 

@@ -8,6 +8,7 @@ import time
 
 from ..config import MySQLConfig
 from ..dialect.server_roles import GROUP_CONSISTENCY
+from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import fetch
 from ..errors import SchemaMismatch
@@ -96,6 +97,8 @@ async def _report_server(database: Database) -> bool:
     answer_ms = (time.monotonic() - began) * 1000
     where = ", ".join(map(str, config.endpoints))
     print(f"server   MySQL {found['server_version']} at {where}, through {config.driver}")
+    if warning := warning_about(str(found["server_version"])):
+        print(f"warning  {warning}")
     print(f"answers  in {answer_ms:.1f} ms")
     print(f"writes   {'refused: the server is read-only' if found['read_only'] else 'accepted'}")
     for group in await engine.run(fetch(GROUP_CONSISTENCY)):

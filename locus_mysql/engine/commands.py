@@ -69,6 +69,13 @@ class AskPassword:
 
 
 @dataclass(slots=True)
+class StartServer:
+    """Start the embedded server, if it does not run; the outcome is its `Endpoint`."""
+
+    config: ConnectionOptions
+
+
+@dataclass(slots=True)
 class Ping:
     """Check that the server answers. Raises `ConnectionLost` if it does not."""
 
@@ -96,7 +103,7 @@ class Wait:
     call: Callable[[], Any]
 
 
-Command: TypeAlias = Execute | Connect | AskPassword | Ping | Close | Sleep | Wait
+Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Close | Sleep | Wait
 
 #: A generator that yields commands, and returns a value when it is done.
 #:

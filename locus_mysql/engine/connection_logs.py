@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..drivers.interface import DriverError
+from ..drivers.wire.session import warning_about
 from .logs import CONNECTIONS, loggable
 from .servers import ServerConnection
+
+#: The warnings about servers that this process has logged.
+_warned: set[str] = set()
 
 #: Why connections are closed regularly.
 TOO_OLD = "it was idle for too long, or too old (pool_idle_s, pool_max_age_s)"
@@ -15,7 +19,16 @@ TOO_OLD = "it was idle for too long, or too old (pool_idle_s, pool_max_age_s)"
 def log_opened(opened: ServerConnection, took_s: float) -> None:
     """Log a new connection."""
     version = opened.connection.server_version
+    warn_about(version)
     CONNECTIONS.debug("Opened a connection to MySQL %s at %s in %.0f ms.", version, opened.endpoint, took_s * 1_000)
+
+
+def warn_about(version: str) -> None:
+    """Log a warning about a kind of server that may fail, once in a process."""
+    warning = warning_about(version)
+    if warning is not None and warning not in _warned:
+        _warned.add(warning)
+        CONNECTIONS.warning("Warning: %s.", warning)
 
 
 def log_closed(connections: Iterable[ServerConnection], why: str) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import time
 from typing import Any, TypeVar
 
-from .commands import AskPassword, Close, Connect, Execute, Ping, Sleep, Steps, Wait
+from .commands import AskPassword, Close, Connect, Execute, Ping, Sleep, StartServer, Steps, Wait
+from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
 T = TypeVar("T")
@@ -26,6 +27,8 @@ def run_blocking(steps: Steps[T]) -> T:
                         outcome = command.driver.connect(command.config, command.endpoint)
                     case AskPassword():
                         outcome = ask_password(command.config)
+                    case StartServer():
+                        outcome = start_server(command.config)
                     case Ping():
                         outcome = command.connection.ping()
                     case Close():
@@ -60,6 +63,8 @@ async def run_awaited(steps: Steps[T]) -> T:
                         outcome = await command.driver.connect_async(command.config, command.endpoint)
                     case AskPassword():
                         outcome = await ask_password_async(command.config)
+                    case StartServer():
+                        outcome = await start_server_async(command.config)
                     case Ping():
                         outcome = await command.connection.ping()
                     case Close():

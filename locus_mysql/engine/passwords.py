@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextvars import copy_context
 from typing import Any
 
 from pydantic import SecretStr
 
 from ..config import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from ..drivers.interface import Driver, DriverError, ServerError
+from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
-from .commands import AskPassword, Connect, Connection, Steps
+from .commands import AskPassword, Connect, Connection, StartServer, Steps
+from .threads import in_thread
 
 #: The server's error for a wrong password.
 _ACCESS_DENIED = 1045
+
+#: The name of the threads in which the function is called.
+_THREAD = "locus-mysql password"
 
 
 class NoPassword(DriverError):
@@ -35,7 +37,10 @@ def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoin
     Raises:
         DriverError: As `Driver.connect` does, and `NoPassword`.
         ConfigError: The function returned no text.
+        SetupError, Unavailable: An embedded server did not start.
     """
+    if config.embedded is not None:
+        endpoint = yield StartServer(config)
     if isinstance(config.password, SecretStr):
         connection: Connection = yield Connect(driver, config, endpoint)
         return connection
@@ -64,7 +69,7 @@ def ask_password(config: ConnectionOptions) -> str:
         ConfigError: It returned no text.
     """
     call = _function(config)
-    answer = _in_thread(lambda: _completed(call))
+    answer = in_thread(lambda: _completed(call), _THREAD)
     try:
         password = answer.result(config.connect_timeout_s)
     except LocusMySQLError:
@@ -78,11 +83,11 @@ async def ask_password_async(config: ConnectionOptions) -> str:
     """Like `ask_password`, in a task. An ``async`` function runs in this event loop, any other in a thread."""
     call = _function(config)
     try:
-        async with asyncio.timeout(config.connect_timeout_s) as limit:
+        async with ResponsiveTimeout(config.connect_timeout_s) as limit:
             if _is_async(call):
                 password = await call()
             else:
-                password = await asyncio.wrap_future(_in_thread(call))
+                password = await asyncio.wrap_future(in_thread(call, _THREAD))
                 if inspect.isawaitable(password):
                     password = await password
     except LocusMySQLError:
@@ -115,21 +120,6 @@ def _completed(call: Callable[[], Any]) -> Any:
         return await password
 
     return asyncio.run(wait())
-
-
-def _in_thread(call: Callable[[], Any]) -> Future[Any]:
-    """Call a function in a daemon thread, which keeps neither the caller nor the interpreter waiting if it hangs."""
-    answer: Future[Any] = Future()
-    answer.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as error:  # whatever it is, the caller handles it
-            answer.set_exception(error)
-
-    threading.Thread(target=copy_context().run, args=(work,), name="locus-mysql password", daemon=True).start()
-    return answer
 
 
 def _failure(error: Exception, config: ConnectionOptions, *, timed_out: bool) -> NoPassword:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 from typing import Self, Unpack
 
 from pydantic import SecretStr
@@ -43,6 +44,28 @@ class Database:
         self.config = _configure(where, options)
         self.counters = Counters()
         self.telemetry = Telemetry(self.config)
+
+    @classmethod
+    def embedded(cls, folder: str | Path, **options: Unpack[Keywords]) -> Self:
+        """Return a database that this process runs by itself, with its data in a folder. Needs the extra ``embedded``.
+
+        Args:
+            folder: The folder. It is created, at the first call. One process at a time can
+                use it.
+            options: Options of `MySQLConfig`, but for those of the server's address.
+
+        Raises:
+            ConfigError: An option is unknown, wrong, or contradicts another.
+
+        Example:
+            ```python
+            with Database.embedded("agent-memory") as db:
+                store = SyncCheckpointStore(db)
+                store.save("thread-1", {"step": 1})
+            ```
+        """
+        options["embedded"] = folder
+        return cls(**options)
 
     @cached_property
     def asynchronous(self) -> AsyncEngine:

@@ -26,6 +26,7 @@ from opentelemetry.util._once import Once
 
 import locus_mysql
 from locus_mysql import MySQLConfig
+from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
@@ -144,10 +145,14 @@ def test_an_example_of_the_documents_runs(
     monkeypatch: pytest.MonkeyPatch,
     restored_registry: None,
     restored_telemetry: None,
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # some create a folder
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     run(at_server(example.code, dsn), example.place, example.names)
     gc.collect()  # what an example leaves to the collector must not disturb another test
+    for folder in tmp_path.iterdir():
+        stop_server(folder)
 
 
 def sql_examples() -> Iterator[str]:

@@ -54,6 +54,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("host", "db.example.com:3307", "db.example.com:3307"),
     ("port", "3307", 3307),
     ("unix_socket", "/run/my.sock", "/run/my.sock"),
+    ("embedded", "folder", Path("folder")),
     ("hosts", ["a", "b:3307"], ("a", "b:3307")),
     ("reads", "secondary", "secondary"),
     ("reads", "inspect", "inspect"),
@@ -244,6 +245,49 @@ def test_the_servers_are_tried_in_order(options: dict[str, Any], endpoints: list
 
 def test_an_ipv6_address_is_shown_in_brackets() -> None:
     assert str(MySQLConfig(host="::1").endpoints[0]) == "[::1]:3306"
+
+
+# Embedded databases
+
+
+@pytest.mark.parametrize(
+    ("dsn", "folder", "others"),
+    [
+        ("mysql+embedded:///memory", "memory", {"database": "locus", "driver": "pymysql"}),
+        ("mysql+embedded:///a/b%20c%40d", "a/b c@d", {}),
+        ("mysql+embedded:////var/memory", "/var/memory", {}),
+        ("mysql+embedded:///m?driver=aiomysql&database=app&tenant=a", "m", {"driver": "aiomysql", "database": "app"}),
+    ],
+)
+def test_a_dsn_names_the_folder_of_an_embedded_database(dsn: str, folder: str, others: dict[str, str]) -> None:
+    config = from_dsn(dsn)
+    assert config.embedded == Path(folder)
+    assert [str(endpoint) for endpoint in config.endpoints] == [str(Path(folder).absolute())]
+    assert {name: getattr(config, name) for name in others} == others
+
+
+@pytest.mark.parametrize("dsn", ["mysql+embedded://", "mysql+embedded:///", "mysql+embedded://host/folder"])
+def test_a_dsn_of_an_embedded_database_without_a_folder_is_refused(dsn: str) -> None:
+    with pytest.raises(ConfigError, match=r"names no folder\. Write mysql\+embedded:///folder"):
+        from_dsn(dsn)
+
+
+@pytest.mark.parametrize(
+    "options", [{"host": "h"}, {"port": 1}, {"hosts": ["a"]}, {"unix_socket": "/s"}, {"user": "u"}, {"password": "p"}]
+)
+def test_an_embedded_database_has_no_address_and_no_user(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(ConfigError, match=f"embedded and {name} exclude each other"):
+        MySQLConfig(embedded="m", **options)
+
+
+def test_an_embedded_database_replaces_the_server_in_the_environment_and_the_other_way_round() -> None:
+    server = {"LOCUS_MYSQL_DSN": "mysql+asyncmy://agent:pw@db/app", "LOCUS_MYSQL_TENANT": "acme"}
+    config = MySQLConfig.from_env(server, dsn="mysql+embedded:///m")
+    assert (config.embedded, config.database, config.driver) == (Path("m"), "locus", "asyncmy")
+    assert (config.tenant, config.user) == ("acme", "root")
+    config = MySQLConfig.from_env({"LOCUS_MYSQL_EMBEDDED": "m"}, host="db", user="agent")
+    assert (config.embedded, config.host, config.driver) == (None, "db", "mysql-connector")
 
 
 # DSN

@@ -23,6 +23,7 @@ FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*
 FOREIGN = {
     **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
     "redis": {"families"},
+    "pylibseekdb": {"engine"},
     "rich": {"cli"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk")},

@@ -10,6 +10,9 @@ from ..interface import AsyncConnection, SyncConnection
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 
+#: The longest time-out that asyncmy takes, in seconds: `AsyncAdapter` limits connecting.
+_NEVER_S = 31_536_000
+
 
 class AsyncmyConnection(AsyncAdapter):
     """A connection of asyncmy."""
@@ -35,7 +38,7 @@ class AsyncmyConnection(AsyncAdapter):
             charset="utf8mb4",
             autocommit=None,
             local_infile=False,
-            connect_timeout=config.connect_timeout_s,
+            connect_timeout=_NEVER_S,
             program_name="locus-mysql",
             ssl=self.tls,
         )

@@ -81,7 +81,7 @@ class AwaitedConnection(AsyncAdapter):
             client_flags=_client_flags(config),
             conn_attrs={"program_name": "locus-mysql"},
             allow_local_infile=False,
-            connection_timeout=config.connect_timeout_s,
+            connection_timeout=None,  # `AsyncAdapter` limits connecting
         )
         _hook_in(self)
         await library.connect()

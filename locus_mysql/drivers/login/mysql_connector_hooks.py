@@ -143,6 +143,8 @@ def awaited_class() -> Any:
                 _text(greeting["server_version_original"]), bool(greeting["capabilities"] & ClientFlag.SSL)
             )
             _use_tls_awaited(self._socket, self.tls, self.tls_host)
+            sock: Any = self._socket
+            sock.close_connection = _leave_to_adapter
             self.check_login(greeting["auth_plugin"])
             self._authenticator = authenticator = Authenticator()
             authenticator.nonce = bytes(greeting["auth_data"])
@@ -152,6 +154,13 @@ def awaited_class() -> Any:
             pass
 
     return Connection
+
+
+async def _leave_to_adapter() -> None:
+    """Do nothing after a failed login: the adapter drops the transport.
+
+    The library's own waits for the end of a stream, which does not come after a failed TLS handshake.
+    """
 
 
 def _asks_for_password(strategy: Any, pkt: bytes) -> bool:

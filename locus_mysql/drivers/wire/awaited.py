@@ -18,6 +18,7 @@ from . import session
 from .adapter import Adapter, as_loss
 from .command_protocol import CommandProtocol
 from .protocol_commands import PING, QUIT, query
+from .responsive_timeout import ResponsiveTimeout
 from .results import ErrorPacket
 from .sockets import abort_transport, configure, guard_at_fork, unread_check
 from .threaded import Worker
@@ -37,29 +38,41 @@ class AsyncAdapter(Adapter):
     async def open(cls, config: ConnectionOptions, endpoint: Endpoint) -> Self:
         """Connect, log in and set the session up."""
         await cls._load_in_thread(config)
+        try:
+            async with ResponsiveTimeout(config.connect_timeout_s) as limit:
+                while True:
+                    try:
+                        return await cls._open_once(config, endpoint)
+                    except ConnectionLost:
+                        # A server hangs up on a client that does not answer, such as one whose loop is blocked.
+                        if not limit.was_blocked():
+                            raise
+        except TimeoutError as error:
+            raise translate(error, endpoint, connecting=True) from None
+
+    @classmethod
+    async def _open_once(cls, config: ConnectionOptions, endpoint: Endpoint) -> Self:
         cancelled_before = _cancellations()
-        connected_by = asyncio.get_running_loop().time() + config.connect_timeout_s
         for tls in tls_attempts(config, endpoint):
             connection = cls(config, endpoint, tls)
             try:
-                async with asyncio.timeout_at(connected_by):
-                    await connection.log_in()
-                    configure(connection.socket())
-                    guard_at_fork(connection)
-                    connection._protocol = CommandProtocol(
-                        connection.transport(),
-                        connection._loop,
-                        unread_check(connection.socket()),
-                        connection.traffic,
-                        write_s=connection.write_s,
-                        read_s=connection.read_s,
+                await connection.log_in()
+                configure(connection.socket())
+                guard_at_fork(connection)
+                connection._protocol = CommandProtocol(
+                    connection.transport(),
+                    connection._loop,
+                    unread_check(connection.socket()),
+                    connection.traffic,
+                    write_s=connection.write_s,
+                    read_s=connection.read_s,
+                )
+                if connection.server_version == session.AMBIGUOUS:
+                    connection.variant = session.variant(
+                        await connection._send_each(connection.packets((session.WHICH,)))
                     )
-                    if connection.server_version == session.AMBIGUOUS:
-                        connection.variant = session.variant(
-                            await connection._send_each(connection.packets((session.WHICH,)))
-                        )
-                    statements = session.setup(config, connection.variant)
-                    results = await connection._send_each(connection.packets(statements))
+                statements = session.setup(config, connection.variant)
+                results = await connection._send_each(connection.packets(statements))
                 connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
                 connection.session = session.session_of(results)
@@ -186,7 +199,7 @@ class AsyncAdapter(Adapter):
 
     @abstractmethod
     async def log_in(self) -> None:
-        """Connect and authenticate; call `check_greeting` in between."""
+        """Connect and authenticate, without a time limit; call `check_greeting` in between."""
 
     @abstractmethod
     def discard(self) -> None:

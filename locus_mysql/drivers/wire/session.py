@@ -91,6 +91,16 @@ def variant(results: Sequence[Result]) -> Variant:
     return found
 
 
+def warning_about(text: str) -> str | None:
+    """Return what the user of a server should know, by the version text of its greeting; None for most servers."""
+    if "vitess" not in text.lower():
+        return None
+    return (
+        "the server is Vitess, on which nothing was tested: a keyspace that is not sharded may work, a sharded one "
+        "refuses saves, as it supports LAST_INSERT_ID(expr) in SELECT only (docs/scaling.md)"
+    )
+
+
 def check_server_version(text: str) -> None:
     """Refuse a server by the version text of its greeting, before it is sent anything.
 
@@ -109,7 +119,8 @@ def check_server_version(text: str) -> None:
         )
     if "tidb" in lowered:
         raise UnsupportedServer(
-            f"The server is TiDB ({shown}), on which this package is not tested. Use MySQL 8.0.19 or later."
+            f"The server is TiDB ({shown}), which lacks statements that are needed here, such as JSON_TABLE and "
+            "full-text indexes: see docs/scaling.md. Use MySQL 8.0.19 or later, or OceanBase."
         )
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     if match is None:

@@ -15,6 +15,7 @@ from ...dialect.statement import Statement
 from ..interface import ConnectionLost, Result
 from .adapter import GOODBYE_S
 from .blocking import SyncAdapter
+from .responsive_timeout import ResponsiveTimeout
 
 _T = TypeVar("_T")
 _Job: TypeAlias = tuple["Future[Any]", Callable[[], Any]]
@@ -84,7 +85,7 @@ class ThreadedConnection:
         attempts: list[SyncAdapter] = []
         opening = worker.submit(lambda: adapter.open(config, endpoint, attempts.append))
         try:
-            async with asyncio.timeout(config.connect_timeout_s):
+            async with ResponsiveTimeout(config.connect_timeout_s):
                 blocking = await asyncio.wrap_future(opening)
         except BaseException as error:
             for attempt in attempts:

@@ -51,6 +51,9 @@ _URLS = {
 
 _URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
 
+#: Begins the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
+_MYSQL_WITH = "mysql+"
+
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
 
 
@@ -75,8 +78,9 @@ class Location:
 
     @property
     def kind(self) -> str:
-        """The text before the first colon."""
-        return self.name.partition(":")[0]
+        """The text before the first colon; a DSN's also has a driver, or says that the database is embedded."""
+        scheme = self.name.partition(":")[0]
+        return "mysql" if scheme.startswith(_MYSQL_WITH) else scheme
 
     def checkpointer(self) -> BaseCheckpointer | SyncMySQLCheckpointer:
         """Open the checkpointer.
@@ -105,9 +109,9 @@ class Location:
         Raises:
             ConfigError: The name is not a MySQL server's, or an option is wrong.
         """
-        _, _, rest = self.name.partition(":")
+        scheme, _, rest = self.name.partition(":")
         if rest.startswith("//"):
-            rest = f"mysql:{rest}"
+            rest = f"{scheme if scheme.startswith(_MYSQL_WITH) else 'mysql'}:{rest}"
         options = dict(self.options)
         if rest:
             options["dsn"] = rest

@@ -60,9 +60,8 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
 }
 
-#: Tests that rely on sleeps of hundredths or tenths of a second, or begin 60,000 calls at once in one event loop, which
-#: then may answer no handshake within the server's `connect_timeout` of 10 s: run up to five times on a busy machine.
-TIMED = r"::test_(stream_subgraphs_during_execution|stream_buffering_single_node|imp_nested|large_batches_async)\["
+#: Tests that rely on sleeps of hundredths or tenths of a second: run up to five times on a busy machine.
+TIMED = r"::test_(stream_subgraphs_during_execution|stream_buffering_single_node|imp_nested)\["
 
 
 def reason(package: str, test_id: str) -> str | None:

@@ -1,7 +1,8 @@
 """Runs one of LangGraph's suites with our savers and stores: in `test_upstream`, or from the command line.
 
 ``ci/mysql run --fast -- .venv/bin/python -m tests.integration.integrations.langgraph.upstream.running PACKAGE DRIVER
--k prune`` runs a part; all arguments after the driver go to pytest.
+-k prune`` runs a part; all arguments after the driver go to pytest. ``LOCUS_UPSTREAM_REPETITIONS=50`` runs each test 50
+times; name the files of tests then, because all of their tests are made 50 times before ``-k`` chooses some.
 """
 
 from __future__ import annotations

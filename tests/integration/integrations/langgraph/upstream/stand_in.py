@@ -33,12 +33,14 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore,
 
 PACKAGE = os.environ["LOCUS_UPSTREAM_PACKAGE"]
 
+#: How often each test runs: more than once to measure how often one fails that depends on an order of events.
+REPETITIONS = int(os.environ.get("LOCUS_UPSTREAM_REPETITIONS", "1"))
+
 #: Options of all savers and stores. Some tests begin 60,000 calls at once, which wait for each other.
 OPTIONS: dict[str, Any] = {
     "dsn": os.environ["LOCUS_UPSTREAM_DSN"],
     "driver": os.environ["LOCUS_UPSTREAM_DRIVER"],
     "pool_timeout_s": 600,
-    "connect_timeout_s": 120,
 }
 
 #: Attempts of a test that depends on the clock.
@@ -238,6 +240,13 @@ _stand_in()
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Do not import tests of serialisers and caches, which need packages of their own."""
     return True if collection_path.name in {"test_redis_cache.py", "test_encrypted.py", "test_jsonplus.py"} else None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make as many tests of each as it has to be repeated."""
+    if REPETITIONS > 1:
+        metafunc.fixturenames.append("_repetition")
+        metafunc.parametrize("_repetition", range(REPETITIONS))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,0 +1,217 @@
+"""The embedded server, which runs beside the program and keeps its data in a folder: `start_server`.
+
+The server is OceanBase's, from the package pylibseekdb. Each process starts at most one for a folder, at its first
+connection; a lock keeps other processes out. It listens on a Unix socket in that folder only. A process that keeps it
+(`embedded_keeper`) stops it when the program ends, however that ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..config import ConnectionOptions, Endpoint
+from ..errors import SetupError, Unavailable
+from ..extras import install_command
+from . import embedded_keeper
+from .at_fork import reset_at_fork
+from .threads import in_thread
+
+#: How long the keeper may take to stop its server.
+STOP_TIMEOUT_S = 60.0
+
+_KEEPER = Path(embedded_keeper.__file__)
+
+#: How many characters of what a server that did not start has printed are shown.
+_SHOWN = 500
+
+
+def start_server(config: ConnectionOptions) -> Endpoint:
+    """Start the server of a folder if it does not run, create the database there, and return its address.
+
+    Args:
+        config: Names the folder (``embedded``) and the database.
+
+    Raises:
+        SetupError: pylibseekdb is not installed, or another process uses the folder.
+        Unavailable: The server did not start.
+    """
+    assert config.embedded is not None  # noqa: S101 - the caller has checked it
+    return _SERVERS.start(config.embedded.absolute(), config.database)
+
+
+async def start_server_async(config: ConnectionOptions) -> Endpoint:
+    """Like `start_server`, without blocking the event loop."""
+    return await asyncio.wrap_future(in_thread(lambda: start_server(config), "locus-mysql embedded server"))
+
+
+def stop_server(folder: str | Path) -> None:
+    """Stop the server of a folder, such as to move or remove the folder. The next call that needs it starts it again.
+
+    Servers stop by themselves when the program ends. Does nothing if this process has not started the server.
+
+    Args:
+        folder: The folder.
+    """
+    _SERVERS.stop(Path(folder).absolute())
+
+
+class _Server:
+    """A running server, and the process that keeps it."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self._folder = folder
+        self._databases = {database}
+        #: Whether a parent of this process has started it.
+        self.inherited = False
+        packages = _packages()
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(
+                f"The folder {folder} for the embedded database cannot be made: {error.strerror}."
+            ) from None
+        self._reports = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
+        keeper = (sys.executable, "-P", str(_KEEPER), str(folder), database, str(os.getpid()), packages)
+        self._keeper = subprocess.Popen(  # noqa: S603 - our own program
+            keeper,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._reports,
+            start_new_session=True,  # so that Ctrl-C ends the program first
+        )
+        answer = self._answer()
+        try:
+            socket = str(json.loads(answer)["socket"])
+        except (ValueError, TypeError, KeyError):
+            raise self._failure(answer.strip()) from None
+        self.endpoint = Endpoint("localhost", 3306, socket)
+
+    @property
+    def runs(self) -> bool:
+        """Return whether the server runs."""
+        return self._keeper.poll() is None
+
+    def create(self, database: str) -> None:
+        """Create a database, unless it was created before."""
+        if database in self._databases:
+            return
+        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
+        with suppress(BrokenPipeError):
+            self._keeper.stdin.write(f"{database}\n".encode())
+        if not self._answer():
+            raise self._failure("")
+        self._databases.add(database)
+
+    def stop(self) -> None:
+        """Stop the server, and wait until it has ended."""
+        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
+        assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
+        self._keeper.stdout.close()
+        self._reports.close()
+
+    def forget_in_child(self) -> None:
+        """After a fork: the server ends with the process that started it, so the child closes its end of the pipe."""
+        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
+        self._keeper.stdin.close()
+        self.inherited = True
+        self._keeper.returncode = 0  # not this process's child, so it must not be waited for here
+
+    def _answer(self) -> str:
+        assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
+        return self._keeper.stdout.readline().decode()
+
+    def _failure(self, answer: str) -> Exception:
+        """Return the error for a keeper that did not answer as it should."""
+        self._keeper.wait()
+        self._reports.seek(0)
+        reported = self._reports.read().decode(errors="replace")
+        self.stop()
+        if self._keeper.returncode == embedded_keeper.IN_USE:
+            process = f"process {answer}" if answer.isdecimal() else "another process"
+            return SetupError(
+                f"The embedded database in {self._folder} is in use by {process}: one process at a time can use a "
+                "folder. End that process, or name another folder. To share a database between processes, use a "
+                "MySQL server."
+            )
+        reason = " ".join(reported.split())[-_SHOWN:] or f"exit code {self._keeper.returncode}"
+        return Unavailable(
+            f"The embedded server in {self._folder} did not start: {reason}. Its log is in "
+            f"{self._folder / 'server/log'}; it needs about 1 GB of memory and 3 GB of disk space."
+        )
+
+
+class _Servers:
+    """The servers that this process has started, by their folders."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._servers: dict[Path, _Server] = {}
+        reset_at_fork(self)
+        atexit.register(self.stop_all)
+
+    def start(self, folder: Path, database: str) -> Endpoint:
+        """Return the address of a folder's server, which is started if it does not run."""
+        with self._lock:
+            server = self._servers.get(folder)
+            if server is not None and server.inherited:
+                return server.endpoint
+            if server is not None and not server.runs:
+                self._servers.pop(folder).stop()
+                server = None
+            if server is None:
+                server = self._servers[folder] = _Server(folder, database)
+            server.create(database)
+            return server.endpoint
+
+    def stop(self, folder: Path) -> None:
+        """Stop a folder's server, if this process has started it."""
+        with self._lock:
+            server = self._servers.get(folder)
+            if server is not None and not server.inherited:
+                self._servers.pop(folder).stop()
+
+    def stop_all(self) -> None:
+        """Stop all servers that this process has started."""
+        for folder in list(self._servers):
+            self.stop(folder)
+
+    def reset_in_child(self) -> None:
+        """After a fork: the servers are the parent's. The child may use them for as long as the parent runs."""
+        self._lock = threading.Lock()
+        for server in self._servers.values():
+            server.forget_in_child()
+
+
+def _packages() -> str:
+    """Return the folder in which pylibseekdb is installed.
+
+    Raises:
+        SetupError: It is not installed.
+    """
+    spec = find_spec("pylibseekdb")
+    if spec is None or spec.origin is None:
+        raise SetupError(
+            f"The embedded database needs the package pylibseekdb. Run {install_command('embedded')}. It exists for "
+            "Linux (x86-64 and ARM64, glibc 2.28 or later) and macOS (ARM64)."
+        )
+    return str(Path(spec.origin).parent.parent)
+
+
+_SERVERS = _Servers()

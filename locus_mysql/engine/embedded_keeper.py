@@ -1,0 +1,149 @@
+"""The process that keeps an embedded server: ``python embedded_keeper.py FOLDER DATABASE PROGRAM PACKAGES``.
+
+It is a process of its own because pylibseekdb ends its server when a forked child of the process that opened it exits.
+It takes the folder's lock, starts the server, prints the path of its socket as a line of JSON, and creates a database
+for each line on its standard input. When that ends, because the program has, however it did, the server is stopped.
+
+Run by its path, so it imports nothing of this package. It exits with `IN_USE` if another process has the folder.
+"""
+
+import fcntl
+import json
+import os
+import select
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+#: Exit codes: another process has the folder; the server ended by itself.
+IN_USE = 3
+SERVER_ENDED = 4
+
+#: How long the keeper of a program that was killed may take to stop its server.
+LOCK_WAIT_S = 10.0
+
+#: How long the server may take to end.
+STOP_TIMEOUT_S = 30.0
+
+POLL_S = 0.05
+
+
+def main(folder: Path, database: str, program: int, packages: str) -> int:
+    """Keep the server of a folder until the program ends; return the exit code.
+
+    Args:
+        folder: The folder.
+        database: The first database to create.
+        program: The process id of the program, for the message of others.
+        packages: Where pylibseekdb is installed.
+    """
+    lock = _lock(folder / "lock", program)
+    if lock is None:
+        return IN_USE
+    # Not before the program's own: PYTHONPATH may have changed.
+    sys.path.append(packages)
+    os.environ.setdefault("TELEMETRY_ENABLED", "false")
+    import pylibseekdb  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    answers = _keep_from_server(1)
+    instance = pylibseekdb.open(db_dir=str(folder / "server"))
+    server = _watch_server(folder / "server/run/seekdb.pid")
+    try:
+        _create(instance, database)
+        _answer(answers, {"socket": instance.connection_options()["unix_socket"]})
+        return _serve(instance, answers, server)
+    finally:
+        instance.close()
+        if server is not None:
+            select.select([server], [], [], STOP_TIMEOUT_S)
+        os.close(lock)
+
+
+def _lock(file: Path, program: int) -> int | None:
+    """Lock the folder for as long as this process lives; None if another process has the lock."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            owner = os.pread(descriptor, 20, 0).decode().strip()
+            if time.monotonic() > deadline or _is_running(owner):
+                print(owner, flush=True)
+                return None
+            time.sleep(POLL_S)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{program}\n".encode(), 0)
+    return descriptor
+
+
+def _is_running(process: str) -> bool:
+    """Check whether a process runs. That of a program that was killed does not, though its server may still stop."""
+    if not process.isdecimal():
+        return False  # it is just being written
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    status = Path(f"/proc/{process}/stat")  # a killed process may wait for its parent to ask how it ended
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return True
+
+
+def _keep_from_server(descriptor: int) -> int:
+    """Return a copy of a descriptor that the server does not inherit, and give it nothing to write to in its place."""
+    copy = os.dup(descriptor)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
+    return copy
+
+
+def _answer(descriptor: int, answer: dict[str, str]) -> None:
+    os.write(descriptor, json.dumps(answer).encode() + b"\n")
+
+
+def _watch_server(pid_file: Path) -> int | None:
+    """Return a descriptor that can be read when the server has ended; None where the system has none."""
+    try:
+        return os.pidfd_open(int(pid_file.read_text()))  # type: ignore[attr-defined,unused-ignore]
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _serve(instance: Any, answers: int, server: int | None) -> int:
+    """Create databases as the program asks, until it or the server ends."""
+    waiting = [0] if server is None else [0, server]
+    received = b""
+    while True:
+        ready, _, _ = select.select(waiting, [], [])
+        if server in ready:
+            return SERVER_ENDED
+        read = os.read(0, 4096)
+        if not read:
+            return 0
+        received += read
+        while b"\n" in received:
+            name, _, received = received.partition(b"\n")
+            _create(instance, name.decode())
+            _answer(answers, {})
+
+
+def _create(instance: Any, database: str) -> None:
+    connection = instance.connect(database="test", autocommit=True)
+    try:
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{database}`")
+        cursor.close()
+    finally:
+        connection.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]))

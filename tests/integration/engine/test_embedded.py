@@ -1,0 +1,320 @@
+"""An embedded database: started by the program, closed at its end, and lost by no kill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locus.core.messages import Message
+from locus.core.state import AgentState
+
+from locus_mysql import (
+    CheckpointStore,
+    Database,
+    MySQLBackend,
+    MySQLCheckpointer,
+    SyncCheckpointStore,
+    SyncMySQLBackend,
+    SyncMySQLCheckpointer,
+)
+from locus_mysql.cli import main as cli
+from locus_mysql.embedded import stop_server
+from locus_mysql.engine import embedded
+from locus_mysql.errors import SetupError, Unavailable
+
+from ...waiting import DEADLINE_S, until
+from ..cli.test_main import dsn_of
+from ..conftest import MakeConfig
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Yield a folder whose server runs for all tests of this module; each uses its own database."""
+    folder = tmp_path_factory.mktemp("embedded") / "memory"
+    yield folder
+    stop_server(folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Yield the folder of the test, whose server is stopped after it."""
+    yield tmp_path / "memory"
+    stop_server(tmp_path / "memory")
+
+
+def dsn(folder: Path) -> str:
+    return f"mysql+embedded:///{folder}"
+
+
+def python(code: str, *arguments: object, stdin: Any = None) -> subprocess.Popen[str]:
+    """Start a program."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True)
+
+
+def server_process(folder: Path) -> int:
+    return int((folder / "server/run/seekdb.pid").read_text())
+
+
+def runs(process: int) -> bool:
+    """Check whether a process runs; one that has ended may still wait for its parent."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+# Every store that is supported there
+
+
+STATE = AgentState(messages=[Message.user("Hello."), Message.assistant("Hello, Ada.")])
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "mysql-connector", "aiomysql", "asyncmy"])
+async def test_asynchronous_stores_save_and_load(driver: str, shared: Path) -> None:
+    async with Database.embedded(shared, database=f"a_{driver}", driver=driver) as db:
+        dicts, agents, current = CheckpointStore(db), MySQLCheckpointer(db), MySQLBackend(db)
+        for step in range(3):
+            await dicts.save("t", {"step": step})
+        await agents.save(STATE, "t")
+        await current.save("t", {"now": True})
+        assert await dicts.load("t") == {"step": 2}
+        assert len(await dicts.list_checkpoints("t")) == 3
+        loaded = await agents.load("t")
+        assert loaded is not None
+        assert loaded.messages == STATE.messages
+        assert await current.load("t") == {"now": True}
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "mysql-connector"])
+def test_blocking_stores_save_and_load(driver: str, shared: Path) -> None:
+    with Database.embedded(shared, database=f"b_{driver}", driver=driver) as db:
+        dicts, agents, current = SyncCheckpointStore(db), SyncMySQLCheckpointer(db), SyncMySQLBackend(db)
+        for step in range(3):
+            dicts.save("t", {"step": step}, metadata={"step": step})
+        agents.save(STATE, "t")
+        current.save("t", {"now": True})
+        assert dicts.load("t") == {"step": 2}
+        assert [found["thread_id"] for found in dicts.query_by_metadata("step", 2)] == ["t"]
+        loaded = agents.load("t")
+        assert loaded is not None
+        assert loaded.messages == STATE.messages
+        assert current.load("t") == {"now": True}
+
+
+def test_many_threads_that_begin_at_once_share_one_server(folder: Path) -> None:
+    servers = []
+
+    def save(number: int) -> None:
+        with SyncCheckpointStore(dsn(folder)) as store:
+            store.save(f"t{number}", {"number": number})
+            servers.append(server_process(folder))
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(servers)) == 1
+    with SyncCheckpointStore(dsn(folder)) as store:
+        assert sorted(store.list_threads()) == ["t0", "t1", "t2", "t3"]
+
+
+async def test_the_event_loop_runs_while_the_server_starts(folder: Path) -> None:
+    async with CheckpointStore(dsn(folder)) as store:
+        saving = asyncio.ensure_future(store.save("t", {}))
+        turns = 0
+        while not saving.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert turns > 10
+        await saving
+
+
+# Only this process, and only its user
+
+
+def test_the_server_is_reached_by_a_socket_in_a_private_folder_only(folder: Path) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {})
+        process = server_process(folder)
+        sockets = {str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
+        listening = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
+        assert not [one for one in listening if one[3] == "0A" and f"socket:[{one[9]}]" in sockets]
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -> None:
+    code = "import sys\nfrom locus_mysql import SyncCheckpointStore as S\ns = S(sys.argv[1])\ns.save('t', {'n': 1})\n"
+    other = python(code + "print('ready', flush=True)\nsys.stdin.read()", dsn(folder), stdin=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "ready\n"
+    with SyncCheckpointStore(dsn(folder)) as store:
+        with pytest.raises(SetupError, match=f"is in use by process {other.pid}: one process at a time"):
+            store.load("t")
+        _, errors = other.communicate()  # ends its input
+        assert (other.returncode, errors) == (0, "")
+        assert store.load("t") == {"n": 1}
+
+
+def test_a_folder_is_free_after_its_server_was_stopped(folder: Path) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+        process = server_process(folder)
+        stop_server(folder)
+        assert not runs(process)
+        code = "import sys\nfrom locus_mysql import SyncCheckpointStore as S\n"
+        code += "with S(sys.argv[1]) as s: s.save('t', {'n': 2})"
+        other = python(code, dsn(folder))
+        _, errors = other.communicate(timeout=DEADLINE_S)
+        assert (other.returncode, errors) == (0, "")
+        assert store.load("t") == {"n": 2}
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        SyncCheckpointStore(dsn(tmp_path / "file/memory")) as store,
+        pytest.raises(SetupError, match=r"file/memory for the embedded database cannot be made: Not a directory"),
+    ):
+        store.load("t")
+
+
+def test_a_server_that_does_not_start_is_explained(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "server").write_text("")
+    with (
+        SyncCheckpointStore(dsn(folder), retry_deadline_s=0) as store,
+        pytest.raises(Unavailable, match=r"did not start: .*\. Its log is in .*server/log"),
+    ):
+        store.load("t")
+
+
+def test_a_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "find_spec", lambda name: None)
+    with (
+        SyncCheckpointStore(dsn(folder)) as store,
+        pytest.raises(SetupError, match=r"needs the package pylibseekdb\. Run pip install 'locus-mysql\[embedded\]'"),
+    ):
+        store.load("t")
+    assert not folder.exists()
+
+
+# The end of a process
+
+
+SAVING = """
+import asyncio, sys
+from locus_mysql import CheckpointStore, SyncCheckpointStore
+dsn, side = sys.argv[1:]
+def first(there):
+    return 0 if there is None else there["step"] + 1
+def state(step):
+    return {"step": step, "log": [f"entry {n}" for n in range(step + 1)]}
+if side == "sync":
+    with SyncCheckpointStore(dsn) as store:
+        step = first(store.load("t"))
+        while True:
+            store.save("t", state(step))
+            print(step, flush=True)
+            step += 1
+async def main():
+    async with CheckpointStore(dsn) as store:
+        step = first(await store.load("t"))
+        while True:
+            await store.save("t", state(step))
+            print(step, flush=True)
+            step += 1
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("side", ["sync", "async"])
+def test_no_acknowledged_save_of_a_killed_program_is_lost_and_it_can_start_again_at_once(
+    side: str, folder: Path
+) -> None:
+    acknowledged = -1
+    for kill_after in (1, 8, 17, 30):
+        program = python(SAVING, dsn(folder), side)
+        assert program.stdout is not None
+        for _ in range(kill_after):
+            step = int(program.stdout.readline())
+            assert step > acknowledged
+            acknowledged = step
+        program.send_signal(signal.SIGKILL)
+        rest, _ = program.communicate(timeout=DEADLINE_S)
+        acknowledged = max([acknowledged, *map(int, rest.split("\n")[:-1])])
+        # The next program, or the test, starts while the server of the killed one may still be stopping.
+    with SyncCheckpointStore(dsn(folder)) as store:
+        states = [store.load("t", one) for one in store.list_checkpoints("t", limit=10_000)]
+    steps = [one["step"] for one in reversed(states) if one is not None]
+    assert steps == list(range(len(steps)))
+    assert len(steps) - 1 in (acknowledged, acknowledged + 1)
+    logs = [one["log"] for one in reversed(states) if one is not None]
+    assert logs == [[f"entry {n}" for n in range(step + 1)] for step in steps]
+
+
+async def test_no_server_is_left_behind_by_a_killed_program(folder: Path) -> None:
+    program = python(SAVING, dsn(folder), "sync")
+    assert program.stdout is not None
+    program.stdout.readline()
+    process = server_process(folder)
+    program.send_signal(signal.SIGKILL)
+    program.communicate(timeout=DEADLINE_S)
+    await until(lambda: not runs(process), "the end of the server")
+
+
+def test_a_server_that_was_killed_is_started_again_within_the_call(folder: Path) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        for step in range(3):
+            store.save("t", {"step": step})
+            os.kill(server_process(folder), signal.SIGKILL)
+            assert store.load("t") == {"step": step}
+
+
+def test_a_forked_child_uses_the_server_and_leaves_it_running(folder: Path) -> None:
+    code = """
+import os, sys
+from locus_mysql import SyncCheckpointStore
+with SyncCheckpointStore(sys.argv[1]) as store:
+    store.save("t", {"of": "parent"})
+    for number in range(2):
+        child = os.fork()
+        if child == 0:
+            store.save(f"child {number}", {"saw": store.load("t")})
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    print(sorted(store.list_threads()), store.load("child 1"))
+"""
+    program = python(code, dsn(folder))
+    output, errors = program.communicate(timeout=DEADLINE_S)
+    assert (output, errors) == ("['child 0', 'child 1', 't'] {'saw': {'of': 'parent'}}\n", "")
+
+
+# Moving on
+
+
+def test_copy_moves_threads_to_a_server(
+    folder: Path, make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncMySQLCheckpointer(dsn(folder)) as source:
+        for number in range(3):
+            source.save(STATE, f"t{number}", f"c{number}")
+    config = make_config()
+    assert cli.main(["copy", "--from", dsn(folder), "--to", dsn_of(config), "--verify"]) == 0, capsys.readouterr().err
+    with SyncMySQLCheckpointer(config) as target:
+        assert sorted(target.list_threads()) == ["t0", "t1", "t2"]
+        for number in range(3):
+            loaded = target.load(f"t{number}", f"c{number}")
+            assert loaded is not None
+            assert loaded.messages == STATE.messages
