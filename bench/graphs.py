@@ -213,7 +213,7 @@ async def _step(contestant: Contestant, thread: Conversation, count: int, *, mea
 
 
 def check_same(name: str, found: CheckpointTuple | None, checkpoint: Any) -> None:
-    """Raise an error if a contestant did not read what it put."""
+    """Raise an error if a contestant did not load the state that it saved."""
     if found is None or found.checkpoint["id"] != checkpoint["id"]:
         raise AssertionError(f"{name} found another checkpoint than was put")
     if found.checkpoint["channel_values"] != checkpoint["channel_values"]:

@@ -29,7 +29,7 @@ class BareSaver(BaseCheckpointSaver[Any]):
     """Stores and finds bytes, with no other feature of a saver.
 
     Args:
-        cursor: A cursor of asyncmy that commits by itself.
+        cursor: A cursor of asyncmy with autocommit.
     """
 
     def __init__(self, cursor: Any) -> None:

@@ -1,6 +1,6 @@
 """The browser of tests of pages: headless Chromium with its own fonts, and the accessibility rules of axe.
 
-    python -m ci.browser          fetches what is missing, before tests ask for it
+    python -m ci.browser          fetches missing files, before tests need them
 
 Chromium is Debian's, unpacked into ``.cache/chromium`` without root's rights, or the program that
 ``LOCUS_MYSQL_TEST_CHROMIUM`` names. It draws with the fonts that were unpacked beside it, so a page looks the same on
@@ -97,7 +97,7 @@ def make_ready(prefix: Path) -> None:
     if not (prefix / PROGRAM).exists():
         raise FetchFailed(f"the packages hold no {PROGRAM}")
     loader = loader_of(prefix)
-    # Chromium looks for its data beside its program, which is for the system the loader: so that stands there too.
+    # Chromium searches for its data beside its executable, which is the loader here. So the loader is copied, too.
     shutil.copy2(prefix / loader, (prefix / PROGRAM).with_name("loader"))
     make_folder(prefix / "fontcache")
     (make_folder(prefix / "bin") / "fonts.conf").write_text(FONTS)
@@ -173,7 +173,7 @@ class once:
 
 
 def run(command: list[str], what: str, failure: type[Exception]) -> str:
-    """Run a command that ends by itself; return its output."""
+    """Run a command to its end; return its output."""
     try:
         done = subprocess.run(  # noqa: S603 - our own arguments, no shell
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PROCESS_S

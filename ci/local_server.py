@@ -226,7 +226,7 @@ class LocalServer:
             raise
 
     def wait(self) -> None:
-        """Wait until the server ends by itself.
+        """Wait until the server ends.
 
         Raises:
             SetupError: Always, once the server ended; with the end of its error log.
@@ -291,7 +291,7 @@ class LocalServer:
             raise SetupError(self._failure(f"{program} could not make a data folder (exit code {process.returncode})."))
 
     def _launch(self, program: Path, port: int | None = None) -> None:
-        """Start the server on ``port``, on the wanted one, or on one that nobody took meanwhile."""
+        """Start the server on ``port``, on the requested one, or on a free one."""
         fixed = port or self._wanted_port
         for attempts_left in (2, 1, 0):
             self._port = _free_port(fixed)
@@ -304,7 +304,9 @@ class LocalServer:
 
     def _launch_on_port(self, program: Path) -> None:
         for stale in (self.socket_path, self.socket_path.with_name("mysql.sock.lock")):
-            stale.unlink(missing_ok=True)  # of a killed server; the lock is ours, so nobody listens there
+            stale.unlink(
+                missing_ok=True
+            )  # of a killed server; this process has the lock, so no other one listens there
         first_statements = self.data_dir / "first-statements.sql"
         # At every start, not only the first: a first start that was interrupted needs no special case.
         _write_private(
@@ -410,7 +412,7 @@ def serve(data_dir: Path | None = None, port: int | None = None, *, mysqld: Path
         The exit code: 0.
 
     Raises:
-        SetupError, Unavailable: As for :meth:`LocalServer.start`, or the server ended by itself.
+        SetupError, Unavailable: As for :meth:`LocalServer.start`, or the server ended.
     """
     server = LocalServer(data_dir or DEFAULT_DATA_DIR, port=port, mysqld=mysqld)
     with contextlib.suppress(StopRequested), stop_signals_raise(), server:

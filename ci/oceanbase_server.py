@@ -62,7 +62,7 @@ class OceanBaseServer:
         self.stop()
 
     def wait(self) -> None:
-        """Wait until the server ends by itself."""
+        """Wait until the server ends."""
         if self._process is not None:
             self._process.wait()
 

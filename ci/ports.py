@@ -12,7 +12,7 @@ _reserved: dict[int, socket.socket] = {}
 
 
 def reserve_port(wanted: int = 0) -> int:
-    """Return a TCP port of 127.0.0.1 where nobody listens, and which no other process is given.
+    """Return a TCP port of 127.0.0.1 on which no process listens, and which no other process is given.
 
     On systems other than Linux the port is free now, but not reserved.
 
@@ -39,7 +39,7 @@ def reserve_port(wanted: int = 0) -> int:
 
 
 def release_port(port: int) -> None:
-    """Let others have a port again. Does nothing if it is not reserved."""
+    """Release a port. Does nothing if it is not reserved."""
     reservation = _reserved.pop(port, None)
     if reservation is not None:
         reservation.close()

@@ -4,7 +4,7 @@
         print(postgresql.url, redis.url)
 
 The program is one of this machine, or else Debian's, fetched once into ``.cache/postgresql`` and so on;
-``python -m ci.private_servers redis valkey`` fetches what is missing, before tests ask for it.
+``python -m ci.private_servers redis valkey`` fetches missing files, before tests need them.
 Commits are durable: PostgreSQL with its defaults, Redis with its log flushed before every answer. Both listen on
 127.0.0.1 only and ask for a password. A server dies with its starter, however that ends (Linux).
 """
@@ -106,7 +106,7 @@ class PrivateServer:
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a client says first, and how the answer begins once the server takes log-ins."""
+    """The first bytes of a client, and the beginning of the answer of a server that accepts log-ins."""
 
     sent: bytes
     answer: bytes
@@ -117,7 +117,7 @@ class PostgreSQL:
 
     name = "PostgreSQL"
     folder = "postgresql"
-    # The start-up message of protocol 3.0; "R" asks for the password, "E" says that the server still starts.
+    # The start-up message of protocol 3.0; "R" requests the password, "E" means that the server is still starting.
     greeting = Greeting(b"\0\0\0\x26\0\3\0\0user\0locus\0database\0postgres\0\0", b"R")
     software = Software(
         "PostgreSQL", ("postgresql",), 40, r"perl|postgresql-common|debconf|ssl-cert|llvm|systemd|python"
@@ -192,7 +192,7 @@ class PostgreSQL:
         if not found:
             raise FetchFailed("the packages hold no PostgreSQL")
         programs = found[-1]
-        # initdb looks for "postgres" in its own folder, so the wrappers stand where the programs were.
+        # initdb searches for "postgres" in its own folder, so the wrappers replace the programs.
         for name in ("initdb", "postgres"):
             (programs / name).rename(programs / f"{name}.unpacked")
             climb = "/".join([".."] * len(programs.relative_to(prefix).parts))
@@ -327,7 +327,7 @@ def home_for(account: Account) -> Iterator[Path]:
 
 
 def give(folder: Path, account: Account) -> None:
-    """Make the account the owner of a folder and of what is directly in it."""
+    """Make the account the owner of a folder and its direct content."""
     for path in (folder, *folder.iterdir()):
         os.chown(path, account.user, account.group)
 
@@ -348,7 +348,7 @@ def launch(command: Sequence[str], account: Account, home: Path) -> subprocess.P
 
 
 def run_to_end(command: Sequence[str], account: Account, home: Path) -> None:
-    """Run a command that ends by itself."""
+    """Run a command to its end."""
     process = launch(command, account, home)
     try:
         if process.wait(START_TIMEOUT_S) != 0:

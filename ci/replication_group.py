@@ -142,7 +142,7 @@ class ReplicationGroup:
     Args:
         home: The folder of its data.
         mysqld: The servers' program.
-        made_before: See `LocalServer`. The members have the same certificate, so that one authority stands for all.
+        made_before: See `LocalServer`. The members have the same certificate, so that one authority is enough.
     """
 
     def __init__(self, home: Path, mysqld: Path, made_before: Path) -> None:

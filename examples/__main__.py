@@ -37,6 +37,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "locus": need_locus,
     "langgraph": need_langgraph,
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
+    "openai-agents": lambda _: None,  # the same
 }
 
 

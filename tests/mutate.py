@@ -368,7 +368,7 @@ def in_fork(work: Callable[[], str | None]) -> str | None:
     if child == 0:
         outcome: str | None = "crashed"
         with contextlib.suppress(BaseException):
-            os.setsid()  # what it starts ends with it
+            os.setsid()  # its child processes end with it
             silence = os.open(os.devnull, os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(silence, descriptor)

@@ -1,8 +1,8 @@
 """The idempotency ledger of a family: one table with the tokens of writes that were carried out.
 
-A write leaves a random token in its own transaction. If the answer to the write is lost, its token is looked up before
-the write is repeated; and a duplicate of its packet that arrives late fails by the primary key. Every family has a
-ledger table of its own with this layout, and these statements.
+A write stores a random token in its own transaction. If the answer to the write is lost, the engine looks for the token
+before it repeats the write; and a duplicate of its packet that arrives late fails by the primary key. Every family has
+a ledger table of its own with this layout, and these statements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFINITION = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-#: For how long a write that was carried out can be recognised, in seconds. No write is repeated for as long: see
+#: Seconds for which a write that was carried out can be recognised. No write is repeated for that long: see
 #: ``retry_deadline_s``.
 RETENTION_S = 900
 
@@ -116,7 +116,7 @@ class Ledger(Statements):
         return Query(self._text(FIND), (tenant, token), row=OutcomeRow)
 
     def forget_old(self) -> Statement:
-        """Remove up to `FORGOTTEN_AT_ONCE` tokens that no write is repeated with any more, of all tenants."""
+        """Remove up to `FORGOTTEN_AT_ONCE` tokens of writes that can no longer be repeated, of all tenants."""
         return Statement(self._text(FORGET_OLD), (FORGOTTEN_AT_ONCE,))
 
     def count(self, tenant: str | None = None) -> Query[CountRow]:

@@ -103,7 +103,7 @@ class NeededColumn:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Tables that belong together. A `Database` makes, or checks, each schema once.
+    """Tables that belong together. A `Database` creates, or checks, each schema once.
 
     Args:
         family: The family's name, such as ``agents``. The comment of each table has it, so that no family reads
@@ -134,7 +134,7 @@ class Schema:
 
     @property
     def has_foreign_keys(self) -> bool:
-        """Return whether a table has a foreign key, for which who creates it needs the privilege REFERENCES."""
+        """Return whether a table has a foreign key, whose creation needs the privilege REFERENCES."""
         return any("REFERENCES" in table.definition for table in self.tables)
 
     @property

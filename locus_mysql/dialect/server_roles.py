@@ -68,7 +68,7 @@ ONLY_WHERE_WRITTEN = Statement(
     f"DO UUID_TO_BIN(IF({READ_ONLY}, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
 )
 
-#: Asked, beside `MEMBERS`, before a server is read as a secondary.
+#: Sent with `MEMBERS` before a server is used as a secondary.
 READS = Query(f"SELECT {READ_ONLY}, @@GLOBAL.gtid_mode", row=ReadsRow)
 
 #: Part of the version in the greeting of MySQL Router, unless it passes the bytes of TLS on to the server.
@@ -87,11 +87,11 @@ GROUP = Query(
 )
 
 #: The transactions that are being committed, which others may read already, and those that were committed. In this
-#: order, a transaction that is committed between the two readings is in both.
+#: order, a transaction that is committed between the two reads is in both.
 CARRIED_OUT = Query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode", row=CarriedOutRow)
 
-#: Has no row where Group Replication is not installed. It takes
-#: some milliseconds, as the server lists all of its variables.
+#: Has no row where Group Replication is not installed. Takes some milliseconds, as the server lists all of its
+#: variables.
 GROUP_CONSISTENCY = Query(
     "SELECT VARIABLE_VALUE FROM performance_schema.global_variables "
     "WHERE VARIABLE_NAME = 'group_replication_consistency'",

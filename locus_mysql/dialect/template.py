@@ -8,8 +8,8 @@ from collections.abc import Mapping
 #: A place in a template.
 _PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
-#: A class of statements remembers at most this many texts, none of them longer than this, and then forgets them all, as
-#: lists of values of many lengths make many different texts.
+#: A class of statements caches at most this many texts, none of them longer than this, and then clears the cache: lists
+#: of values of many lengths make many different texts.
 TEXTS_LIMIT, TEXT_LIMIT_CHARACTERS = 1_024, 16_384
 
 
@@ -51,7 +51,7 @@ class Statements:
     """Base of the classes that hold statements.
 
     Args:
-        pieces: What stands in every template: the quoted names of the tables by their roles, and pieces that the
+        pieces: The pieces of every template: the quoted names of the tables by their roles, and pieces that the
             statements of a family share.
     """
 
@@ -60,7 +60,7 @@ class Statements:
         self._texts: dict[tuple[object, ...], Text] = {}
 
     def _text(self, template: str, **pieces: str) -> Text:
-        """Return a template that is filled in with the shared pieces and these.
+        """Return a template filled in with the shared pieces and these.
 
         Args:
             template: A constant.

@@ -1,8 +1,8 @@
 """Engines that speak MySQL's protocol and another dialect of its SQL: `Variant`.
 
-Every statement is written for MySQL. A connection to another engine has that engine's variant, which makes the text
-that it sends there: by rules for what differs everywhere, and by texts that stand beside MySQL's where only these
-differ (`Variant.instead_of`). On MySQL, a connection has no variant, and sends what is written.
+Every statement is written for MySQL. A connection to another engine has that engine's variant, which translates the
+texts that it sends: by rules for differences everywhere, and by replacements of single texts (`Variant.instead_of`),
+which stand beside MySQL's. A connection to MySQL has no variant, and sends the texts unchanged.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Rule(NamedTuple):
     r"""A difference that all statements share.
 
     Args:
-        pattern: What MySQL's statements say.
-        replacement: What the engine's say, with ``\1`` for a group of the pattern.
+        pattern: The text in MySQL's statements.
+        replacement: The engine's text, with ``\1`` for a group of the pattern.
         reason: Why.
         tables: Whether the rule is for CREATE TABLE only, or for everything else.
     """
@@ -57,7 +57,7 @@ class Variant:
 
     Args:
         name: The engine's name in messages.
-        families: The families of tables that hold on it. Others are refused.
+        families: The supported families of tables. Others are refused.
         rules: The differences that all statements share, applied in this order.
         settings: Assignments that a new session needs there, beside MySQL's, with a place for the time limit of a
             statement in microseconds.
@@ -81,7 +81,7 @@ class Variant:
             tables: [(re.compile(rule.pattern), rule.replacement) for rule in rules if rule.tables is tables]
             for tables in (False, True)
         }
-        #: MySQL's templates and pieces, and those that stand for them; see `instead_of`.
+        #: MySQL's templates and pieces, and their replacements; see `instead_of`.
         self.replacements: dict[str, str] = {}
         #: MySQL's templates that are refused, because they find something else there.
         self.refused: set[str] = set()
@@ -92,7 +92,7 @@ class Variant:
         self.replacements[text] = replacement
 
     def statement(self, statement: Statement) -> Statement:
-        """Return a statement as this engine wants it.
+        """Return a statement in this engine's text.
 
         Raises:
             FamilyRefused: It is about tables of a family that is not supported there.
@@ -100,7 +100,7 @@ class Variant:
         return Statement(self._text(statement.sql), statement.params)
 
     def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a query with text where it declares text.
+        """Return the rows of a query, with text in the columns that it declares as text.
 
         Ids are binary here, as no collation compares them by code point without ignoring spaces at their end.
         """
@@ -119,7 +119,7 @@ class Variant:
         ]
 
     def error(self, errno: int, message: str, statement: Statement | None) -> tuple[int, str]:
-        """Return the number and the message that MySQL would give.
+        """Return the number and the message of MySQL's error for the same problem.
 
         Args:
             errno: The engine's number.

@@ -63,7 +63,8 @@ class Maintenance(Protocol):
         """Remove what nobody needs any more, in short transactions, and return how much that was.
 
         Args:
-            older_than_days: The age from which checkpoints are removed. A family ignores it unless `vacuumed_by_age`.
+            older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
+                require it for a family that is `vacuumed_by_age`; for others without it, the method's default applies.
         """
 
 

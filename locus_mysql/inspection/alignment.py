@@ -83,7 +83,7 @@ def key_of(value: Any) -> str:
     return Keys().of(value)
 
 
-class Work:
+class ComparisonBudget:
     """The remaining budget of a comparison of two states. When it is used up, the difference is coarse.
 
     Args:
@@ -111,7 +111,10 @@ class Work:
 
 
 def pairs(
-    before: Sequence[str], after: Sequence[str], is_changed: Callable[[int, int], bool], work: Work | None = None
+    before: Sequence[str],
+    after: Sequence[str],
+    is_changed: Callable[[int, int], bool],
+    budget: ComparisonBudget | None = None,
 ) -> Iterator[Pair]:
     """Return the positions of the items of both lists, in order; of replaced items, the old one comes first.
 
@@ -119,20 +122,22 @@ def pairs(
         before: A key for each item of the first list: equal for equal items.
         after: The keys of the second list.
         is_changed: Returns whether an item of the second list is a changed version of one of the first.
-        work: The budget.
+        budget: The budget.
     """
-    work = work or Work()
+    budget = budget or ComparisonBudget()
     start, other_start = 0, 0
-    for end, other_end in [*common(before, after, work), (len(before), len(after))]:
-        yield from _between(range(start, end), range(other_start, other_end), is_changed, work)
+    for end, other_end in [*common(before, after, budget), (len(before), len(after))]:
+        yield from _between(range(start, end), range(other_start, other_end), is_changed, budget)
         if end < len(before):
             yield end, other_end
         start, other_start = end + 1, other_end + 1
 
 
-def common(before: Sequence[str], after: Sequence[str], work: Work | None = None) -> list[tuple[int, int]]:
+def common(
+    before: Sequence[str], after: Sequence[str], budget: ComparisonBudget | None = None
+) -> list[tuple[int, int]]:
     """Return the positions of equal keys, ascending in both lists."""
-    work = work or Work()
+    budget = budget or ComparisonBudget()
     found: list[tuple[int, int]] = []
     pieces = [(0, len(before), 0, len(after), 0)]
     while pieces:
@@ -151,7 +156,7 @@ def common(before: Sequence[str], after: Sequence[str], work: Work | None = None
             pieces.append((start, place, other_start, other, rounds + 1))
             start, other_start = place + 1, other + 1
         rows, columns = end - start, other_end - other_start
-        if not anchors and max(rows, columns) <= THOROUGH_LIMIT and work.may_align(rows * columns):
+        if not anchors and max(rows, columns) <= THOROUGH_LIMIT and budget.may_align(rows * columns):
             matcher = SequenceMatcher(None, before[start:end], after[other_start:other_end], autojunk=False)
             for place, other, size in matcher.get_matching_blocks():
                 found += [(start + place + step, other_start + other + step) for step in range(size)]
@@ -180,7 +185,9 @@ def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: ra
     return row[::-1]
 
 
-def _between(here: range, there: range, is_changed: Callable[[int, int], bool], work: Work) -> Iterator[Pair]:
+def _between(
+    here: range, there: range, is_changed: Callable[[int, int], bool], budget: ComparisonBudget
+) -> Iterator[Pair]:
     """Return the positions of a piece without common items."""
     if not here or not there:
         yield from ((place, None) for place in here)
@@ -191,7 +198,7 @@ def _between(here: range, there: range, is_changed: Callable[[int, int], bool], 
     gone: list[Pair] = []
     for place in here:
         ahead = range(waiting, min(waiting + near, there.stop))
-        counterpart = next((other for other in ahead if work.may_compare() and is_changed(place, other)), None)
+        counterpart = next((other for other in ahead if budget.may_compare() and is_changed(place, other)), None)
         if counterpart is None:
             gone.append((place, None))
             continue

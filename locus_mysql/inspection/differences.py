@@ -13,7 +13,7 @@ from typing import Any
 
 from ..families.inspection.conversation import place_of_messages
 from ..families.inspection.records import Difference, FieldChange, Message, MessageChange, StateView
-from .alignment import Keys, Work, pairs
+from .alignment import ComparisonBudget, Keys, pairs
 
 #: Most changes of fields that are reported.
 FIELDS_LIMIT = 1_000
@@ -39,7 +39,7 @@ class _Comparing:
 
     def __init__(self) -> None:
         self.keys = Keys()
-        self.work = Work()
+        self.budget = ComparisonBudget()
         self.words: dict[int, frozenset[str]] = {}
 
 
@@ -54,7 +54,7 @@ def difference(before: StateView, after: StateView) -> Difference:
         if cut := len(fields) == FIELDS_LIMIT:
             break
         fields.append(change)
-    coarse = comparing.work.used_up
+    coarse = comparing.budget.used_up
     return Difference(before.thread_id, before.checkpoint, after.checkpoint, messages, fields, cut, coarse)
 
 
@@ -71,7 +71,7 @@ def _message_changes(before: Sequence[Message], after: Sequence[Message], compar
         return _is_changed(before[place], after[other], comparing.words)
 
     changes = []
-    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
+    for place, other in pairs(keys, other_keys, is_changed, comparing.budget):
         if place is None:
             changes.append(MessageChange("added", None, None if other is None else after[other]))
         elif other is None:
@@ -120,7 +120,7 @@ def _changes_of_list(
         return _resembles(before[place], after[other], comparing)
 
     keys, other_keys = list(map(comparing.keys.of, before)), list(map(comparing.keys.of, after))
-    for place, other in pairs(keys, other_keys, is_changed, comparing.work):
+    for place, other in pairs(keys, other_keys, is_changed, comparing.budget):
         if other is None:
             yield FieldChange(f"{path}[{place}]", "removed", None if place is None else before[place], None)
         elif place is None:
@@ -154,7 +154,7 @@ def _id_of(message: Message) -> str | None:
 def _resembles(before: Any, after: Any, comparing: _Comparing) -> bool:
     """Return whether an item is a changed version of another one: an object with common fields, or of the same type."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        if not comparing.work.may_compare(len(before) // 8):
+        if not comparing.budget.may_compare(len(before) // 8):
             return False
         keys = comparing.keys
         same = sum(name in after and keys.of(before[name]) == keys.of(after[name]) for name in before)

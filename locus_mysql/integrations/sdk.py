@@ -27,7 +27,7 @@ def need_locus(what: str) -> None:
     if spec is None:
         raise LocusMissing(f"{what} needs the Locus SDK, which is not installed. Run {_INSTALL}.")
     place = spec.origin or "a folder of that name"
-    # Not by the dotted name: that would import the package, and there is no telling what a stranger does.
+    # Not by the dotted name: that would import the package, and an unknown package of this name may do anything.
     if PathFinder.find_spec("locus.memory", list(spec.submodule_search_locations or ())) is None:
         raise LocusMissing(
             f"{what} needs the Locus SDK, but `locus` is something else here: {place}. If it is PyPI's package of that "

@@ -109,7 +109,7 @@ class TransferReport:
 
 
 @dataclass(slots=True)
-class Page:
+class RecordPage:
     """A page of records of a source.
 
     Args:
@@ -144,7 +144,7 @@ class Source(Protocol):
     async def count(self, database: Database) -> int:
         """Return the number of records. Creates or checks the tables."""
 
-    async def page(self, database: Database, after: Any, limit: int) -> Page:
+    async def page(self, database: Database, after: Any, limit: int) -> RecordPage:
         """Return a page of lines after a position, or from the beginning."""
 
 

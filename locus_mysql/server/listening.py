@@ -1,4 +1,4 @@
-"""`Connection`: a client's connection, with limits that Uvicorn lacks."""
+"""`ClientConnection`: a client's connection, with limits that Uvicorn lacks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOO_SLOW = Problem(408, "request_too_slow", "The request line and the headers d
 _TOO_MANY = try_later("too_many_connections", "Too many clients are connected. Try again.")
 
 
-class Connection(H11Protocol):
+class ClientConnection(H11Protocol):
     """A connection that is closed when its client sends or reads too slowly, or when there are too many connections.
 
     Uvicorn only limits the pause between two requests. A client that sends its headers byte by byte or not at all, or
@@ -31,7 +31,7 @@ class Connection(H11Protocol):
 
     limits = Limits()
     #: Connections that have sent no authenticated request yet, oldest first.
-    strangers: ClassVar[dict[Connection, None]] = {}
+    unauthenticated: ClassVar[dict[ClientConnection, None]] = {}
     #: Number of connections of each tenant.
     tenants: ClassVar[Counter[Hashable]] = Counter()
 
@@ -40,9 +40,9 @@ class Connection(H11Protocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._send_timer: asyncio.TimerHandle | None = None
         self._known: Hashable = None
-        self.strangers[self] = None
+        self.unauthenticated[self] = None
         super().connection_made(cast(asyncio.Transport, CoalescingTransport(transport, self.loop)))
-        if len(self.connections) > self.limits.connections and not self._close_a_stranger():
+        if len(self.connections) > self.limits.connections and not self._close_oldest_unauthenticated():
             self._refuse(_TOO_MANY)
         else:
             self._time_head()
@@ -111,15 +111,15 @@ class Connection(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _close_a_stranger(self) -> bool:
+    def _close_oldest_unauthenticated(self) -> bool:
         """Close one idle connection of an unauthenticated client, to make room; return whether there was one.
 
         Unauthenticated are clients that have sent nothing, or nothing that needs a token. The oldest connection of the
         address with most of them is closed.
         """
-        addresses = Counter(map(Connection._address, self.strangers))
+        addresses = Counter(map(ClientConnection._address, self.unauthenticated))
         most = max(addresses.values(), default=0)
-        for one in self.strangers:
+        for one in self.unauthenticated:
             if one is not self and one._is_silent() and addresses[one._address()] == most:
                 one.transport.abort()
                 one._forget()
@@ -153,7 +153,7 @@ class Connection(H11Protocol):
             self.transport.close()
 
     def _forget(self) -> None:
-        self.strangers.pop(self, None)
+        self.unauthenticated.pop(self, None)
         if self._known is not None:
             self.tenants[self._known] -= 1
             self._known = None
@@ -184,6 +184,8 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-def connections_under(limits: Limits) -> type[Connection]:
+def connections_under(limits: Limits) -> type[ClientConnection]:
     """Return the class of connections with these limits, which Uvicorn instantiates."""
-    return type("LimitedConnection", (Connection,), {"limits": limits, "strangers": {}, "tenants": Counter()})
+    return type(
+        "LimitedConnection", (ClientConnection,), {"limits": limits, "unauthenticated": {}, "tenants": Counter()}
+    )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from ..runtime.database import Database
-from ..runtime.transfer import Page, Source, Target, TransferReport
+from ..runtime.transfer import RecordPage, Source, Target, TransferReport
 from .engine import UnitSource, UnitTarget
 
 #: Limits of a page, and of one write.
 MAX_RECORDS, MAX_BYTES = 500, 4_000_000
 
 
-class FamilyPages(UnitSource[Page]):
+class FamilyPages(UnitSource[RecordPage]):
     """Reads a family's records as pages of lines.
 
     Args:
@@ -30,7 +30,7 @@ class FamilyPages(UnitSource[Page]):
         """Create or check the tables; return the number of records."""
         return await self._source.count(self._database)
 
-    async def units(self) -> AsyncGenerator[Page, None]:
+    async def units(self) -> AsyncGenerator[RecordPage, None]:
         """Read the pages, shorter ones where records are large."""
         after, limit = self._after, 100
         while True:
@@ -43,7 +43,7 @@ class FamilyPages(UnitSource[Page]):
             limit = max(1, limit // 4) if size > MAX_BYTES else min(MAX_RECORDS, 2 * limit)
 
 
-class FamilyWriter(UnitTarget[Page]):
+class FamilyWriter(UnitTarget[RecordPage]):
     """Writes pages of records into a family's tables.
 
     Args:
@@ -55,7 +55,7 @@ class FamilyWriter(UnitTarget[Page]):
         self._target = target
         self._database = database
 
-    async def write(self, page: Page, report: TransferReport) -> None:
+    async def write(self, page: RecordPage, report: TransferReport) -> None:
         """Write a page."""
         for damage in page.damaged:
             report.leave_out(damage)

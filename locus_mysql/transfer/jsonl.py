@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Protocol
 from ..errors import InvalidInput, UsageError
 from ..runtime.checksummed_jsonl import End, Head, content_of, end_line
 from ..runtime.counting import counted
-from ..runtime.transfer import Page, Source, Target, TransferReport
+from ..runtime.transfer import RecordPage, Source, Target, TransferReport
 from . import family_pages
 from .engine import UnitSource, UnitTarget
 from .part_file import PartFile
@@ -27,7 +27,7 @@ class Output(Protocol):
         """Append data."""
 
 
-class LineWriter(UnitTarget[Page]):
+class LineWriter(UnitTarget[RecordPage]):
     """Writes the lines of a family's source to a file.
 
     Args:
@@ -77,7 +77,7 @@ class LineWriter(UnitTarget[Page]):
         if not self._begun:
             self._output.write(self._source.head)
 
-    async def write(self, page: Page, report: TransferReport) -> None:
+    async def write(self, page: RecordPage, report: TransferReport) -> None:
         """Append the lines of a page."""
         for damage in page.damaged:
             report.leave_out(f"Left out: {damage}")
@@ -89,7 +89,7 @@ class LineWriter(UnitTarget[Page]):
         self._output.write(end_line(self._report.copied))
 
 
-class LineReader(UnitSource[Page]):
+class LineReader(UnitSource[RecordPage]):
     """Reads the records in the lines of a file, in batches.
 
     Args:
@@ -112,13 +112,13 @@ class LineReader(UnitSource[Page]):
             assert isinstance(head, Head)  # noqa: S101 - a first line is a head, or was refused
             self.target, self.noun = find_target(head)
 
-    async def units(self) -> AsyncGenerator[Page, None]:
+    async def units(self) -> AsyncGenerator[RecordPage, None]:
         """Read the batches.
 
         Raises:
             InvalidInput: A line is damaged; the message has its number. Its batch is not returned.
         """
-        page, size = Page(), 0
+        page, size = RecordPage(), 0
         for line in self._lines:
             self._number += 1
             with self._numbered():
@@ -132,7 +132,7 @@ class LineReader(UnitSource[Page]):
             size += len(line)
             if len(page.records) >= family_pages.MAX_RECORDS or size >= family_pages.MAX_BYTES:
                 yield page
-                page, size = Page(), 0
+                page, size = RecordPage(), 0
         raise InvalidInput(f"Line {self._number + 1}: {_CUT_OFF}")
 
     def _check_end(self, end: End) -> None:

@@ -1,4 +1,4 @@
-"""Interfaces of the two sides of a copy of threads: `ThreadSource` and `ThreadTarget`, and the data between them."""
+"""Interfaces of the two sides of a copy of threads: `CopySource` and `CopyTarget`, and the data between them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UnreadableCheckpoint:
     why: str
 
 
-class ThreadSource(ABC):
+class CopySource(ABC):
     """Source of a copy of threads. It is only read.
 
     Attributes:
@@ -143,7 +143,7 @@ class TargetThread(Protocol):
         """
 
 
-class ThreadTarget(ABC):
+class CopyTarget(ABC):
     """Target of a copy of threads.
 
     Attributes:

@@ -13,11 +13,11 @@ from ..runtime.transfer import TransferReport
 from .engine import Advance, UnitSource, UnitTarget, transfer
 from .thread_attempt import ThreadAttempt
 from .thread_sides import (
+    CopySource,
+    CopyTarget,
     ListedCheckpoint,
     TargetThread,
     ThreadChanged,
-    ThreadSource,
-    ThreadTarget,
     UnreadableCheckpoint,
 )
 
@@ -36,8 +36,8 @@ class GaveUp(LocusMySQLError):
 
 
 async def copy_in_order(
-    source: ThreadSource,
-    target: ThreadTarget,
+    source: CopySource,
+    target: CopyTarget,
     report: TransferReport,
     *,
     threads: Sequence[str] | None = None,
@@ -78,7 +78,7 @@ class ThreadUnits(UnitSource[str]):
         pattern: Only threads whose ids match this glob.
     """
 
-    def __init__(self, source: ThreadSource, threads: Sequence[str] | None, pattern: str) -> None:
+    def __init__(self, source: CopySource, threads: Sequence[str] | None, pattern: str) -> None:
         self.source = source
         self.named = None if threads is None else list(dict.fromkeys(threads))
         self.seen: dict[str, int] = {}
@@ -119,7 +119,7 @@ class OrderedThreads(UnitTarget[str]):
         verify: Whether each checkpoint is loaded on both sides and compared.
     """
 
-    def __init__(self, units: ThreadUnits, target: ThreadTarget, *, verify: bool) -> None:
+    def __init__(self, units: ThreadUnits, target: CopyTarget, *, verify: bool) -> None:
         self._units = units
         self._source = units.source
         self._target = target

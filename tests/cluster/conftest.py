@@ -28,7 +28,7 @@ from .table import Row, as_markdown, write_document
 
 EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
 
-#: Limit for what a group does by itself: elect a primary, readmit a member, restart a killed one.
+#: Limit for a group's automatic steps: electing a primary, readmitting a member, restarting a killed one.
 GROUP_TAKES_S = 120.0
 
 View = dict[int, tuple[str, str]]

@@ -1,6 +1,6 @@
 """Clients of every family that write, read back and measure how long each call takes: `Load`.
 
-Each client owns what it writes, so that every acknowledged write can be found again exactly once.
+Each client writes to data of its own, so that every acknowledged write can be found again exactly once.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Client(ABC):
 
     Args:
         way: How it connects.
-        name: Of what it writes.
+        name: The name under which it writes.
     """
 
     way: Way
@@ -132,7 +132,7 @@ class Client(ABC):
             self.waits.append(ended - began)
 
     async def check(self) -> Verdict:
-        """Compare the tables with what was acknowledged."""
+        """Compare the tables with the acknowledged writes."""
         stored = Counter(await self.stored())
         tried = set(range(1, self.tried + 1))
         doubled = sum(times - 1 for times in stored.values()) + len(stored.keys() - tried)
@@ -253,7 +253,7 @@ class Memories(Client):
 
 
 class Working(Client):
-    """Appends notes to the scratchpad of a session, where a note that was appended twice stands twice."""
+    """Appends notes to the scratchpad of a session, where a note that was appended twice is stored twice."""
 
     def open(self) -> None:
         """See `Client.open`."""

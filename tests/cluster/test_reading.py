@@ -96,7 +96,9 @@ async def test_a_recovering_member_is_skipped(group: Group, open_store: OpenStor
     recovering.run("STOP GROUP_REPLICATION")
     await before.save("thread", {"turn": 2})
     with recovering.open() as connection, connection.cursor() as cursor:
-        cursor.execute(f"LOCK TABLES {database}.locus_store_checkpoints READ")  # what it missed waits for this
+        cursor.execute(
+            f"LOCK TABLES {database}.locus_store_checkpoints READ"
+        )  # transactions that it missed wait for this
         joining = asyncio.create_task(asyncio.to_thread(recovering.join))
         while recovering.view().get(recovering.port, ("", ""))[0] != "RECOVERING":
             assert not joining.done() or joining.exception() is None

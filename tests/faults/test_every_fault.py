@@ -52,7 +52,7 @@ class Trouble:
         while True:
             for number in self._connections() - self._spared:
                 with suppress(pymysql.err.OperationalError), self._administrator.cursor() as cursor:
-                    cursor.execute(f"KILL {what} {number}")  # it may have gone by itself
+                    cursor.execute(f"KILL {what} {number}")  # it may have ended already
             if time.monotonic() >= end:
                 return
 

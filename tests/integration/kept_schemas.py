@@ -56,7 +56,7 @@ class KeptSchemas:
         return name
 
     def take_back(self, name: str, families: Iterable[str]) -> None:
-        """Empty the tables of a schema, or drop it if it is not as it was."""
+        """Empty the tables of a schema, or drop it if it was changed."""
         if not self._is_as_made(name):
             del self._made[name]
             self._run(f"DROP DATABASE {name}")

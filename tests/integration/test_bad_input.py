@@ -60,7 +60,7 @@ def limit_of(what: str) -> int:
 @both_kinds
 @one_of_each
 async def test_every_id_is_its_own(open_store: OpenStore, side: str, kind: str) -> None:
-    """Each differs from the others, also where a collation, a trim or a LIKE would make them equal."""
+    """All are different, even under a collation, a trim or a LIKE that would make them equal."""
     store = open_store(side, kind)
     ids = [
         *GOOD_IDS,

@@ -276,7 +276,7 @@ class Gate:
             downstream.start()
             try:
                 self._upstream(client, server)
-            finally:  # the client is gone: so is its connection
+            finally:  # the client has ended, and so has its connection
                 server.shutdown(socket.SHUT_RDWR)
 
     def _upstream(self, client: socket.socket, server: socket.socket) -> None:
@@ -340,7 +340,7 @@ def kills(config: MySQLConfig, port: int) -> Iterator[str]:
 def test_a_process_killed_between_any_two_packets_leaves_a_thread_that_loads(
     make_config: MakeConfig, server_dsn: str, pipeline: bool
 ) -> None:
-    """It replaces a checkpoint, prunes and makes the tables sure: the save with the most statements there is."""
+    """It replaces a checkpoint, prunes and checks the tables: the save with the most statements."""
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     config = make_config(driver="pymysql", pipeline=pipeline, keep_checkpoints=3, ssl_mode="DISABLED")
     old = state_of(*(f"t{turn}" for turn in range(6)))
@@ -360,7 +360,7 @@ def test_a_process_killed_between_any_two_packets_leaves_a_thread_that_loads(
         before = store.list_checkpoints("thread")
         outcomes = set()
         for place in kills(through, endpoint.port):
-            # The lock of the one that was killed is gone when this save returns.
+            # The lock of the killed client is released when this save returns.
             store.save("thread", {"mark": place}, "mark")
             assert store.delete("thread", "mark"), place
             found = store.load("thread")

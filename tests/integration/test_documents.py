@@ -1,4 +1,4 @@
-"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs as it stands."""
+"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs unchanged."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
 
@@ -79,6 +80,7 @@ def all_examples() -> list[Example]:
         examples += examples_of(saver.__name__, saver.__doc__ or "", {saver.__name__: saver, "builder": chat()})
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
+    examples += examples_of("OpenAISession", OpenAISession.__doc__ or "", {**public, "OpenAISession": OpenAISession})
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 
@@ -107,7 +109,8 @@ def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Put back afterwards what an example says to loggers, and to OpenTelemetry, which hears it once in a process."""
+    """Restore the settings of loggers after an example, and those of OpenTelemetry, which accepts them once in a
+    process."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(spans, "_made", None)

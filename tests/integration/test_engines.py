@@ -1,4 +1,4 @@
-"""What an engine must keep apart, and what it must refuse."""
+"""Values that an engine must keep distinct, and calls that it must refuse."""
 
 from __future__ import annotations
 

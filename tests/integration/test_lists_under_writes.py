@@ -1,4 +1,4 @@
-"""Lists read page by page while others write contain every untouched entry exactly once."""
+"""Lists that are read page by page during other writes contain every untouched entry exactly once."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Others:
     """Other processes: each time they are asked, they delete some threads, save to some, and make some.
 
     Args:
-        save: Saves to a thread, which it makes if there is none.
+        save: Saves to a thread, which it creates if necessary.
         delete: Deletes a thread.
         at_once: How many threads are deleted each time; half as many are saved to and made.
         threads: How many threads there are at first.
@@ -93,7 +93,7 @@ class Others:
 
 
 def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
-    """An operation, before each further round trip of which others act."""
+    """An operation; before each round trip but the first, other processes write."""
     answer: Any = None
     first = True
     while True:
@@ -156,7 +156,7 @@ def others_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = la
 
 
 def disturb(store: Any, method: str, others: Others) -> None:
-    """Have others act between the round trips of an operation of a store."""
+    """Let other processes write between the round trips of an operation of a store."""
     operations = store.store._operations.checkpoints.queries
     original = getattr(operations, method)
     setattr(operations, method, lambda *args: disturbed(original(*args), others))
@@ -293,7 +293,7 @@ async def test_an_export_of_memories(make_config: MakeConfig) -> None:
 
 
 class Acting(InMemorySaver):
-    """A target at whose writes others act on the source."""
+    """A target; at each of its writes, the source is changed."""
 
     def __init__(self, others: Others) -> None:
         super().__init__()

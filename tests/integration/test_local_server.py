@@ -51,7 +51,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def made_once(mysqld: Path) -> Iterator[Path]:
-    """A server's folder with its files made, to copy: that is quicker than to make them anew."""
+    """A server's initialised folder, to copy: that is faster than initialising another one."""
     path = Path(tempfile.mkdtemp(prefix="locus-test-made-"))
     with LocalServer(path, mysqld=mysqld, made_before=MADE_BEFORE):
         pass
@@ -61,7 +61,7 @@ def made_once(mysqld: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def shared(made_once: Path, mysqld: Path) -> Iterator[LocalServer]:
-    """Yield a running server for tests that leave it as it was."""
+    """Yield a running server for tests that do not change it."""
     path = Path(tempfile.mkdtemp(prefix="locus-test-shared-"))
     with LocalServer(shutil.copytree(made_once, path / "data"), mysqld=mysqld) as server:
         yield server

@@ -162,7 +162,7 @@ async def test_where_two_processes_take_turns_each_call_is_one_round_trip(
 async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
-    """The one that relies on what it knew, the end of that transaction, and the one that looks it up."""
+    """The packet that relies on cached data, the rollback, and the one that reads."""
     store = await filled(open_store(side, config=through_proxy()))
     other = open_store(side, config=through_proxy())
     await other.save("thread", state_of(10))

@@ -104,7 +104,7 @@ class Rival:
 
     Args:
         act: Does it; returns what the store returned.
-        explain: Does it to a model, given what the store returned; returns what it should have returned.
+        explain: Applies it to a model, given the store's result; returns the expected result.
     """
 
     act: Callable[[], Any]
@@ -141,14 +141,14 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES, thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=2))
     def go_on_from_what_it_last_saw(self, store: int, thread_id: str, items: list[tuple[str, int]]) -> None:
-        """Save like an agent that keeps its state while others delete, replace or restart the thread."""
+        """Save like an agent that keeps its state while other processes delete, replace or restart the thread."""
         state = copy.deepcopy(self.seen.get((store, thread_id), {}))
         state["messages"] = [*state.get("messages", []), *self._messages(items)]
         self._save(store, thread_id, None, state)
 
     @rule(first=STORES, thread_id=THREADS, saves=st.integers(1, 3), size=st.sampled_from([300, 900]))
     def begin_anew_behind_its_back(self, first: int, thread_id: str, saves: int, size: int) -> None:
-        """One store saves, the other deletes the thread and saves as often, the first goes on."""
+        """One store saves, the other deletes the thread and saves as often, the first continues."""
         for store in (first, 1 - first):
             self.delete_thread(store, thread_id)
             state: State = {"messages": self._messages([("fig", size)] * 6)}

@@ -86,7 +86,7 @@ IDS: list[str] = [
 
 
 class Zoo:
-    """Writes ordinary and odd things by the same function, and notes what was refused."""
+    """Writes ordinary and odd values by the same function, and records which were refused."""
 
     def __init__(self, write: Callable[[str, dict[str, Any]], object]) -> None:
         self._write = write
@@ -114,7 +114,7 @@ class Zoo:
 
 
 def plain(names: Any) -> list[str]:
-    """The ordinary ones among what was found."""
+    """The ordinary ones among the results."""
     return sorted(name for name in names if name.startswith("plain"))
 
 

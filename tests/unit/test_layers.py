@@ -26,7 +26,10 @@ FOREIGN = {
     "pylibseekdb": {"engine"},
     "rich": {"cli"},
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
-    **{framework: {"integrations"} for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk")},
+    **{
+        framework: {"integrations"}
+        for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk", "agents")
+    },
 }
 
 
@@ -63,7 +66,7 @@ def within() -> Iterator[tuple[str, str, str, str]]:
     """Return the imports from one layer into another: both modules, both layers."""
     for module, imported in imports():
         if module.count(".") < 2 or not imported.startswith("locus_mysql."):
-            continue  # what stands beside the layers gives names to users, or is used by all
+            continue  # modules beside the layers only give public names, or are used by all layers
         here, there = module.split(".")[1], imported.split(".")[1]
         if here not in PUBLIC and here != there and there not in {*BESIDE, "__version__"}:
             yield module, imported, here, there

@@ -51,7 +51,7 @@ def test_keywords_are_those_of_the_model_with_its_types(keywords: Any, options: 
     accepted = get_type_hints(options, include_extras=True)
     assert hints.keys() == options.model_fields.keys()
     for name, hint in hints.items():
-        # A function is given as it is, and kept in an object whose text never shows what it returns.
+        # A function is passed unchanged, and stored in an object whose text never shows its result.
         expected = alternatives(accepted[name]) - {PasswordFunction}
         assert expected <= alternatives(hint), name
 

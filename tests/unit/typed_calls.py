@@ -6,11 +6,14 @@ A call with ``type: ignore`` must be refused: without an error there, mypy repor
 from pathlib import Path
 from typing import assert_type
 
+from agents import Agent, Runner, TResponseInputItem
+from agents.memory import Session
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
 from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.openai_agents import OpenAISession
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -26,6 +29,12 @@ async def use() -> None:
         await ClaudeSessionStore(DSN).load({"project_key": "p", "session_id": "s"}), list[SessionStoreEntry] | None
     )
     ClaudeAgentOptions(session_store=session_store)
+
+    session: Session = OpenAISession("s", DSN, session_settings={"limit": 20})
+    assert_type(await OpenAISession("s", DSN).get_items(limit=20), list[TResponseInputItem])
+    assert_type(await OpenAISession("s", DSN).pop_item(), TResponseInputItem | None)
+    await Runner.run(Agent(name="a"), "Hello", session=session)
+    await Runner.run(Agent(name="a"), "Hello", session=OpenAISession("s", DSN))
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]

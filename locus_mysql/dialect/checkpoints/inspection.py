@@ -15,12 +15,12 @@ from ..template import Statements, places
 from ..variants import OCEANBASE
 from .queries import HitRow
 
-# Where a walk along the index recent, from the newest thread on, continues. Written out, as MySQL does not make ranges
-# of a comparison of rows.
+# The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
+# comparison of rows, which MySQL does not turn into a range.
 BEHIND = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
 
-# A step of a walk along the index recent, which ends with thread_id, so that nothing else is read. Both columns must
-# have the same direction, or all threads would be sorted.
+# A step of a walk along the index recent. The index ends with thread_id, so no row is read. Both columns must be sorted
+# in the same direction; otherwise MySQL sorts all threads.
 WALK = """step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r FORCE INDEX (recent)
@@ -57,9 +57,9 @@ THESE = """step AS (
 )
 """
 
-# Of the threads of a step, the first that pass the filters, each with its newest checkpoint and its size; and a row
-# with the end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk
-# backwards along the primary key. The order must name all columns of that key: by seq alone, MySQL sorts the rows.
+# The first threads of a step that pass the filters, each with its newest checkpoint and its size; and a row with the
+# end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk backwards
+# along the primary key. ORDER BY must name all columns of that key: with seq alone, MySQL sorts the rows.
 THREADS = """
 WITH {step},
 fitting AS (
@@ -88,7 +88,7 @@ UNION ALL
         (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, NULL, (SELECT COUNT(*) FROM {counted}), NULL)
 """
 
-# Whose newest checkpoint has one of these metadata keys.
+# Threads whose newest checkpoint has one of these metadata keys.
 NEWEST_HAS = """
      AND (SELECT JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON))
             FROM {checkpoints} c
@@ -128,7 +128,7 @@ SELECT c.seq, c.base_seq, c.parent_seq, c.checkpoint_id, c.created_at, LEFT(c.pa
  LIMIT %s
 """
 
-# Only checkpoints saved by a time.
+# Only checkpoints saved at or before a time.
 BY = " AND c.created_at <= %s"
 
 # Checkpoints with one of some metadata keys, of the first ones in the index metadata_pairs, newest first; and a
@@ -169,8 +169,8 @@ SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_byte
  LIMIT %s
 """
 
-# Text that waits for the full-text index, by the index pending. There is little of it, as writers index it now and
-# then; to index it here would be a write.
+# Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it from time
+# to time; moving it here would be a write.
 WAITING = """
 SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {SNIPPET_CHARACTERS})
   FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
@@ -192,7 +192,7 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
  ORDER BY chosen.seq DESC
 """
 
-# A checkpoint with the rows that it builds on, newest first, in one statement, so that all rows are of one moment.
+# A checkpoint with the rows that it builds on, newest first. One statement, so that all rows are from one snapshot.
 STATE = """{chosen},
 lineage (seq, base_seq) AS (
   SELECT chosen.seq, chosen.base_seq FROM chosen
@@ -371,7 +371,7 @@ class InspectionStatements(Statements):
         return Step({"step": WALK, "within": conditions}, (tenant, *params, threads), "step")
 
     def beginning(self, tenant: str, pattern: str, within: ThreadRange, candidates: int) -> Step:
-        """Threads whose ids match a glob without a leading wildcard; none if there are more than ``candidates``."""
+        """Threads whose ids match a glob without a leading wildcard; none if more than ``candidates`` match."""
         conditions, params = within.condition()
         return Step(
             {"step": BEGINNING, "within": conditions},

@@ -9,14 +9,14 @@ from __future__ import annotations
 from .. import ledger
 from ..statement import Query, Statement
 
-# The first token if `threads.lock_any` found a thread that has not expired, else the second. No statement between the
-# two changes the last insert id.
+# The first token if `threads.lock_any` found a thread that has not expired, else the second. No statement in between
+# changes LAST_INSERT_ID().
 RECORD_EITHER = """
 INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (%s, IF(LAST_INSERT_ID() = 1, %s, %s), UTC_TIMESTAMP(6))
 """
 
-# The tokens of checkpoints that are about to lose their names, if these are so young that a repeated save might make
-# them again.
+# The tokens of checkpoints whose ids are about to be removed, if the checkpoints are so young that a repeated save
+# might insert them again.
 OF_ALL = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL
@@ -29,7 +29,7 @@ OF_NAMED = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
    AND {YOUNG}
 """
 
-# The same for a delete. If there is such a checkpoint, the delete leaves its own token too.
+# The same for a delete. If there is such a checkpoint, the token of the delete is recorded, too.
 OF_DELETED = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
@@ -40,7 +40,7 @@ SELECT c.tenant, %s, UTC_TIMESTAMP(6)
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
 
-# The same for all but the newest checkpoints of a thread, from which UNNAME_OLDER takes the names.
+# The same for all but the newest checkpoints of a thread, whose ids UNNAME_OLDER removes.
 OF_OLDER = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM (SELECT tenant, token, created_at FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2
@@ -68,7 +68,7 @@ FIND_EITHER = "SELECT l.token = %s FROM {ledger} l WHERE l.tenant = %s AND l.tok
 
 
 class CheckpointLedger(ledger.Ledger):
-    """The ledger, and recording the tokens of rows that are about to lose their names."""
+    """The ledger, and recording the tokens of rows whose ids are about to be removed."""
 
     def record_either(self, tenant: str, token: bytes, token_if_expired: bytes) -> Statement:
         """Record one of two tokens of an operation on a thread that it locked by `lock_any`."""
@@ -100,5 +100,5 @@ class CheckpointLedger(ledger.Ledger):
         return self._record_each(OF_EXPIRED, (tenant, thread_id))
 
     def find_either(self, tenant: str, token: bytes, token_if_expired: bytes) -> Query[ledger.OutcomeRow]:
-        """One row if an operation recorded one of these tokens, else none; 1 if it was the first."""
+        """One row if an operation recorded one of these tokens, else none. The row is 1 for the first token."""
         return Query(self._text(FIND_EITHER), (token, tenant, token, token_if_expired), row=ledger.OutcomeRow)

@@ -10,15 +10,15 @@ from ..statement import Query, Statement
 from ..template import Statements, places
 from ..variants import OCEANBASE
 
-#: Rows that one statement reads: a checkpoint's and those of states that it builds on. Each takes the server a quarter
-#: of the time that one row by itself takes. In a conversation of 120 turns no state builds on more; of 250 to 500
-#: turns, one in eight does.
+#: The most rows that `newest` and `named` read: a checkpoint's and those that it builds on. In this form, a row takes
+#: the server a quarter of the time of a separate look-up. In a conversation of 120 turns no state builds on more rows;
+#: with 250 to 500 turns, one in eight does.
 CHAIN_ROWS = 6
 
-#: Rows that a process is sent of those that were saved since it knew the thread.
+#: The most rows that are sent to a process of those saved since it read the thread.
 SINCE_ROWS = 16
 
-# The newest checkpoint is the one saved last, unless that was deleted: then this finds the thread and no row.
+# The newest checkpoint is the last saved one. If that was deleted, this returns the thread without a row.
 LOAD_NEWEST = """
 SELECT {columns}
   FROM {threads} t
@@ -37,17 +37,16 @@ SELECT {columns}
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
 
-# A row that another one builds on is found by that one's base_seq, in a join on the whole primary key. MySQL reads such
-# a row while it plans the statement, as a constant, and has nothing left to execute: half the time of a recursion. A
-# row that stands alone has its own seq as base_seq; comparing the two seqs ends the chain there.
+# A base is found by its whole primary key, which is in the row that builds on it. So MySQL reads it while it plans the
+# statement, as a constant, and has nothing left to execute; that takes half the time of a recursion. A row without a
+# base has its own seq as base_seq; comparing the two seqs ends the chain.
 BASE_OF_ROW = """
   LEFT JOIN {checkpoints} c{row} ON c{row}.tenant = t.tenant AND c{row}.thread_id = t.thread_id
                             AND c{row}.seq = c{above}.base_seq AND c{row}.seq < c{above}.seq
 """
 
-# Every row, newest first. The recursion carries keys only: payloads in it would be copied into a temporary table. A row
-# builds on an older one, and on 130 of them at most: the bounds are for rows that are damaged, which then do not fit
-# together.
+# Every row, newest first. The recursion carries keys only, as payloads would be copied into a temporary table. A row
+# builds on older ones, and on at most 130; the bounds end the recursion on damaged rows, which the reader then detects.
 LOAD_ALL_OF_NEWEST = """
 WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
@@ -111,8 +110,8 @@ SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
 OCEANBASE.instead_of(LOAD_ALL_OF_NEWEST, _LINEAGE.replace("{which}", "c.checkpoint_id IS NOT NULL"))
 OCEANBASE.instead_of(LOAD_ALL_OF_NAMED, _LINEAGE.replace("{which}", "c.checkpoint_id = %s"))
 
-# What was saved since a state that a process has: a range of the primary key. The row of that state shows whether it is
-# still there, and so all that it builds on.
+# The rows saved since a state that a process has: a range of the primary key. The row of that state shows whether it
+# still exists, and so whether all rows that it builds on do.
 LOAD_SINCE = """
 SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL,
        {SOUND.c} AS sound
@@ -123,7 +122,8 @@ SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c
  LIMIT %s
 """
 
-# When the rows are known: a look-up by primary key. They still are the newest checkpoint's if the version is.
+# Rows with known keys: a look-up by primary key. They still belong to the newest checkpoint if the thread's version is
+# unchanged.
 LOAD_ROWS = """
 SELECT c.payload, {SOUND.c} AS sound
   FROM {threads} t
@@ -139,7 +139,7 @@ class LineageRow(NamedTuple):
     Args:
         seq: Its seq.
         token: Its token.
-        payload: What its state adds to that of the row it builds on.
+        payload: The delta of its state to that of the row it builds on.
         version: The version of the thread.
         sound: Whether the row fits its checksum; see ``SOUND``.
     """
@@ -171,10 +171,9 @@ class KnownRow(NamedTuple):
 
 
 def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
-    """Return the rows in what `LoadingStatements.newest` or `named` has found, as `all_rows` gives them.
+    """Return the rows in the result of `LoadingStatements.newest` or `named`, in the form of `all_rows`.
 
-    None if there are more of them, or if the newest checkpoint is not the one saved last: ask for `all_rows` then.
-    ``sound`` is that of the first one, which is the checkpoint's own.
+    None if there are more rows, or if the newest checkpoint is not the last saved one: then use `all_rows`.
     """
     version, more, sound, *columns = chain
     if more or columns[0] is None:
@@ -195,7 +194,7 @@ class LoadingStatements(Statements):
         return self._chain(LOAD_NAMED)
 
     def _chain(self, template: str) -> str:
-        """A statement with the columns of all rows of a chain, and the joins that find them."""
+        """Fill in a template with the columns of all rows of a chain, and the joins that find them."""
         last = CHAIN_ROWS - 1
         columns = ["t.version", f"c{last}.base_seq < c{last}.seq", "{SOUND.c0} AS sound"]
         columns += [f"c{row}.seq, c{row}.token, c{row}.payload" for row in range(CHAIN_ROWS)]
@@ -209,7 +208,7 @@ class LoadingStatements(Statements):
     def since(self, tenant: str, thread_id: str, seq: int) -> Query[SinceRow]:
         """The rows saved since this one, and itself without its payload, newest first.
 
-        If there are more than `SINCE_ROWS`, this one is not among them.
+        If there are more than `SINCE_ROWS`, this one is not returned.
         """
         return Query(self._text(LOAD_SINCE), (seq, tenant, thread_id, seq, SINCE_ROWS), row=SinceRow)
 

@@ -14,8 +14,8 @@ from .ledger import CheckpointLedger
 from .saving import NewRow
 from .threads import Number, ThreadId
 
-# Threads to clean up, page by page along the primary key. Those that were idle for longer than the cut-off go whole;
-# others lose what is old.
+# Threads to clean up, page by page along the primary key. Those idle for longer than the cut-off are deleted whole;
+# others lose their old checkpoints.
 THREADS_BEFORE = """
 SELECT t.thread_id, t.updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND
   FROM {threads} t
@@ -38,7 +38,7 @@ SELECT t.tenant, t.thread_id FROM {threads} t
  LIMIT %s
 """
 
-# Take the names from old checkpoints of an active thread, never from its newest.
+# Remove the ids from old checkpoints of an active thread, but never from its newest one.
 UNNAME_BEFORE = """
 UPDATE {checkpoints} c
   JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
@@ -133,7 +133,7 @@ UPDATE {checkpoints} c
 """,
 )
 
-# Forget the texts of unnamed rows that no named state continues.
+# Remove the search texts of unnamed rows that no named state continues.
 SWEEP_TEXTS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
@@ -171,8 +171,8 @@ UPDATE {checkpoints} c
 """,
 )
 
-# Rows that are of use only as a link to their parents: the rows that follow get as their parent the nearest one that
-# holds something, and then the links can go.
+# Rows that are needed only as a link to their parents. The rows that follow them get the nearest parent that is needed
+# for its content; then the links can be deleted.
 SWEEP_BYPASS = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
@@ -207,7 +207,7 @@ COUNT_NAMED = """
 SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Copying. First, what is left of an expired destination is removed.
+# Copying a thread. First, rows of an expired destination are removed.
 DELETE_EXPIRED = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -222,15 +222,15 @@ LOCK_BOTH = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, %s) ORDER BY t.thread_id FOR UPDATE
 """
 
-# The source must be there, and be locked, before it is copied in two statements, and the copy must not have been made
-# yet: else error 3141 undoes the batch.
+# Copying takes two statements, so the source must exist and be locked, and the copy must not have been made yet:
+# otherwise error 3141 undoes the batch.
 SOURCE_HELD = """
 SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
    FOR UPDATE
 """
 
-# A destination that has expired, but on which a turn is held, still exists: its row becomes the copy's.
+# A destination that has expired, but has a lease, still has a row: it becomes the copy's.
 COPY_INTO_LEASED = """
 UPDATE {threads} d
   JOIN {threads} t ON t.tenant = d.tenant AND t.thread_id = %s
@@ -259,7 +259,7 @@ SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continu
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
 """
 
-# Rewriting a thread's states: reading them as they are, and putting rows in their places.
+# Rewriting the states of a thread: read them as stored, and insert rows in their places.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -380,9 +380,9 @@ class MaintenanceStatements(Statements):
     def copy_thread(
         self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
     ) -> tuple[Statement, ...]:
-        """Copy a thread; the batch is undone if there is no source, or `landed` finds a row.
+        """Copy a thread; undo the batch if the source does not exist, or `landed` finds a row.
 
-        A destination that has not expired is error 1062.
+        Fails with error 1062 if the destination exists and has not expired.
         """
         held = self._text(SOURCE_HELD, landed=landed.sql)
         return (

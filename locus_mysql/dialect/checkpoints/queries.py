@@ -39,14 +39,13 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
  LIMIT %s
 """
 
-# Behind the last checkpoint of the page before. No checkpoint's place in this order ever changes.
+# After the last checkpoint of the previous page. A checkpoint's place in this order never changes.
 BEHIND_CHECKPOINT = """
    AND c.created_at <= CAST(%s AS DATETIME(6))
    AND (c.created_at < CAST(%s AS DATETIME(6)) OR c.seq < %s OR (c.seq = %s AND c.thread_id < %s))"""
 
-# Move the text of checkpoints that were saved since the last time into the full-text index. Relies on the index
-# pending. Each row is locked by its own key, so this waits for no save in progress. The index shows only what is
-# committed.
+# Move the text of new checkpoints into the full-text index. Relies on the index pending. Each row is locked by its own
+# key, so this waits for no save in progress. A full-text search finds committed rows only.
 INDEX_PENDING = """
 UPDATE {checkpoints} c
   JOIN (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending)
@@ -56,13 +55,13 @@ UPDATE {checkpoints} c
  WHERE c.unindexed = 1
 """
 
-# Uses the full-text index words. MySQL's own score, and so an order by it, depends on the texts of all tenants: the
-# fewer of all rows hold a word, the higher it is. Here only its sign is used, which shows whether a text holds a word;
-# the weight of a word depends on how many of the tenant's own hits hold it.
+# Uses the full-text index words. MySQL's own score depends on the texts of all tenants: the fewer of all rows contain a
+# word, the higher it is. So only its sign is used, which shows whether a text contains a word; the weight of a word
+# depends on how many of the tenant's own hits contain it.
 #
-# A hit in a row without a name counts for a named state that follows it, and so holds the text too: the recursion goes
-# down along the index parents until it finds one. Rows only follow older ones; that is stated as well, so that it also
-# ends where rows are damaged.
+# A hit in an unnamed row counts for a named state that follows it and so contains the text, too: the recursion goes
+# down along the index parents until it finds one. It also ends where rows are damaged, as it only goes to rows with a
+# higher seq.
 SEARCH = """
 WITH found AS (
   SELECT c.thread_id, c.seq, c.created_at{flags}
@@ -116,8 +115,8 @@ SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_a
  ORDER BY recent.updated_at DESC, recent.thread_id DESC
 """
 
-# The states of several checkpoints at once: for each that is chosen, its row and those it builds on, newest first. Both
-# bounds are for damaged rows: a row builds on older ones only, and on far fewer than 500.
+# The states of several checkpoints: for each chosen one, its row and those that it builds on, newest first. Both bounds
+# are for damaged rows: a row builds on older ones only, and on far fewer than 500.
 LOAD_CHOSEN = """
 WITH RECURSIVE chosen AS ({chosen}),
 lineage (thread_id, chosen_seq, seq, base_seq, hops) AS (
@@ -137,8 +136,8 @@ SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_a
  ORDER BY chosen.place, c.seq DESC
 """
 
-# The newest checkpoint of each of some threads, most recently saved first. A thread without any, which only damage
-# leaves behind, is given without a checkpoint, so that a page with it has as many threads as were asked for.
+# The newest checkpoint of each of some threads, most recently saved first. A thread without checkpoints, which only
+# damage can cause, is returned without one, so that the page has as many threads as requested.
 CHOOSE_NEWEST = """
 SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
        ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
@@ -155,7 +154,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
                  LIMIT 1) AS newest ON TRUE
 """
 
-# After the last thread of the previous page. The place of a thread changes only when it is saved to.
+# After the last thread of the previous page. A thread's place changes only when it is saved to.
 BEHIND_THREAD = """
            AND t.updated_at <= CAST(%s AS DATETIME(6))
            AND (t.updated_at < CAST(%s AS DATETIME(6)) OR t.thread_id < %s)"""
@@ -356,7 +355,7 @@ class QueryStatements(Statements):
 
         Args:
             limit: The most checkpoints to index.
-            skip_locked: Leave out those that another session is writing to, or indexing, just now.
+            skip_locked: Skip those that another session is writing or indexing.
         """
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
         return Statement(self._text(INDEX_PENDING, locking=locking), (limit,))
@@ -371,9 +370,9 @@ class QueryStatements(Statements):
             query: Words and phrases. A hit holds at least one of them.
             parts: Those of its words and phrases that count for the score.
             limit: The most hits to return.
-            bound: The most hits to look at, which are then those that the index gives first; None for all.
+            bound: The most hits to examine, the first ones of the index; None for all.
         """
-        places = range(len(parts) if len(parts) > 1 else 0)  # one part is held by every hit
+        places = range(len(parts) if len(parts) > 1 else 0)  # every hit contains a single part
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
         flags = "".join(f",\n         {holds} AS holds{n}" for n in places)
         counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in places)

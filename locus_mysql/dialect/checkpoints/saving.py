@@ -8,8 +8,8 @@ from ..checksums import checksum
 from ..statement import Param, Query, Statement
 from ..template import Statements
 
-# Insert under the seq that was just taken. The thread's row is locked, so its last_seq is that seq. The time is that of
-# this statement: the one before may have begun before another save, for whose lock it then waited.
+# Insert under the seq that was just taken. The thread's row is locked, so its last_seq is that seq. The time is read by
+# this statement, not by the one before, which may have waited for the lock of another save.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
   metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
@@ -20,7 +20,7 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, NULL, t.last_seq, %s, %s, %s, %s, 
 """
 
 # The same, as the child of the newest checkpoint; a lasting state follows the newest lasting one. The thread is locked,
-# so nobody else adds one meanwhile. The order names all of the primary key, so that MySQL walks along it backwards.
+# so no other save adds one meanwhile. ORDER BY names all columns of the primary key, so that MySQL walks it backwards.
 INSERT_WHOLE_AFTER_NEWEST = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
   metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
@@ -36,9 +36,9 @@ SELECT n.tenant, n.thread_id, n.seq, %s, n.parent_seq, n.seq, %s, %s, %s, %s, %s
          WHERE t.tenant = %s AND t.thread_id = %s) AS n
 """
 
-# The same for a state with a parent. It is inserted only if its parent, whose text it may continue, and its
-# base still exist, and are the very rows that it was built on: a thread that was deleted and created again may have
-# other rows at these seqs. If there is no base, IF gets a 0, and the parent stands in its place.
+# The same for a state with a parent. It is inserted only if its parent, whose text it may continue, and its base still
+# exist and have the expected tokens: a thread that was deleted and created again may have other rows under these seqs.
+# Without a base, the parameter of IF is 0, and the joined row b is the parent.
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
   metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
@@ -51,9 +51,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, c.seq, IF(%s, b.seq, t.last_seq), 
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_ROW}
 """
 
-# The same right after a seq was taken in a thread to which nobody had written. Then parent and base need not be looked
-# up, which would be 0.15 ms of a save of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails with
-# error 3141, as `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
+# The same after a seq was taken in a thread that nobody else has written to, so that parent and base need not be looked
+# up; that saves 0.15 ms of 1.2 ms. If no seq was taken, ROW_COUNT() is 0 and the statement fails with error 3141, as
+# `HELD` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
   metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
@@ -61,8 +61,8 @@ VALUES (%s, %s, CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON), %s, %s,
         %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, UTC_TIMESTAMP(6))
 """
 
-# Was this save carried out already? Asked before it is repeated. The row may have been replaced, pruned or deleted
-# since: then its token was left behind.
+# Finds out whether a save was carried out, before it is repeated. If its row was replaced, pruned or deleted since, the
+# token is in the ledger.
 FIND_SAVED = """
 SELECT c.seq
   FROM {checkpoints} c
@@ -73,7 +73,7 @@ SELECT NULL
  WHERE l.tenant = %s AND l.token = %s
 """
 
-# Take the name from a checkpoint. Its seq becomes the last insert id, for the statements below.
+# Remove the id of a checkpoint. Its seq becomes LAST_INSERT_ID(), for the statements below.
 UNNAME = """
 UPDATE {checkpoints} c
    SET {UNNAMED.c},
@@ -81,7 +81,7 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
 
-# The same, if the parent and the base of the row that shall have this name are still there.
+# The same, if the parent and the base of the row that will get this id still exist.
 UNNAME_FOR = """
 UPDATE {checkpoints} x
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
@@ -93,7 +93,7 @@ UPDATE {checkpoints} x
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
 
-# Take the names from all but the newest checkpoints of a thread. Provisional ones neither count nor go.
+# Remove the ids of all but the newest checkpoints of a thread. Provisional checkpoints are not counted and stay.
 UNNAME_OLDER = """
 UPDATE {checkpoints} c
   JOIN (SELECT seq FROM {checkpoints}
@@ -104,7 +104,7 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Forget the text of the row just unnamed if no state continues it, and the texts of unnamed rows that only this row
+# Remove the text of the row just unnamed if no state continues it, and the texts of unnamed rows that only this row
 # continued.
 FORGET_TEXT = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
@@ -178,9 +178,9 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# The row just unnamed may now be of use only as the link between its parent and the states that follow it. Those get
+# The row just unnamed may now be needed only as the link between its parent and the states that follow it. Those get
 # its parent as theirs, and the row is deleted. Otherwise each save under the same id, or beyond keep_checkpoints, would
-# leave a row behind.
+# leave a row.
 BYPASS = """
 UPDATE {checkpoints} c
   JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
@@ -196,7 +196,7 @@ DELETE x FROM {checkpoints} x
 
 DELETE_ALL = "DELETE FROM {checkpoints} WHERE tenant = %s AND thread_id = %s"
 
-# Rows that an expiry left behind.
+# Rows from before the thread last expired.
 DELETE_LEFT_BEHIND = """
 DELETE c FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -250,7 +250,7 @@ RowKey: TypeAlias = tuple[int, bytes]
 
 
 class NewRow(NamedTuple):
-    """A checkpoint to insert, but for its thread and seq."""
+    """A checkpoint to insert, without its thread and seq."""
 
     checkpoint_id: str
     token: bytes
@@ -285,7 +285,7 @@ class CheckpointStatements(Statements):
     """Saving, deleting and looking for checkpoints."""
 
     def insert_whole(self, tenant: str, thread_id: str, row: NewRow) -> Statement:
-        """Insert a state that stands by itself, without a parent."""
+        """Insert a whole state without a parent."""
         checkpoint_id, _, *values = row.params
         return Statement(self._text(INSERT_WHOLE), (checkpoint_id, *values, tenant, thread_id))
 
@@ -303,7 +303,7 @@ class CheckpointStatements(Statements):
         return Statement(self._text(INSERT_AFTER), (checkpoint_id, builds, *values, *rows, tenant, thread_id))
 
     def insert_next(self, tenant: str, thread_id: str, row: NewRow, base_seq: int | None) -> Statement:
-        """Like `insert_after`, directly behind a `take_seq_if_unchanged`; undoes the batch if that took none."""
+        """Like `insert_after`, directly after a `take_seq_if_unchanged`; undoes the batch if that took no seq."""
         checkpoint_id, parent_seq, *values = row.params
         return Statement(self._text(INSERT_NEXT), (tenant, thread_id, checkpoint_id, parent_seq, base_seq, *values))
 
@@ -313,23 +313,23 @@ class CheckpointStatements(Statements):
         return Query(self._text(FIND_SAVED), params, row=Saved)
 
     def unname(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
-        """Take the name from a checkpoint."""
+        """Remove the id of a checkpoint."""
         return Statement(self._text(UNNAME), (tenant, thread_id, checkpoint_id))
 
     def unname_for(
         self, tenant: str, thread_id: str, checkpoint_id: str, parent: RowKey, base: RowKey | None
     ) -> Statement:
-        """Take the name from a checkpoint if `insert_after` with the same parent and base will find them."""
+        """Remove the id of a checkpoint if `insert_after` with the same parent and base will find them."""
         key = (tenant, thread_id)
         rows = (*key, *parent, *key, *(base or parent), int(base is not None))
         return Statement(self._text(UNNAME_FOR), (*rows, *key, *key, checkpoint_id))
 
     def unname_older(self, tenant: str, thread_id: str, keep: int) -> Statement:
-        """Take the names from all but the newest ``keep`` checkpoints."""
+        """Remove the ids of all but the newest ``keep`` checkpoints."""
         return Statement(self._text(UNNAME_OLDER), (tenant, thread_id, keep, tenant, thread_id))
 
     def retire_unnamed(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
-        """Remove what nothing needs any more of the row whose seq is the last insert id."""
+        """Remove the parts of the row whose seq is the last insert id that no other row needs."""
         key = (tenant, thread_id)
         return (
             Statement(self._text(FORGET_TEXT), key * 5),
@@ -344,7 +344,7 @@ class CheckpointStatements(Statements):
         return Statement(self._text(DELETE_ALL), (tenant, thread_id))
 
     def delete_left_behind(self, tenant: str, thread_id: str) -> Statement:
-        """Delete the rows of a thread that an expiry left behind."""
+        """Delete the rows from before the thread last expired."""
         return Statement(self._text(DELETE_LEFT_BEHIND), (tenant, thread_id))
 
     def exists(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[Exists]:

@@ -9,11 +9,11 @@ from .. import ledger
 from ..schema import NeededIndex, Schema, Table
 from ..template import fill
 
-#: What the states in a set of tables are. Each kind has tables of its own: what was saved as one kind is never read,
+#: The kind of states in a set of tables. Each kind has tables of its own, so a state of one kind is never read,
 #: replaced or deleted as another.
 Kind: TypeAlias = Literal["agents", "dicts", "current"]
 
-#: What stands between the prefix and the role in the names of a kind's tables.
+#: The part between the prefix and the role in the names of a kind's tables.
 INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "state_"}
 
 #: The roles of the tables, in the order in which they are made.
@@ -22,9 +22,10 @@ ROLES = ("threads", "checkpoints", "ledger")
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 3
 
-# One row per thread. It is locked by every write to the thread, so writers of one thread wait for each other.
-# last_seq rises with every save. version is random and another after every write: who knows it knows the thread as it
-# is. Rows of checkpoints below first_seq were left behind by an expiry. turn_token has the turn until turn_until.
+# One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises
+# with every save. version is random and changes with every write: a process that knows the current version has current
+# data. Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
+# turn_until.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -44,20 +45,21 @@ THREADS = """
 """
 
 # One row per saved state. checkpoint_id NULL: the checkpoint was deleted, replaced or pruned, and its row is kept
-# because states build on it (base_seq) or because it holds text of theirs (search_text). A row that stands by itself
-# has its own seq as base_seq; one whose payload nothing needs any more has an empty payload and base_seq NULL.
-# search_text is the text a state adds to its parent's (continues 1) or all of its text (continues 0); a provisional
-# state has none (continues 2). A save writes it to pending_text and sets unindexed to 1, which costs little; later, and
-# before every search, it is moved to search_text, which the full-text index covers. An index on a prefix of
-# pending_text would serve as well, but makes InnoDB keep all of the text in undo records, of which one then grows too
-# big (error 1713) where a deleted row's key is used again.
+# because states build on it (base_seq) or because it holds text of theirs (search_text). A whole state has its own seq
+# as base_seq; a row whose payload is no longer needed has an empty payload and base_seq NULL. search_text is the text
+# that a state adds to its parent's (continues 1) or all of its text (continues 0); a provisional state has none
+# (continues 2). A save writes it to pending_text and sets unindexed to 1, which costs little; later, and before every
+# search, it is moved to search_text, which the full-text index covers. An index on a prefix of pending_text would do as
+# well, but InnoDB then keeps all of the text in undo records, one of which grows too big (error 1713) when the key of a
+# deleted row is used again.
 #
 # checksum covers what the payload's own checksum does not: see `SOUND` in `pieces`.
 #
-# payload_bytes is there for those who ask for sizes: LENGTH(payload) reads all of it, which for most is on other pages.
+# payload_bytes exists for statements about sizes: LENGTH(payload) reads the whole payload, most of which is on other
+# pages.
 #
-# metadata_pairs begins with the array: behind tenant, MySQL 9.7.4 may choose it to look rows up by tenant alone, and
-# then misses rows (a join over 5 threads of 3 rows, forced onto it, gives 3 rows of 15).
+# metadata_pairs begins with the array: after tenant, MySQL 9.7.4 may choose the index to look rows up by tenant alone,
+# and then misses rows (a join over 5 threads of 3 rows, forced onto it, returns 3 rows of 15).
 CHECKPOINTS = """
 (
   tenant        VARCHAR(128)    NOT NULL,
@@ -100,7 +102,7 @@ def checkpoint_schema(
     """
     names = table_names(table_prefix, kind)
     parser = " WITH PARSER ngram" if search_parser == "ngram" else ""
-    # The index of words, and the one that finds text not yet in it.
+    # The full-text index, and the index that finds text not yet in it.
     keys = ("KEY pending (unindexed)", f"FULLTEXT KEY words (search_text){parser}") if search else ()
     definitions = {
         "threads": THREADS,

@@ -24,7 +24,7 @@ ON DUPLICATE KEY UPDATE
   expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
 
-# The same for a thread that must be there and not expired, because the save builds on a state of it.
+# The same for a thread that must exist and not have expired, because the save builds on one of its states.
 TAKE_SEQ_OF_LIVE = """
 UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
@@ -37,20 +37,20 @@ UPDATE {threads}
 # The same if nobody has written to the thread since its version was this.
 TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND version = %s\n"
 
-# Lock a thread for a write that saves nothing. The last insert id becomes 1 if its version was the one known.
+# Lock a thread for a write that saves nothing. LAST_INSERT_ID() becomes 1 if the version was the known one.
 LOCK = """
 UPDATE {threads} SET version = IF(LAST_INSERT_ID(version = %s) >= 0, %s, version)
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
-# The same for a thread that may have expired. The last insert id becomes 1 if it has not.
+# The same for a thread that may have expired. LAST_INSERT_ID() becomes 1 if it has not.
 LOCK_ANY = """
 UPDATE {threads}
    SET version = IF(LAST_INSERT_ID(expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)) >= 0, %s, version)
  WHERE tenant = %s AND thread_id = %s
 """
 
-# The same for a thread that has expired, or whose last save is older than this, and on which no turn is held.
+# The same for a thread that has expired, or was last saved to before an age, and has no current turn.
 LOCK_IDLE = """
 UPDATE {threads} SET version = %s
  WHERE tenant = %s AND thread_id = %s
@@ -60,16 +60,16 @@ UPDATE {threads} SET version = %s
 # The same if nobody has written to the thread since its version was this.
 LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread_id = %s AND version = %s"
 
-# This fails with error 3141, which undoes the batch, if the statement before it did not lock a thread: without the
-# lock, another process may make the thread at any moment, and then nothing may be done to it.
+# Undoes the batch, with error 3141, unless the statement before it locked a thread. Without the lock, another process
+# may create the thread at any moment, so the batch must not touch it.
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
-# This also fails if the batch has been carried out already. A first try whose answer was lost may have been carried out
-# while the second one waited for the lock; or the first one arrives late, when the second has been carried out.
+# The same, and also undoes the batch if it was already carried out: by a first try whose answer was lost while the
+# second one waited for the lock; or by the second try, if the first packet arrives late.
 HELD_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
 
-# A thread's row for checkpoints that have none, or one for a lease only. Their order is that of their seqs. The
-# assignments run left to right.
+# Insert the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left to
+# right.
 ADOPT = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.created_at, UTC_TIMESTAMP(6),
@@ -84,7 +84,7 @@ SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.crea
        last_seq   = GREATEST(last_seq, found.newest), version = %s
 """
 
-# Threads whose checkpoints have no thread's row. No statement here leaves any behind, but damage may.
+# Threads that have checkpoints but no row. No statement here leaves such checkpoints, but damage may.
 ORPHANED = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -101,7 +101,7 @@ SELECT 1 FROM {threads} t
    AND {LIVE_THREAD}
 """
 
-# A thread has at least one checkpoint; without any, its row goes too.
+# A thread without checkpoints has no row.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
@@ -111,8 +111,8 @@ DELETE FROM {threads}
 
 DROP = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s"
 
-# Walks backwards along the index recent, which ends with thread_id. Both columns must have the same direction, or all
-# threads would be sorted.
+# Walks backwards along the index recent, which ends with thread_id. Both columns must be sorted in the same direction;
+# otherwise MySQL sorts all threads.
 LIST = """
 SELECT t.thread_id
   FROM {threads} t
@@ -189,7 +189,7 @@ class ThreadStatements(Statements):
         return Statement(self._text(HELD_ONCE, landed=landed.sql), landed.params)
 
     def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
-        """See to it that the thread's row covers all its checkpoints."""
+        """Insert or extend the thread's row so that it covers all its checkpoints."""
         return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, ttl_us, version))
 
     def orphaned(self, tenant: str, limit: int) -> Query[ThreadId]:

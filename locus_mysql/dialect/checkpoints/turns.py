@@ -1,8 +1,8 @@
-"""Statements about turns: who may write to a thread for now, and what a save relies on.
+"""Statements about turns: which process may write to a thread, and what a save relies on.
 
 A turn is a lease in the thread's row: a random token, and the time at which it ends by the server's clock. A thread
-that has no checkpoints yet has a row for the lease only. It counts as expired for ever, so nothing but a lease sees it.
-No statement here changes the thread's version: what processes know of the thread stays true.
+without checkpoints has a row for the lease only; it counts as expired, so other statements ignore it. No statement here
+changes the thread's version, so the caches of processes stay valid.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ..statement import Query, Statement
 from ..template import Statements
 
-# Acquire the turn if it is free, or again by the same token: an answer may have been lost. Not if the token was
-# given back already: then this arrives late. The assignments run left to right.
+# Acquire the turn if it is free, or if the same token has it already, as an answer may have been lost. If the token was
+# released before, this packet is late and acquires nothing. The assignments run left to right.
 ACQUIRE = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at,
                        turn_token, turn_until)
@@ -33,14 +33,14 @@ SELECT t.turn_token <=> %s, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_
  WHERE t.tenant = %s AND t.thread_id = %s
 """
 
-# Have the turn for longer, unless it was lost.
+# Extend the turn, unless it was lost.
 RENEW = """
 UPDATE {threads}
    SET turn_until = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
  WHERE tenant = %s AND thread_id = %s AND turn_token = %s AND turn_until > UTC_TIMESTAMP(6)
 """
 
-# Give the turn back. A row that existed only for the lease is removed.
+# Release the turn. A row that existed only for the lease is removed.
 RELEASE = "UPDATE {threads} SET turn_until = NULL WHERE tenant = %s AND thread_id = %s AND turn_token = %s"
 
 DROP_LEASE = """
@@ -58,16 +58,16 @@ UPDATE {threads} SET expires_at = {LEASE_ONLY}
                     WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL)
 """
 
-# Does the token still have the turn? The thread is locked: it stays so until the transaction ends. If not,
-# this fails with error 3141, which undoes the batch.
+# Undoes the batch, with error 3141, unless the token has the turn. The thread is locked, so that stays true until the
+# transaction ends.
 FENCE = """
 SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND t.turn_token = %s AND t.turn_until > UTC_TIMESTAMP(6)
 """
 
-# Is the newest checkpoint below the seq just taken the one expected? The order names all of the primary key, so that
-# MySQL walks along it backwards to the first row.
+# Undoes the batch unless the newest checkpoint below the seq just taken is the expected one. ORDER BY names all columns
+# of the primary key, so that MySQL walks along it backwards to the first row.
 NEWEST_IS = """
 SELECT CAST(IF((SELECT c.{column}
                   FROM {checkpoints} c
@@ -117,7 +117,7 @@ class Named(NamedTuple):
 
 
 class TurnStatements(Statements):
-    """Taking, keeping and giving back turns; guards of saves."""
+    """Acquiring, extending and releasing turns; guards of saves."""
 
     def acquire(
         self, tenant: str, thread_id: str, token: bytes, lease_us: int, version: bytes
@@ -130,16 +130,16 @@ class TurnStatements(Statements):
         )
 
     def renew(self, tenant: str, thread_id: str, token: bytes, lease_us: int) -> Statement:
-        """Have the turn for longer; affects no row if it was lost."""
+        """Extend the turn; affects no row if it was lost."""
         return Statement(self._text(RENEW), (lease_us, tenant, thread_id, token))
 
     def release(self, tenant: str, thread_id: str, token: bytes) -> tuple[Statement, Statement]:
-        """Give the turn back, if it is the token's still."""
+        """Release the turn, if the token still has it."""
         key = (tenant, thread_id, token)
         return Statement(self._text(RELEASE), key), Statement(self._text(DROP_LEASE), key)
 
     def keep_lease(self, tenant: str, thread_id: str) -> Statement:
-        """Make a thread that was emptied invisible, instead of dropping it with the lease in its row."""
+        """Mark a thread that was emptied as expired, instead of dropping it with the lease in its row."""
         return Statement(self._text(KEEP_LEASE), (tenant, thread_id))
 
     def keep_lease_if_empty(self, tenant: str, thread_id: str) -> Statement:

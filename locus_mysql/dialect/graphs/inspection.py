@@ -13,9 +13,9 @@ from ..like import like
 from ..statement import Param, Query
 from ..template import Statements, places
 
-# A page of threads by the time in their rows, which is up to a minute older than their last save. So a cursor stays
-# valid while others save, and the caller sorts the page by the time of the newest checkpoint. Walks the index recent
-# backwards. For a graph with subgraphs, the newest checkpoint is that of the graph itself.
+# A page of threads in the order of the time in their rows, which is up to a minute older than their last save. So a
+# cursor stays valid while other processes save, and the caller sorts the page by the time of the newest checkpoint.
+# Walks the index recent backwards. For a graph with subgraphs, the newest checkpoint is that of the graph itself.
 THREADS = """
 SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
        COALESCE(root.checkpoint_id, newest.checkpoint_id),
@@ -49,7 +49,7 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
 """
 LIKE = "\n           AND t.thread_id LIKE %s"
 
-# The last of the threads that a page examines, whatever their ids.
+# The last thread that a page examines, whether its id matches or not.
 END = """
 SELECT t.updated_at, t.thread_id
   FROM {threads} t
@@ -109,7 +109,7 @@ SELECT t.thread_id, v.ns, v.checkpoint_id, NULL, v.created_at, v.size_bytes, v.m
 # JSON_VALID, like JSON_CONTAINS, fails with error 3157 if metadata is nested more than 100 deep.
 HOLDS = " AND IF(JSON_VALID(v.metadata), JSON_CONTAINS(v.metadata, %s), FALSE)"
 
-# A marker that each save, removal and write of a task changes. Reads two rows and an index entry of each thread.
+# A value that changes with each save, removal and write of a task. Reads two rows and an index entry of each thread.
 MARKERS = """
 SELECT t.thread_id, CONCAT_WS('-', HEX(t.epoch), newest.seq,
                               (SELECT CONCAT(COUNT(*), '-', MAX(w.created_at))

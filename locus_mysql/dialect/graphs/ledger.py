@@ -1,8 +1,8 @@
 """The idempotency ledger of graphs.
 
-A save is recognised by its token in the row that it wrote. A removed row leaves no trace of who saved or removed it.
-So a removal records the tokens of the saves whose rows it removes, and a token of its own with the number of rows that
-it affected, in the same transaction.
+A save is recognised by its token in the row that it wrote. When a row is removed, that token goes with it. So a removal
+records the tokens of the saves whose rows it removes, and a token of its own with the number of affected rows, in the
+same transaction.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from .. import ledger
 from ..statement import Statement
 
 # The tokens of the saves that wrote the rows which are about to be removed, if these saves may still be repeated. A row
-# that was replaced has several tokens and not the time of each, so all of them count as young.
+# that was replaced has several tokens but not the time of each, so all of them are recorded.
 TOKENS_OF_ROWS = """SELECT v.tenant, SUBSTRING(v.tokens, 16 * place.number + 1, 16), UTC_TIMESTAMP(6)
   FROM {versions} v
   JOIN (SELECT 0 AS number UNION ALL SELECT 1) place
@@ -23,7 +23,7 @@ IF_EXPIRED = """
    AND EXISTS (SELECT 1 FROM {threads} t
                 WHERE t.tenant = v.tenant AND t.thread_id = v.thread_id AND t.expires_at <= UTC_TIMESTAMP(6))"""
 
-# Behind a save that replaces a checkpoint of the same id: its token, if there was one to replace.
+# After a save with replacement: its token, if it replaced a checkpoint of the same id.
 IF_REPLACED = "SELECT %s, %s, UTC_TIMESTAMP(6) FROM DUAL WHERE ROW_COUNT() = 2"
 
 

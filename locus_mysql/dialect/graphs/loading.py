@@ -1,7 +1,7 @@
 """Statements that read checkpoints.
 
-Each is one statement, so that checkpoints, their parts and their writes are of one moment. The first column of a row
-is its kind; see `result_rows`.
+Each is one statement, so that checkpoints, their parts and their writes are from one snapshot. The first column of a
+row is its kind; see `result_rows`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ BEFORE_SEQ = "\n   AND v.seq < %s"
 # Stored before the checkpoint of a key; none if that does not exist.
 BEFORE = """
    AND v.seq < (SELECT b.seq FROM {versions} b WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s)"""
-# LangGraph compares ids, which carry the time of the client, also with those of other namespaces.
+# LangGraph compares ids, which contain the client's time, even with those of other namespaces.
 BEFORE_ID = "\n   AND v.checkpoint_id < %s"
 MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"
 
@@ -68,8 +68,8 @@ SELECT 0 AS kind, v.thread_id, CAST(v.seq AS SIGNED) AS seq, CAST(k.stored_seq A
   JOIN {versions} v ON v.tenant = %s AND v.thread_id = k.thread_id AND v.ns_key = k.ns_key AND v.seq = k.seq
 """
 
-# The parts that the reader lacks, each in the table of parts or in a row. {known} leaves out those that it has, if its
-# epoch still lasts.
+# The parts that the reader lacks, each in the table of parts or in a row. {known} leaves out those that it has, unless
+# the thread's epoch has changed.
 PARTS_OF_ONE = """
 SELECT 1, NULL, NULL, CAST({PART} AS SIGNED), NULL, NULL, NULL, NULL, COALESCE(p.chunk, o.chunk), NULL, NULL, NULL,
        NULL, NULL, NULL
@@ -92,7 +92,7 @@ SELECT 1, n.thread_id, NULL, CAST(n.part AS SIGNED), NULL, NULL, NULL, NULL, COA
  WHERE COALESCE(p.chunk, o.chunk) IS NOT NULL
 """
 
-# Of one checkpoint both kinds of writes are found at once: that is a tenth of the statement's time.
+# For one checkpoint, both kinds of writes are read at once, which saves a tenth of the statement's time.
 WRITES_OF_ONE = """
 SELECT IF(w.version_key = k.version_key, 2, 3), w.thread_id, NULL, w.idx, k.version_key, w.task_id, w.channel,
        w.task_path, w.payload, NULL, NULL, NULL, NULL, NULL, NULL
@@ -127,7 +127,7 @@ SELECT CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.payload, t.epoch, LEFT(v
    AND {LIVE_THREAD}
 """
 
-# The ancestors of a checkpoint up to a number, hidden ones too, with those of their writes that go to some channels.
+# A number of ancestors of a checkpoint, hidden ones too, with their writes to some channels.
 ANCESTORS = """
 WITH RECURSIVE line (depth, ns_key, seq, version_key, parent_key) AS (
   SELECT 0, v.ns_key, v.seq, v.version_key, v.parent_key

@@ -6,22 +6,22 @@ from typing import NamedTuple, TypeAlias
 
 from ..statement import Param
 
-#: Parts that one checkpoint may have of its own. Part numbers below it mean a row's own parts.
+#: The most parts that one checkpoint may have of its own. Smaller numbers of parts mean those of the row itself.
 OWN_PARTS = 1024
 
-#: Where a row does not hold its part itself, its stored_seq is this and the number of the save within its thread: more
-#: than any seq that the server draws.
+#: The stored_seq of a row that does not hold its part itself is the sum of this and the number of the save within its
+#: thread: more than any seq that the server assigns.
 APART = 1 << 40
 
 #: The key of a checkpoint that a new one builds on, and the token of the save that wrote it.
 BaseKey: TypeAlias = tuple[bytes, bytes]
 
-#: A save may leave its part in its own row if it is not larger, in bytes.
+#: The largest part, in bytes, that a save may store in its own row.
 OWN_CHUNK_BYTES = 262_144
 
 
 class VersionRow(NamedTuple):
-    """A checkpoint to insert, but for its thread and seq.
+    """A checkpoint to insert, without its thread and seq.
 
     Args:
         ns_key: Digest of the namespace.
@@ -32,7 +32,7 @@ class VersionRow(NamedTuple):
         ns: The namespace.
         needs: 0 if it needs nothing of its parent, 1 if all of it, 2 if its writes.
         sources: JSON array of the numbers of its parts.
-        tokens: The save's mark, of 16 bytes; behind it the digest of the content, of 15, if history is kept.
+        tokens: The save's token, 16 bytes; then the digest of the content, 15 bytes, if history is kept.
         payload: Its bytes.
         metadata: JSON text for queries, or None.
         run_key: Digest of the run that made it, or None.
@@ -72,7 +72,7 @@ class VersionRow(NamedTuple):
 
 
 class WriteRow(NamedTuple):
-    """One write of a task, but for its thread and checkpoint."""
+    """One write of a task, without its thread and checkpoint."""
 
     task_key: bytes
     idx: int

@@ -16,7 +16,7 @@ UPDATE {versions} v SET v.hidden = 1
  WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.thread_id = %s AND v.hidden = 0
 """
 
-# All but the newest few of each namespace, or of one.
+# All but a number of the newest in each namespace, or in one.
 HIDE_OLDER = """
 UPDATE {versions} v
   JOIN (SELECT x.ns_key, x.seq,
@@ -29,7 +29,7 @@ UPDATE {versions} v
 """
 OF_NAMESPACE = " AND x.ns_key = %s"
 
-# Those older than an age, but for the newest of each namespace.
+# Those older than an age, except the newest of each namespace.
 HIDE_BEFORE = """
 UPDATE {versions} v
   JOIN (SELECT x.ns_key, MAX(x.seq) AS seq
@@ -70,9 +70,9 @@ SELECT DISTINCT v.thread_id
  WHERE v.tenant = %s AND v.thread_id BETWEEN %s AND %s AND v.hidden = 0 AND p.part IS NULL AND o.seq IS NULL
 """
 
-# LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and says in the metadata which
-# checkpoint of the graph itself called it. A call goes with that one. If that one was never stored, the call stays: its
-# run may be storing it now. The key is that of `versions.keys.version_key` in the empty namespace.
+# LangGraph stores each call of a subgraph in a namespace of its own, <name>:<task id>, and names in the metadata the
+# checkpoint of the graph itself that called it. A call is removed together with that checkpoint. If that was never
+# stored, the call stays: its run may be storing it now. The key is that of `keys.version_key` in the empty namespace.
 HIDE_CALLS = """
 UPDATE {versions} v
   JOIN {versions} r ON r.tenant = v.tenant AND r.thread_id = v.thread_id AND r.hidden > 0
@@ -82,7 +82,7 @@ UPDATE {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0 AND LOCATE(':', v.ns) > 0
 """
 
-# A parent that is no longer there is named only if the child still needs what is kept of it. Of a parent's writes a
+# A child keeps the link to a deleted parent only if it still needs the parent's stored content. Of a parent's writes, a
 # child needs its sends, which go to the channel __pregel_tasks. The columns that the row's checksum covers stay.
 UNLINK_PARENTS = """
 UPDATE {versions} v
@@ -95,8 +95,8 @@ UPDATE {versions} v
                                           AND w.version_key = v.parent_key AND w.channel = '__pregel_tasks'))
 """
 
-# Of the hidden rows, those that no other row needs: neither as the parent its values go on from, and so on up the line,
-# nor as the parent whose writes it reads. They are marked 2.
+# Mark with 2 the hidden rows that no other row needs: neither as the parent that its values continue, directly or
+# through others, nor as the parent whose writes it reads.
 MARK_UNNEEDED = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {versions} v
   LEFT JOIN (
@@ -121,7 +121,7 @@ DELETE w FROM {writes} w
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 2
 """
 
-# A row that goes leaves its part where others need it.
+# Before a row is deleted, its part moves to the table of parts if others need it.
 MOVE_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
 SELECT x.tenant, x.thread_id, x.seq * {OWN_PARTS}, x.chunk
@@ -138,8 +138,8 @@ DELETE p FROM {parts} p
  WHERE p.tenant = %s AND p.thread_id = %s AND used.part IS NULL
 """
 
-# A thread without checkpoints is no thread. What is left of it by then are writes that came before their checkpoint.
-# Nor is one whose row was only made to be locked.
+# Remove the row of a thread without checkpoints. At this point, it can only have writes that arrived before their
+# checkpoint. A row that was inserted only to lock it is removed too.
 DROP_IF_EMPTY = """
 DELETE FROM {threads}
  WHERE tenant = %s AND thread_id = %s
@@ -147,8 +147,8 @@ DELETE FROM {threads}
         OR NOT EXISTS (SELECT 1 FROM {versions} v WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 0))
 """
 
-# Threads with old writes whose checkpoint never came, or went while they were on their way; in the order of the primary
-# key.
+# Threads with old writes whose checkpoint was never stored, or was removed before they arrived; in the order of the
+# primary key.
 THREADS_WITH_ORPHANS = """
 SELECT DISTINCT w.thread_id
   FROM {writes} w
@@ -171,8 +171,8 @@ THREADS_OF_RUNS = """
 SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.hidden = 0
 """
 
-# Make a thread's row, which is locked, that of a copy, and lock the source. If there is no source, no row is affected.
-# A destination that is alive fails with error 3141, which undoes the batch. The assignments run left to right.
+# Turn the row of a locked thread into that of a copy, and lock the source. If the source does not exist, no row is
+# affected. A live destination fails with error 3141, which undoes the batch. The assignments run left to right.
 COPY_THREAD = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
 SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
@@ -187,8 +187,8 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
 
-# A payload as it is stored in another thread, for the alias x: the checksum in its bytes 2 to 5 covers the thread's
-# name, by XOR. One that is cut short stays as it is.
+# A payload for another thread, for the alias x: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. A
+# truncated payload is copied unchanged.
 MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
          LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
               8, '0')),
@@ -212,7 +212,7 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
  WHERE p.tenant = %s AND p.thread_id = %s
 """
 
-# Where the destination had writes that came before their checkpoint, those of the source win.
+# If the destination already had writes, which arrived before their checkpoint, those of the source replace them.
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
 SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
@@ -226,31 +226,31 @@ class RemovingStatements(Statements):
     """Removing checkpoints and copying threads."""
 
     def hide_named(self, tenant: str, thread_id: str, version_key: bytes) -> Statement:
-        """Take a checkpoint out of its thread."""
+        """Hide a checkpoint."""
         return Statement(self._text(HIDE_NAMED), (tenant, thread_id, version_key))
 
     def hide_runs(self, tenant: str, thread_id: str, run_keys: Sequence[bytes]) -> Statement:
-        """Take the checkpoints of runs out of a thread."""
+        """Hide the checkpoints of runs."""
         text = self._text(HIDE_RUNS, runs=places(len(run_keys)))
         return Statement(text, (tenant, *run_keys, thread_id))
 
     def hide_older(self, tenant: str, thread_id: str, keep: int, ns_key: bytes | None) -> Statement:
-        """Take all but the newest ``keep`` of each namespace, or of one, out of a thread."""
+        """Hide all but the newest ``keep`` of each namespace, or of one."""
         key: tuple[Param, ...] = (tenant, thread_id)
         text = self._text(HIDE_OLDER, namespace="" if ns_key is None else OF_NAMESPACE)
         return Statement(text, (*key, *(() if ns_key is None else (ns_key,)), *key, keep))
 
     def hide_calls(self, tenant: str, thread_id: str) -> Statement:
-        """Take the calls of subgraphs out of a thread whose calling checkpoint was taken out of it."""
+        """Hide the calls of subgraphs whose calling checkpoint was hidden."""
         return Statement(self._text(HIDE_CALLS), (tenant, thread_id))
 
     def hide_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
-        """Take checkpoints older than an age out of a thread, but for the newest of each namespace."""
+        """Hide checkpoints older than an age, except the newest of each namespace."""
         key = (tenant, thread_id)
         return Statement(self._text(HIDE_BEFORE), (*key, *key, age_us))
 
     def hide_broken(self, tenant: str, thread_id: str) -> Statement:
-        """Take checkpoints of which a part is gone out of a thread."""
+        """Hide checkpoints of which a part is missing."""
         return Statement(self._text(HIDE_BROKEN), (tenant, thread_id) * 2)
 
     def threads_with_broken(self, tenant: str, first: str, last: str) -> Query[ThreadRow]:
@@ -262,12 +262,12 @@ class RemovingStatements(Statements):
         return Query(self._text(THREADS_BEFORE), (tenant, after, age_us, limit), row=ThreadRow)
 
     def remove_hidden(self, tenant: str, thread_id: str, record: Statement) -> tuple[Statement, ...]:
-        """Remove what is hidden and not needed, with its writes and parts; and the thread if nothing is left.
+        """Remove hidden rows that are not needed, with their writes and parts; and the thread if nothing is left.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            record: Records the tokens of what is marked to be removed.
+            record: The statement that records the tokens of rows marked to be removed.
         """
         key = (tenant, thread_id)
         return (
@@ -295,15 +295,15 @@ class RemovingStatements(Statements):
         return Query(text, (tenant, *run_keys), row=ThreadRow)
 
     def copy_thread(self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None) -> Statement:
-        """Make the row of a locked thread that of a copy; affects no row if there is no source.
+        """Turn the row of a locked thread into that of a copy; affects no row if there is no source.
 
-        Fails with error 3141 if the destination is alive.
+        Fails with error 3141 if the destination is live.
         """
         params = (destination, epoch, ttl_us, tenant, source, epoch, ttl_us)
         return Statement(self._text(COPY_THREAD), params)
 
     def copy_content(self, tenant: str, source: str, destination: str, epoch: bytes) -> tuple[Statement, ...]:
-        """Copy what is in a thread whose row was copied under this epoch; if it was not, copies nothing."""
+        """Copy the content of a thread whose row was copied under this epoch; copies nothing if it was not."""
         params = (tenant, destination, epoch, tenant, source)
         return (
             Statement(self._text(COPY_VERSIONS, moved=MOVED, x="v"), params),

@@ -12,10 +12,10 @@ from ..template import Statements, places
 from .ledger import GraphLedger
 from .new_rows import BaseKey, VersionRow, WriteRow
 
-# All of a save that goes on from what its process knows, in one statement: the row holds its own part, and the server
-# draws its seq. If the thread is not as it was, no row is affected. The shared lock keeps out whoever would remove
-# something meanwhile. {base} is for a row that builds on parts of others; see `threads`. Two checkpoints of one id:
-# error 1062.
+# A whole save that continues from data its process has, in one statement: the row holds its own part, and the server
+# assigns its seq. If the thread has changed, no row is affected. The shared lock keeps removals out until the end of
+# the transaction. {base} is for a row that builds on parts of others; see `threads`. Two checkpoints with one id: error
+# 1062.
 INSERT_NEXT = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, chunk, created_at)
@@ -25,23 +25,23 @@ SELECT t.tenant, t.thread_id, %s, NULL, 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %
    FOR SHARE
 """
 
-# Insert under the number just taken from the thread's row. Two checkpoints of one id: error 1062.
+# Insert under the number just taken from the thread's row. Two checkpoints with one id: error 1062.
 INSERT = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
                         parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
 VALUES (%s, %s, %s, CAST({number} AS JSON), 0, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6)){then}
 """
 
-# The number. A late duplicate of a save whose row was removed since: error 3141, as with the guards of checkpoints.
+# The number; error 3141 for a late duplicate of a save whose row was removed since, as with the guards of checkpoints.
 UNLESS_RECORDED = """IF(EXISTS(SELECT 1 FROM {ledger} l WHERE l.tenant = %s AND l.token = %s), '',
                 {APART} + LAST_INSERT_ID())"""
 
-# The same behind TAKE_SEQ_IN_EPOCH, where nothing was removed: error 3141 if no number was taken.
+# The same after TAKE_SEQ_IN_EPOCH, in whose epoch nothing was removed; error 3141 if no number was taken.
 IF_TAKEN = "IF(ROW_COUNT() = 1, {APART} + LAST_INSERT_ID(), '')"
 
-# A checkpoint that exists takes the new content and keeps its place. The row keeps the marks of the first save and of
-# the last; each save that replaced another one left its mark in the ledger too. A save whose own is in either is a late
-# duplicate, and fails with error 3141.
+# An existing checkpoint gets the new content and keeps its seq. The row keeps the tokens of the first save and of the
+# last one; each save that replaced another one also recorded its token in the ledger. A save whose token is in either
+# is a late duplicate, and fails with error 3141.
 REPLACE = """
 AS new
 ON DUPLICATE KEY UPDATE
@@ -61,12 +61,12 @@ ON DUPLICATE KEY UPDATE
   run_key    = new.run_key
 """
 
-# LAST_INSERT_ID() is no longer the number taken: the row's seq was drawn since.
+# LAST_INSERT_ID() is no longer the number taken: the INSERT before set it to the row's seq.
 INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES {rows}"
 PART_VALUES = """(%s, %s, (SELECT v.stored_seq FROM {versions} v
           WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s) * {OWN_PARTS} + %s, %s)"""
 
-# Was this save carried out already, even if its row was replaced or removed since?
+# Finds out whether a save was carried out, even if its row was replaced or removed since.
 FIND_SAVED = """
 SELECT 1
   FROM {versions} v
@@ -77,9 +77,9 @@ SELECT 1
  WHERE l.tenant = %s AND l.token = %s
 """
 
-# A write is stored once; a later one of the same task and index is another try of it, and changes nothing. Special
-# writes, below 0, are replaced. The first row is the call's token, in the same statement: a transaction with two
-# statements would take twice as long. A late duplicate finds it, and fails with error 3141.
+# A write is stored once: a later one of the same task and index is a retry, and changes nothing. Special writes, with a
+# negative index, are replaced. The first row is the token of the call; a separate statement for it would make a
+# transaction, which takes twice as long. A late duplicate finds that row, and fails with error 3141.
 INSERT_WRITES = """
 INSERT INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
 VALUES ('', '', %s, '', 0, '', '', '', '', UTC_TIMESTAMP(6)), {rows} {then}
@@ -105,8 +105,7 @@ ON DUPLICATE KEY UPDATE
 
 FIND_WRITTEN = "SELECT 1 FROM {writes} w WHERE w.tenant = '' AND w.thread_id = '' AND w.version_key = %s"
 
-# Tokens are in the order of their time by the clocks of those who made them, so that only old ones are read; their age
-# is by the server's clock.
+# Tokens sort by the time of their callers' clocks, so that only old ones are read; their age is by the server's clock.
 FORGET_WRITTEN = """
 DELETE FROM {writes}
  WHERE tenant = '' AND thread_id = '' AND version_key < %s
@@ -191,7 +190,7 @@ class SavingStatements(Statements):
         ]
 
     def find_saved(self, tenant: str, thread_id: str, version_key: bytes, token: bytes) -> Statement:
-        """A row if the save with this mark was carried out, or if this is the digest of the checkpoint's content."""
+        """One row if this is the token of a save that was carried out, or the digest of the checkpoint's content."""
         return Statement(self._text(FIND_SAVED), (tenant, thread_id, version_key, token, tenant, token))
 
     def insert_writes(
@@ -217,7 +216,7 @@ class SavingStatements(Statements):
         return Statement(text, tuple(params))
 
     def find_written(self, token: bytes) -> Statement:
-        """A row if the call with this token stored its writes."""
+        """One row if the call with this token stored its writes."""
         return Statement(self._text(FIND_WRITTEN), (token,))
 
     def forget_written(self) -> Statement:
@@ -226,6 +225,6 @@ class SavingStatements(Statements):
 
 
 def new_token(now_s: float | None = None) -> bytes:
-    """The token of a call that stores writes: 8 bytes of the time, and 8 that are random."""
+    """Return a token for a call that stores writes: 8 bytes of the time, and 8 random ones."""
     microseconds = int((time.time() if now_s is None else now_s) * 1_000_000)
     return microseconds.to_bytes(8) + os.urandom(8)

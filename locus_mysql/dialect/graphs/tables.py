@@ -11,10 +11,11 @@ FAMILY = "versions"
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 3
 
-# One row per thread. epoch is random, and another one after anything of the thread was removed or the thread was made
-# anew: parts that were there under an epoch are there as long as it lasts. updated_at is the time of the last save that
-# locked the row, and last_seq counts these. A save that only shares the lock changes nothing here, so it may come up to
-# LAG_S seconds later (see `threads`): its newest checkpoint has the time of the last save.
+# One row per thread. epoch is random, and changes when anything of the thread is removed or the thread is created
+# again: parts that existed under an epoch exist as long as the epoch is the same. updated_at is the time of the last
+# save that locked the row exclusively, and last_seq counts these saves. A save that only shares the lock changes
+# nothing here and may follow up to LAG_S seconds later (see `threads`): the time of the last save is that of the newest
+# checkpoint.
 THREADS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -30,19 +31,22 @@ THREADS = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# One row per checkpoint, in the order in which the server took them: seq is drawn by the server for all threads, and is
-# unique within one (a copied thread has those of its source). A namespace and an id may be of any length, so keys hold
-# their digests: ns_key of the namespace, version_key of namespace and id, parent_key of the parent's.
-# sources lists the parts that the values are put together from: below 1024 it is a part of this very row, number
-# stored_seq * 1024 + part; above, the number of another one's, of the same namespace. payload holds small values and
-# says how the parts fit.
-# chunk is the part of a row whose stored_seq is NULL: its number is seq * 1024. It is written once, never changed, and
-# moves to the table of parts if it is needed when the row goes.
-# tokens are the marks of the last save that wrote the row and of the first, 16 bytes each: a repeated save finds its
-# own there, or in the ledger. Where history is kept it is one mark, and a digest of the content in 15 bytes.
-# hidden: the checkpoint was deleted, and its row is kept because others need it. needs: 0 nothing of the parent, 1 all
-# of it, as its values go on from it, 2 the parent's writes. unlinked: the parent was deleted, and nothing of it is
-# needed any more; the row's checksum covers needs and the parent, so these stay as they were.
+# One row per checkpoint. A namespace and an id may be of any length, so keys hold their digests: ns_key of the
+# namespace, version_key of namespace and id, parent_key of the parent's.
+#
+# seq: assigned by the server, in the order in which it stored the checkpoints of all threads, and unique within one (a
+#   copied thread has those of its source).
+# sources: the parts of which the values consist. A number below 1024 is a part of this row, number
+#   stored_seq * 1024 + part; a larger one is the number of a part of another row, in the same namespace.
+# payload: small values, and how the parts are joined.
+# chunk: the part of a row whose stored_seq is NULL; its number is seq * 1024. It is written once, never changed, and
+#   moved to the table of parts if it is needed when the row is deleted.
+# tokens: those of the last save that wrote the row and of the first, 16 bytes each. A repeated save finds its own here,
+#   or in the ledger. If history is kept, it is one token, and a digest of the content in 15 bytes.
+# hidden: the checkpoint was deleted, and its row is kept because others need it.
+# needs: 0 nothing of the parent, 1 all of it, as its values continue the parent's, 2 the parent's writes.
+# unlinked: the parent was deleted and is no longer needed. The row's checksum covers needs and the parent,
+#   so these columns stay unchanged.
 VERSIONS = """
 (
   tenant        VARCHAR(128)    NOT NULL,
@@ -73,8 +77,8 @@ VERSIONS = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# The parts of large values that stand in no checkpoint's row: what a value added to the one it goes on from, or all of
-# it. Written once, never changed.
+# The parts of large values that are not in a checkpoint's row: what a value adds to the one it continues, or a whole
+# value. Written once, never changed.
 PARTS = """
 (
   tenant      VARCHAR(128)    NOT NULL,
@@ -85,9 +89,9 @@ PARTS = """
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 
-# What tasks wrote at a checkpoint, for the next one. A task's writes may arrive before the checkpoint they belong to.
-# Rows whose tenant and thread_id are empty, as no thread's are, are the tokens of calls: version_key is the token. They
-# stay for a quarter of an hour, so that a repeated call, or a late duplicate of its packet, is recognised.
+# The writes of tasks at a checkpoint, for the next one. They may arrive before the checkpoint. Rows with an empty
+# tenant and thread_id, which no thread has, are the tokens of calls: version_key is the token. They stay for a quarter
+# of an hour, so that a repeated call, or a late duplicate of its packet, is recognised.
 WRITES = """
 (
   tenant      VARCHAR(128)    NOT NULL,

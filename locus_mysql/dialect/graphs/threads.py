@@ -9,8 +9,7 @@ from ..template import Statements
 from .new_rows import BaseKey
 from .result_rows import CountRow, EpochRow, PlacedThreadRow, ThreadRow, UsedIdRow
 
-# Take the next number of a thread of which nothing was removed since its epoch was this. The statement behind it looks
-# at ROW_COUNT().
+# Take the next number of a thread, unless its epoch has changed. The statement after it reads ROW_COUNT().
 TAKE_SEQ_IN_EPOCH = """
 UPDATE {threads}
    SET last_seq   = LAST_INSERT_ID(last_seq + 1),
@@ -19,9 +18,9 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND epoch = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){base}
 """
 
-# Lock a thread, whether it exists or not. Under READ COMMITTED, a statement that finds no row locks nothing, and what
-# follows it would run against whatever another process commits meanwhile. So a thread that does not exist gets a row,
-# which counts as expired: whoever makes the thread waits for this row's lock.
+# Lock a thread, whether it exists or not. Under READ COMMITTED, a statement that finds no row locks nothing, and the
+# statements after it would see whatever another process commits meanwhile. So a thread that does not exist gets a row,
+# which counts as expired: a process that creates the thread waits for this row's lock.
 LOCK = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
 VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {ONLY_LOCKED})
@@ -29,8 +28,8 @@ VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {ONLY_LOCKED})
 """
 AS_IT_IS = "last_seq = {threads}.last_seq"
 
-# Of a thread of which something will be removed. The row with the time of its last save may be removed too.
-# Affects two rows if the thread exists, and one if not.
+# Give a thread another epoch, before something of it is removed. The row with the time of its last save may be removed
+# too. Affects two rows if the thread exists, and one if not.
 NEW_EPOCH = """
        epoch      = %s,
        updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT v.created_at
@@ -38,7 +37,7 @@ NEW_EPOCH = """
                                                               WHERE v.tenant = %s AND v.thread_id = %s
                                                               ORDER BY v.seq DESC LIMIT 1), {threads}.updated_at))"""
 
-# Remove the row of a thread that was only made to be locked.
+# Remove the row of a thread that was inserted only to lock it.
 UNLOCK = "DELETE FROM {threads} WHERE tenant = %s AND thread_id = %s AND expires_at = {ONLY_LOCKED}"
 
 # Take the next number of a thread that is locked. An expired thread starts again. The assignments run left to right;
@@ -55,9 +54,9 @@ UPDATE {threads}
 
 EPOCH = "SELECT epoch FROM {threads} WHERE tenant = %s AND thread_id = %s"
 
-# What an expired thread left, and what stands under the id of a thread that does not exist: no operation leaves such
-# rows, but damage may. Writes go only if they are from before: one of the new life may be here already. Each statement
-# reads the thread's row first, by its key, and no other row if the thread is alive.
+# Remove the rows of an expired thread, and rows under the id of a thread that does not exist, which only damage leaves.
+# Writes are removed only if they are older than the expiry, as later ones may belong to the new thread. Each statement
+# reads the thread's row first, by its key, and no other row if the thread is live.
 CLEAR_EXPIRED = (
     """
 DELETE x FROM {versions} x
@@ -134,7 +133,7 @@ SELECT COUNT(*)
    AND {LIVE_THREAD}
 """
 
-# Threads to vacuum: expired, or not saved to for so long. Relies on the indexes expiry and recent.
+# Threads to vacuum: expired, or not saved to since an age. Relies on the indexes expiry and recent.
 STALE = """
 (SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.expires_at <= UTC_TIMESTAMP(6) LIMIT %s)
 UNION
@@ -153,7 +152,7 @@ UPDATE {threads} t SET t.epoch = %s
 # Undo the batch, with error 3141, if the statement before locked no thread.
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
-# What is visible of a thread. It goes first where it is to be counted.
+# The visible checkpoints of a thread, deleted first where they are to be counted.
 DELETE_VISIBLE = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 0"
 
 # A page of ids, and for each whether the thread does not exist. Relies on the tables' keys that begin with thread ids.
@@ -185,7 +184,7 @@ class ThreadStatements(Statements):
     ) -> tuple[Statement, ...]:
         """The thread's next number as last insert id; creates the thread, or an expired one again, under this epoch.
 
-        What stands under the thread's id though it does not exist, or has expired, is removed.
+        Rows under the thread's id are removed if the thread does not exist or has expired.
 
         The statement that takes it is the last one.
 
@@ -205,7 +204,7 @@ class ThreadStatements(Statements):
         )
 
     def clear_expired(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
-        """Remove what stands under the id of a thread that is locked, if it has expired or does not exist."""
+        """Remove the rows under the id of a locked thread, if it has expired or does not exist."""
         return tuple(Statement(self._text(text), (tenant, thread_id)) for text in CLEAR_EXPIRED)
 
     def epoch(self, tenant: str, thread_id: str) -> Query[EpochRow]:

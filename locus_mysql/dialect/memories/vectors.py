@@ -96,8 +96,8 @@ SELECT {EMBEDDING} FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key, v.place) IN ({keys})
 """
 
-# These three are one statement if they are needed together, as two statements may read different moments: the state of
-# a cache must be that after one write, which it then knows by its token. CHANGES relies on the index changes.
+# These three are one statement if they are needed together, as two statements may read different snapshots: a cache
+# must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index changes.
 SCOPES = """
 SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
   FROM {scopes} s WHERE s.tenant = %s{range}{changes}
@@ -113,7 +113,7 @@ SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.place, c.code
   FROM {codes} c WHERE c.tenant = %s AND ({since})
 """
 
-# All codes, and the namespaces at that moment; the rows of these have no place, and their token as key.
+# All codes, and the namespaces in the same snapshot; the rows of namespaces have no place, and their token as key.
 ALL_CODES = """
 SELECT s.path, s.token AS item_key, NULL AS place, NULL AS code, s.stamp
   FROM {scopes} s WHERE s.tenant = %s{of_scopes}
@@ -188,7 +188,7 @@ class TextEmbeddingRow(NamedTuple):
 class NearRow(NamedTuple):
     """The code of an embedding, and its distance from a query by sign bits.
 
-    Signs without a code, as somebody deleted that by hand, are a row of None and a distance.
+    If the code was deleted by hand, the row is None and a distance.
     """
 
     path: bytes | None
@@ -360,7 +360,7 @@ class VectorStatements(MemoryStatements):
     def range_state(
         self, tenant: str, where: Range, since: Mapping[bytes, tuple[int, bytes]] | None = None
     ) -> Query[StateRow]:
-        """Return the namespaces of a range as they are now, and what changed in some of them.
+        """Return the current namespaces of a range, and the changes in some of them.
 
         Args:
             tenant: The tenant.

@@ -162,7 +162,7 @@ class ItemRow:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """What belongs to the caller in a transcript's row.
+    """The columns of a transcript's row that belong to the caller.
 
     Args:
         tag: A text by which writes can be made conditional.
@@ -216,7 +216,7 @@ class WritingStatements(Statements):
         return Statement(self._text(GUARD_ITEM), (row.item_id, *key))
 
     def set_header(self, key: RowKey, header: HeaderRow) -> Statement:
-        """Replace what belongs to the caller."""
+        """Replace the columns that belong to the caller."""
         params = (header.tag, header.scope, header.state)
         return Statement(self._text(SET_HEADER), (*params, header_checksum(key, *params), *key))
 

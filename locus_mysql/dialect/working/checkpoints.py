@@ -10,7 +10,7 @@ from ..statement import Query, Statement
 from ..template import Statements
 from .pieces import SessionKey
 
-#: What a checksum covers of a version.
+#: The part of a checksum that covers the version.
 VERSION_OF_SESSION, VERSION_OF_ENTRY, VERSION_OF_HISTORY = map(version_sql, ("s.stamp", "e.version", "h.version"))
 
 CREATE = """
@@ -24,8 +24,8 @@ SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(
  GROUP BY s.tenant, s.session_id
 """
 
-# What has changed since the checkpoint before, what was deleted too. Which that is, a derived table says once: a
-# subquery would be asked for each entry.
+# The entries that changed since the previous checkpoint, deleted ones too. A derived table finds that checkpoint once:
+# a subquery would be run for each entry.
 RECORD = """
 INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at, checksum)
 SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at,
@@ -39,7 +39,7 @@ SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_b
     ON DUPLICATE KEY UPDATE value = e.value
 """
 
-# All but a number of the newest, and never two of given names.
+# All but a number of the newest; those with the given ids stay.
 TRIM = """
 DELETE c FROM {checkpoints} c
   JOIN (SELECT x.tenant, x.sid, x.checkpoint_id
@@ -49,7 +49,7 @@ DELETE c FROM {checkpoints} c
          LIMIT 1000000 OFFSET %s) AS old USING (tenant, sid, checkpoint_id)
 """
 
-# History that no checkpoint holds. A checkpoint holds, of each entry, the newest row up to its stamp.
+# History that belongs to no checkpoint. Of each entry, a checkpoint has the newest row up to its stamp.
 PRUNE = """
 DELETE h
   FROM {history} h
@@ -70,17 +70,17 @@ SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_byte
  ORDER BY c.stamp DESC
 """
 
-# Undo the batch, with error 3141, unless the checkpoint is there, and its checksum is right.
+# Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right.
 THERE = """
 SELECT CAST(IF(EXISTS ({found}), '1', '') AS JSON)
 """
 FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""
 
-# What changed since a checkpoint: what did not is as the checkpoint has it, unless it expires.
+# The entries that changed since a checkpoint, and those that expire. The others are as the checkpoint has them.
 CHANGED = """e.value IS NULL OR e.version > c.stamp OR e.expires_at IS NOT NULL"""
 
-# An entry as a checkpoint holds it: its newest row up to then, unless it was deleted or had expired by then.
+# An entry as of a checkpoint: its newest row up to then, unless it was deleted or had expired by then.
 HELD_ROW = """
   FROM {history} h
  WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name AND h.version <= c.stamp
@@ -97,8 +97,8 @@ UPDATE {sessions} s
    AND NOT COALESCE((SELECT {held} {row}), FALSE)
 """
 
-# What is as it was then is left alone, unless it expires: it has the time left that it had then. Every entry of a
-# checkpoint has a row, of which something is known.
+# Entries that are unchanged since then stay, unless they expire: those get the remaining time that they had then. Every
+# entry of a checkpoint has a row, as deleted entries keep theirs.
 PUT_BACK = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
@@ -130,7 +130,7 @@ DELETE c FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint as read, or only what is known of its session; see `LIST`."""
+    """A checkpoint as read, or only its session's data; see `LIST`."""
 
     checkpoint_id: str | None
     label: str | None
@@ -169,7 +169,7 @@ class CheckpointStatements(Statements):
         return Statement(self._text(TRIM), (*key, new_id, spared_id, max(0, kept - protected)))
 
     def prune(self, key: SessionKey) -> Statement:
-        """Remove history that no checkpoint holds any more."""
+        """Remove history that belongs to no checkpoint any more."""
         return Statement(self._text(PRUNE), key)
 
     def list(self, key: SessionKey) -> Query[CheckpointRow]:

@@ -25,18 +25,18 @@ from .sessions import Allowed
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100
 
-#: An entry is given twice in its statement if its value has at most this many bytes.
+#: The largest value, in bytes, that is sent twice in a statement instead of being joined as a table.
 GIVEN_TWICE_BYTES = 4_096
 
 #: Entries of any name.
 ALL = Named("", (), "TRUE", ())
 
-#: Names as a condition, where all entries of the session are read anyway.
+#: Names as a condition, for statements that read all entries of the session anyway.
 IS_LISTED = "e.name IN (SELECT listed.name FROM {MANY})"
 
-# Each query returns at least one row if the session exists, with what is {KNOWN} of it at the end. The reader checks
-# whether the session and its entries have expired: as conditions, these would each take the server a tenth of the time
-# of reading a variable. So entries that are named are returned even if they have expired, or were deleted.
+# Each query returns at least one row if the session exists, which ends with {KNOWN}. The reader checks whether the
+# session and its entries have expired: as conditions, each check would take the server a tenth of the time of reading a
+# variable. So named entries are returned even if they have expired or were deleted.
 READ = """
 SELECT e.name, e.value, {LEFT_US}, {SEAL}, {KNOWN}
   FROM {sessions} s{listed}
@@ -61,7 +61,7 @@ SELECT e.kind, e.name, e.version, {KNOWN}
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
-# The number of these variables, and their bytes, with those of the task state if its kind is given.
+# The number of these variables, and their bytes, including those of the task state if its kind is given.
 HAS = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
   FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND (e.kind = %s OR e.kind = 1 AND {names}) AND {LIVE_ENTRY}
@@ -86,7 +86,7 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        checksum   = fresh.checksum
 """
 
-# One entry, whose content is given twice. This takes three quarters of the time of making a table of it.
+# One entry, whose content is sent twice. This takes three quarters of the time of joining it as a table.
 PUT_ONE = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
@@ -103,7 +103,7 @@ SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
 """
 EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
 
-# What expires keeps its time, and nothing happens unless the ledger says that it matched.
+# A variable that expires keeps its time. Nothing happens unless the ledger has the outcome that it matched.
 PUT_IF_MATCHED = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL,
@@ -145,8 +145,8 @@ UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)
 """
 
-# Of the variables that this call did not write, remove those used least recently: all but the longest run of those
-# used last that is within the limits.
+# Of the variables that this call did not write, remove those used least recently: all but the longest run of the most
+# recently used ones that is within the limits.
 EVICT = """
 UPDATE {entries} e
   JOIN {sessions} s ON {OF_SESSION}
@@ -182,7 +182,7 @@ UPDATE {sessions} s STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
-# Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or is not there.
+# Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or does not exist.
 CAN_ADD = """
 SELECT CAST(IF(EXISTS (
          SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
@@ -225,7 +225,7 @@ DELETE e FROM {entries} e JOIN {sessions} s ON {OF_SESSION}
 
 
 class StoredEntry(NamedTuple):
-    """An entry as read, or only what is known of its session; see `READ`."""
+    """An entry as read, or only its session's data; see `READ`."""
 
     name: str | None
     value: bytes | None
@@ -360,11 +360,11 @@ class EntryStatements(Statements):
         return Statement(self._text(PUT_ONE, expires=expires), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
-        """Write a variable if the ledger says that it matched; it keeps its time to live."""
+        """Write a variable if the ledger has the outcome that it matched; it keeps its time to live."""
         return Statement(self._text(PUT_IF_MATCHED), (token, *row.content, row.checksum(key, VARIABLE), *key))
 
     def append(self, key: SessionKey, note: bytes) -> Statement:
-        """Add a note at the place that was counted for it."""
+        """Add a note under the number that was reserved for it."""
         checksum = entry_checksum(key, NOTE, "", note)
         return Statement(self._text(APPEND), (note, len(note), checksum, *key))
 

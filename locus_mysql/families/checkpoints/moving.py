@@ -89,7 +89,7 @@ class KeptPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CheckpointEntry:
     """A checkpoint in the list of its thread.
 
     Args:
@@ -123,7 +123,7 @@ class Standing:
     first_seq: int = 1
     expired: bool = False
     created_at: datetime | None = None
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, CheckpointEntry] = field(default_factory=dict)
 
 
 class MovingOperations:
@@ -221,7 +221,9 @@ def _standing_of(rows: Sequence[ThreadRow]) -> Standing:
         ids[row.seq], parents[row.seq] = row.checkpoint_id, row.parent_seq
         if row.checkpoint_id is not None:
             parent_id = _nearest_named(row.seq, ids, parents)
-            standing.entries[row.checkpoint_id] = Entry(row.seq, parent_id, aware(row.saved_at), bool(row.provisional))
+            standing.entries[row.checkpoint_id] = CheckpointEntry(
+                row.seq, parent_id, aware(row.saved_at), bool(row.provisional)
+            )
     return standing
 
 

@@ -19,7 +19,7 @@ from ...runtime.server_times import as_sql_time
 from .coding.delta import Delta, Lineage, encode_delta, extend
 from .coding.digests import HashedLogs, hash_logs
 from .maintenance import INDEXED_PER_SAVE
-from .moving import Entry, MovingOperations, Standing
+from .moving import CheckpointEntry, MovingOperations, Standing
 from .new_checkpoint import NewCheckpoint
 from .state_rows import row_of
 
@@ -235,6 +235,6 @@ class _Placed:
         return sql.moving.put(*key, self.seq, base_seq, self.row, time)
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> CheckpointEntry:
         """Its entry in the list of the thread."""
-        return Entry(self.seq, self.parent_id, self.created_at or datetime.now(UTC), self.row.provisional)
+        return CheckpointEntry(self.seq, self.parent_id, self.created_at or datetime.now(UTC), self.row.provisional)

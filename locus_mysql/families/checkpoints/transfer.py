@@ -14,7 +14,7 @@ from ...errors import CorruptCheckpoint, InvalidInput, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
-from ...runtime.transfer import Page, TransferReport
+from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .arrival_order import Arrival, Order
 from .lines import FORMAT, LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, place_of_content
@@ -54,23 +54,23 @@ class ThreadTransfer:
         pattern: str = "*",
         since: datetime | None = None,
         **others: Any,
-    ) -> ThreadSource:
-        """See `ThreadSource`."""
+    ) -> ThreadExport:
+        """See `ThreadExport`."""
         refuse_others(others, self._tables.kind)
-        return ThreadSource(self._tables, threads=threads, glob=pattern, since=since)
+        return ThreadExport(self._tables, threads=threads, glob=pattern, since=since)
 
     def accepts(self, head: Head) -> bool:
         """See `Transfer.accepts`."""
         return head.format == FORMAT and head.content.get("family") == self._tables.kind
 
-    def target(self, head: Head, *, overwrite: bool = False) -> ThreadTarget:
+    def target(self, head: Head, *, overwrite: bool = False) -> ThreadImport:
         """See `Transfer.target`."""
         if overwrite:
             raise InvalidInput("The file holds threads, whose checkpoints are not replaced (--overwrite).")
-        return ThreadTarget(self._tables)
+        return ThreadImport(self._tables)
 
 
-class ThreadSource:
+class ThreadExport:
     """Reads checkpoints thread by thread in the order of their ids, those of a thread in the order of their saves.
 
     Args:
@@ -113,12 +113,12 @@ class ThreadSource:
         standings = [await _run(database, tables, operations.standing(tables.tenant, one)) for one in self._named]
         return sum(len(standing.entries) for standing in standings)
 
-    async def page(self, database: Database, after: tuple[str, int] | None, limit: int) -> Page:
+    async def page(self, database: Database, after: tuple[str, int] | None, limit: int) -> RecordPage:
         """Return the lines after those of the last page. Only the first call uses the position."""
         if after is not None and not self._last_thread:
             self._last_thread = after[0]
             self._thread = _ThreadReading(self._tables, after[0], after[1], self._since)
-        page, size = Page(), 0
+        page, size = RecordPage(), 0
         while len(page.records) < limit and size < _PAGE_BYTES:
             if self._thread is None:
                 thread_id = await self._next(database)
@@ -249,7 +249,7 @@ class Run(Protocol):
         """Run it."""
 
 
-class ThreadTarget:
+class ThreadImport:
     """Writes the checkpoints of threads.
 
     Args:

@@ -11,7 +11,7 @@ from ...dialect.memories.ranges import Range
 from ...errors import CorruptCheckpoint, StateTooLarge
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
-from ...runtime.transfer import Page, TransferReport
+from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .lines import FORMAT, head_line, item_line, item_of_content
 from .moving import KeptItem
@@ -70,10 +70,10 @@ class ItemSource:
         counting = self._operations.reading.count(self._config.tenant, self._where, ItemFilter())
         return await database.asynchronous.run(counting, self._operations.schema, self._config.ddl_mode)
 
-    async def page(self, database: Database, after: Any, limit: int) -> Page:
+    async def page(self, database: Database, after: Any, limit: int) -> RecordPage:
         """Return some items."""
         reading = self._operations.moving.page(self._config.tenant, self._where, after, limit)
-        page = Page()
+        page = RecordPage()
         for item in await database.asynchronous.run(reading):
             page.last = item.key
             try:

@@ -12,7 +12,7 @@ from ...errors import InvalidInput
 from ...runtime.checksummed_jsonl import Head, checksummed, checksummed_text
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json, encode_json
-from ...runtime.transfer import Page, TransferReport
+from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .coding import ID_BYTES, check_name, check_optional, encode_exactly, row_key
 from .maintenance import TranscriptMaintenance
@@ -79,9 +79,9 @@ class TranscriptSource:
         transcripts, items, _ = await self._run(database, TranscriptMaintenance(self._config).stored())
         return transcripts.number + items.number
 
-    async def page(self, database: Database, after: Position | None, limit: int) -> Page:
+    async def page(self, database: Database, after: Position | None, limit: int) -> RecordPage:
         """Return some records."""
-        page = Page()
+        page = RecordPage()
         for record in await self._run(database, self._moving.page(after, limit)):
             page.last = record.position
             if record.damaged:

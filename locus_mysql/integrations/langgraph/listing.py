@@ -24,7 +24,7 @@ PAGE = 100
 class Listing:
     """One call of ``list``: run `next_page` until `done`.
 
-    Where all threads are listed, those that cannot be read come last, as one error.
+    If all threads are listed, those that cannot be read are reported at the end, as one error.
 
     Args:
         versions: Reads threads and checkpoints.
@@ -63,7 +63,7 @@ class Listing:
         self._more_threads = self._thread_id is None
         self._after_thread: tuple[str, str] | None = None
         # Of the thread being listed: the seq of the last checkpoint, and whether the server can search its metadata,
-        # which it cannot if somebody changed them by hand.
+        # which it cannot if they were changed by hand.
         self._before_seq: int | None = None
         self._searchable = True
         self._unreadable: list[CorruptCheckpoint] = []
@@ -100,7 +100,7 @@ class Listing:
         return tuples
 
     def _versions_of_thread(self, given: Any) -> Operation[list[LoadedVersion]]:
-        """The next matching checkpoints of a thread; goes on to the next thread after its last one."""
+        """The next matching checkpoints of a thread; after its last one, those of the next thread."""
         thread_id = check_thread_id(str(given))
         tenant = self._tenancy.of(None if self._thread_id is None else thread_id)
         limit, page, last_seq = self._limit, None, 0

@@ -34,7 +34,7 @@ from .state_texts import decode_state, encode_agent
 
 T = TypeVar("T")
 
-#: What becomes of a save when somebody else saved to the thread since the state was loaded.
+#: The handling of a save if another process or run saved to the thread since the state was loaded.
 OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
 
 #: In the metadata of a branch's checkpoints, the thread that it was branched off.
@@ -52,7 +52,7 @@ class LocusOperations:
         tenant_of: Tells the tenant from a thread id.
         message_retention: Exchanges older than this are dropped at every save.
         stamp_messages: Whether messages are stamped with the time of their first save.
-        on_conflict: What becomes of a save when somebody else saved since the state was loaded.
+        on_conflict: The handling of a save if another process or run saved since the state was loaded.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class LocusOperations:
     def _save_in_branch(
         self, branch: str, key: ThreadKey, new: NewCheckpoint, metadata: dict[str, Any] | None
     ) -> Operation[str]:
-        """Save to a thread that was branched off another, whose id stands in the metadata."""
+        """Save to a thread that is a branch of another one, whose id is in the metadata."""
         tenant, thread_id = key
         new = replace(new, metadata={**(metadata or {}), BRANCHED_FROM_KEY: thread_id}, token=None)
         saved = yield from self.checkpoints.saving.save(tenant, branch, new)
@@ -188,7 +188,7 @@ class LocusOperations:
         newest: bytes | None = None
         if (
             self.on_conflict != "keep" and checkpoint_id is not None
-        ):  # who goes back to an older checkpoint knows that newer ones exist
+        ):  # a caller that goes back to an older checkpoint expects newer ones
             newest = yield from self.checkpoints.loading.newest_token(*key)
         row = yield from self.checkpoints.loading.load_row(*key, checkpoint_id)
         if row is None:
@@ -322,7 +322,7 @@ class LocusOperations:
     def purge_messages(
         self, older_than: timedelta, *, thread_id: str | None = None, batch: int = 100
     ) -> Operation[int]:
-        """Drop exchanges older than this from the tenant's checkpoints, also where nobody saves any more.
+        """Drop exchanges older than this from the tenant's checkpoints, also from threads that are no longer saved to.
 
         Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
         one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see

@@ -63,7 +63,7 @@ def copy_database(source: Any, destination: Any) -> TransferReport:
         if isinstance(database, AsyncMemuDatabase):
             raise InvalidInput("copy_database is synchronous: give MemuDatabase(database.database, user_model=…).")
     target: UnitTarget[Portion] = (
-        Restored(destination) if isinstance(destination, MemuDatabase) else Created(destination)
+        RestoringTarget(destination) if isinstance(destination, MemuDatabase) else CreatingTarget(destination)
     )
     return run_blocking(transfer(Records(source), target, TransferReport("record", kinds=dict.fromkeys(KINDS, 0))))
 
@@ -104,7 +104,7 @@ class Records(UnitSource[Portion]):
         )
 
 
-class Restored(UnitTarget[Portion]):
+class RestoringTarget(UnitTarget[Portion]):
     """Writes records into a `MemuDatabase` as they are.
 
     Args:
@@ -125,7 +125,7 @@ class Restored(UnitTarget[Portion]):
         report.ids |= self._database.restore(**{portion.kind: records})
 
 
-class Created(UnitTarget[Portion]):
+class CreatingTarget(UnitTarget[Portion]):
     """Creates records in any of memU's databases, which choose ids and times.
 
     Args:

@@ -28,7 +28,7 @@ from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
 from .embeddings import decode_embedding
 from .fields import aware
-from .ranking import Pool
+from .ranking import EmbeddingTable
 from .records import LIMITS, BaseRecord, scoped
 from .scope import Scope
 
@@ -60,7 +60,7 @@ class MemuStore:
         self._dialect = MemuDialect(config.table_prefix, self.scope.columns)
         self.sql = self._dialect.records
         self.ledger = self._dialect.ledger
-        self.pools: LRUCache[Pool] = LRUCache(check_cache_bytes(vector_cache_bytes))
+        self.embedding_tables: LRUCache[EmbeddingTable] = LRUCache(check_cache_bytes(vector_cache_bytes))
         self._writes = itertools.count(1)
 
     @property

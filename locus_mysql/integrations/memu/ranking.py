@@ -1,4 +1,4 @@
-"""Exact ranking of embeddings in memory: `Pool` and `nearest`. Does no I/O."""
+"""Exact ranking of embeddings in memory: `EmbeddingTable` and `nearest`. Does no I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Embedded: TypeAlias = tuple[str, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class EmbeddingTable:
     """Embeddings of one width.
 
     Args:
@@ -49,8 +49,8 @@ class Pool:
     norms: Any = None
 
     @classmethod
-    def of(cls, dims: int, found: Sequence[Embedded]) -> Pool:
-        """Return a pool of these embeddings, without damaged ones."""
+    def of(cls, dims: int, found: Sequence[Embedded]) -> EmbeddingTable:
+        """Return a table of these embeddings, without damaged ones."""
         found = [one for one in found if len(one[2]) == 4 * dims]
         ids = [id for id, _, _ in found]
         places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
@@ -63,9 +63,9 @@ class Pool:
             ids, places, (), fingerprint, matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
         )
 
-    def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> Pool:
-        """Return a pool of some items of this one, and of new ones."""
-        more = Pool.of(dims, fresh)
+    def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> EmbeddingTable:
+        """Return a table of some items of this one, and of new ones."""
+        more = EmbeddingTable.of(dims, fresh)
         ids = [*kept, *more.ids]
         marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
         places = {id: (place, mark) for place, (id, mark) in enumerate(zip(ids, marks, strict=True))}
@@ -73,8 +73,8 @@ class Pool:
         old = [self.places[id][0] for id in kept]
         if self.matrix is None:
             embeddings = [*(self.embeddings[place] for place in old), *more.embeddings]
-            return Pool(ids, places, embeddings, fingerprint)
-        return Pool(
+            return EmbeddingTable(ids, places, embeddings, fingerprint)
+        return EmbeddingTable(
             ids,
             places,
             (),
@@ -92,35 +92,35 @@ class Pool:
 
     @property
     def size_bytes(self) -> int:
-        """About the memory of the pool."""
+        """About the memory of the table."""
         held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
         return int(held) + OVERHEAD_BYTES * len(self.places)
 
 
 def nearest(
-    query: QueryVector, pool: Pool, factors: Mapping[str, float] | None, wanted: int
+    query: QueryVector, table: EmbeddingTable, factors: Mapping[str, float] | None, wanted: int
 ) -> list[tuple[str, float]]:
     """Return the items with the highest products of cosine and factor, best first; equal ones by id.
 
     Args:
         query: The embedding to compare with.
-        pool: The items.
+        table: The items.
         factors: The factors of the items by id, none below zero; items without one are left out. None for 1 for all.
         wanted: The most items to return.
     """
     if factors is None:
-        places, weights = list(range(len(pool.ids))), [1.0] * len(pool.ids)
+        places, weights = list(range(len(table.ids))), [1.0] * len(table.ids)
     else:
-        known = [id for id in factors if id in pool.places]
-        places, weights = [pool.places[id][0] for id in known], [factors[id] for id in known]
+        known = [id for id in factors if id in table.places]
+        places, weights = [table.places[id][0] for id in known], [factors[id] for id in known]
     if not places or wanted < 1:
         return []
-    if pool.matrix is not None and len(places) > wanted:
-        chosen = _candidates(query, pool, places, weights, wanted)
+    if table.matrix is not None and len(places) > wanted:
+        chosen = _candidates(query, table, places, weights, wanted)
         places, weights = [places[index] for index in chosen], [weights[index] for index in chosen]
-    cosines = _cosines(query, [pool.raw(place) for place in places])
+    cosines = _cosines(query, [table.raw(place) for place in places])
     scores = [
-        (pool.ids[place], cosine * weight) for place, cosine, weight in zip(places, cosines, weights, strict=True)
+        (table.ids[place], cosine * weight) for place, cosine, weight in zip(places, cosines, weights, strict=True)
     ]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
@@ -145,13 +145,15 @@ def salience_factor(count: object, last: object, now: datetime, recency_decay_da
     return math.log(max(times, 0) + 1) * decay
 
 
-def _candidates(query: QueryVector, pool: Pool, chosen: list[int], factors: list[float], wanted: int) -> list[int]:
+def _candidates(
+    query: QueryVector, table: EmbeddingTable, chosen: list[int], factors: list[float], wanted: int
+) -> list[int]:
     """Return all candidates that may be among the best, by products of 32-bit floats and their largest error."""
     places, weights = np.asarray(chosen), np.asarray(factors)
     unit = (np.asarray(query.values, dtype=np.float64) / (query.norm or 1.0)).astype(np.float32)
-    lengths = pool.norms[places]
+    lengths = table.norms[places]
     with np.errstate(over="ignore", invalid="ignore"):  # embeddings too long for 32 bits are kept
-        products = (pool.matrix @ unit)[places].astype(np.float64)
+        products = (table.matrix @ unit)[places].astype(np.float64)
         scores = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0) * weights
     slack = _ERROR_PER_DIMENSION * (len(unit) + 8) * weights + 1e-300
     unknown = ~np.isfinite(scores) | (lengths < _SHORT)

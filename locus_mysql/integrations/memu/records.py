@@ -100,6 +100,6 @@ def _scoped(user_model: type[BaseModel], record: type[BaseRecord]) -> type[Any]:
 
 
 def content_hash(summary: str, memory_type: str) -> str:
-    """Return memU's hash of type and summary, which ignores case and white space: equal for items that say the same."""
+    """Return memU's hash of type and summary, which ignores case and white space."""
     text = f"{memory_type}:{' '.join(summary.lower().split())}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""A user model as the command line names it: ``user_id,level:int``, a name for each field and what is no text."""
+"""A user model as written on the command line: ``user_id,level:int``, each field with its type unless it is text."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import BaseModel, create_model
 
 from ...errors import InvalidInput, UsageError
 
-#: What a field may hold, by what is written behind its name.
+#: The types of fields, by their names on the command line.
 KINDS: Mapping[str, Any] = {"str": str, "int": int, "bool": bool, "uuid": UUID, "datetime": datetime}
 
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 
 
 def kinds_of(scope: Sequence[str]) -> dict[str, str]:
-    """The fields, each with what it holds.
+    """Return the fields, each with its type.
 
     Raises:
         UsageError: There is no such kind.
@@ -41,7 +41,7 @@ def model_of(kinds: Mapping[str, str]) -> type[BaseModel]:
 
 
 def named(name: str, kind: str) -> str:
-    """A field as it is written."""
+    """Return a field as written on the command line."""
     return name if kind == "str" else f"{name}:{kind}"
 
 

@@ -10,9 +10,9 @@ from ...dialect.memu.statements import MarkRow
 from ...engine.operation import Batch, Operation, fetch
 from ...families.memories.vectors.scoring import QueryVector
 from .operations import MemuStore
-from .ranking import Embedded, Pool, nearest, salience_factor
+from .ranking import Embedded, EmbeddingTable, nearest, salience_factor
 
-#: With this many known embeddings or more, a search first asks whether any have changed, and then which.
+#: With this many cached embeddings or more, a search first checks whether any have changed, and then which.
 FINGERPRINTED = 500
 
 #: A longer decay counts as this one, as integers may be larger than any float.
@@ -33,34 +33,34 @@ class SearchingOperations:
         self, query: QueryVector, condition: RecordFilter, wanted: int
     ) -> Operation[list[tuple[str, float]]]:
         """Return the nearest items that match a filter, with their cosines, best first."""
-        pool = yield from self._known(len(query.values), condition)
-        return nearest(query, pool, None, wanted)
+        table = yield from self._known(len(query.values), condition)
+        return nearest(query, table, None, wanted)
 
     def by_salience(
         self, query: QueryVector, condition: RecordFilter, wanted: int, recency_decay_days: float
     ) -> Operation[list[tuple[str, float]]]:
         """Return the most salient items that match a filter, with their scores, best first."""
-        pool, rows, now = yield from self._pool(len(query.values), condition, salience=True)
+        table, rows, now = yield from self._table(len(query.values), condition, salience=True)
         days = min(recency_decay_days, LONGEST_DECAY_DAYS)
         factors = {row.id: salience_factor(row.count_json, row.reinforced_at_json, now, days) for row in rows}
-        return nearest(query, pool, factors, wanted)
+        return nearest(query, table, factors, wanted)
 
-    def _known(self, dims: int, condition: RecordFilter) -> Operation[Pool]:
-        """Return the embeddings that match a filter. If many are known, ask first whether any have changed."""
-        known = self._store.pools.get((dims, condition))
+    def _known(self, dims: int, condition: RecordFilter) -> Operation[EmbeddingTable]:
+        """Return the embeddings that match a filter. If many are cached, check first whether any have changed."""
+        known = self._store.embedding_tables.get((dims, condition))
         if known is not None and len(known.ids) >= FINGERPRINTED:
             (found,) = yield from fetch(self._store.sql.fingerprint(self._store.tenant, dims, condition))
             if (found.total, int(found.xor), int(found.sum)) == known.fingerprint:
                 return known
-        pool, _, _ = yield from self._pool(dims, condition, salience=False)
-        return pool
+        table, _, _ = yield from self._table(dims, condition, salience=False)
+        return table
 
-    def _pool(
+    def _table(
         self, dims: int, condition: RecordFilter, *, salience: bool
-    ) -> Operation[tuple[Pool, Sequence[MarkRow], datetime]]:
+    ) -> Operation[tuple[EmbeddingTable, Sequence[MarkRow], datetime]]:
         """Return the embeddings that match a filter, the rows with their marks, and the server's time."""
         sql, key = self._store.sql, (dims, condition)
-        known = self._store.pools.get(key)
+        known = self._store.embedding_tables.get(key)
         marks = sql.marks(self._store.tenant, dims, condition, embeddings=known is None, salience=salience)
         clock = sql.now()
         results = yield Batch((clock, marks), atomic=False)
@@ -68,7 +68,7 @@ class SearchingOperations:
         now = time.replace(tzinfo=UTC)
         rows = [row for row in results.rows(marks) if row.mark is not None]  # None: another program wrote the row
         if known is None:
-            pool = Pool.of(
+            table = EmbeddingTable.of(
                 dims,
                 [(id, mark, raw) for id, mark, raw, *_ in rows if mark is not None and raw is not None],
             )
@@ -83,6 +83,6 @@ class SearchingOperations:
                 results = yield Batch(queries, atomic=False)
                 fresh = [(row.id, row.mark, row.embedding) for query in queries for row in results.rows(query)]
             changed = set(new)
-            pool = known.changed(dims, [row.id for row in rows if row.id not in changed], fresh)
-        self._store.pools.put(key, pool, pool.size_bytes)
-        return pool, rows, now
+            table = known.changed(dims, [row.id for row in rows if row.id not in changed], fresh)
+        self._store.embedding_tables.put(key, table, table.size_bytes)
+        return table, rows, now

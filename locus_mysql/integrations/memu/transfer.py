@@ -17,7 +17,7 @@ from ...families.family import refuse_others
 from ...families.memories.vectors.coding import decode_vector, encode_floats
 from ...runtime.checksummed_jsonl import Head, checksummed, floats_bytes, floats_text
 from ...runtime.database import Database
-from ...runtime.transfer import Page, TransferReport
+from ...runtime.transfer import RecordPage, TransferReport
 from .family import own_prefix
 from .operations import RecordOperations
 from .records import RECORDS, BaseRecord
@@ -159,10 +159,10 @@ class MemuSource:
         await engine.run(check_scope(operations))
         return sum([await engine.run(operations.readers[role].count()) for role in _ROLES])
 
-    async def page(self, database: Database, after: Any, limit: int) -> Page:
+    async def page(self, database: Database, after: Any, limit: int) -> RecordPage:
         """Return some records."""
         place, id = after or (0, None)
-        page = Page()
+        page = RecordPage()
         while place < len(_ROLES):
             role = _ROLES[place]
             reading = self._operations.readers[role].find(page_after(self._where[role], id, limit))
@@ -330,7 +330,7 @@ def record_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _compared(role: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it is compared: times in UTC, embeddings as 32-bit floats, without empty fields."""
+    """Return a record as compared: times in UTC, embeddings as 32-bit floats, without empty fields."""
     compared: dict[str, Any] = {}
     for name, value in record.items():
         if value is None or (name == "extra" and not value):

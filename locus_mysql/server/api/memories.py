@@ -24,7 +24,7 @@ from .models import (
     Limit,
     Metadata,
     Offset,
-    Query,
+    QueryParameters,
     Time,
 )
 
@@ -56,7 +56,7 @@ BATCH_LIMIT = 1_000
 SMALL_BYTES = 16_384
 
 
-class ItemQuery(Query):
+class ItemQuery(QueryParameters):
     """Which item."""
 
     namespace: _NAMESPACE
@@ -129,7 +129,7 @@ class Batch(Body):
     deleted: Annotated[list[ItemKey], Field(max_length=BATCH_LIMIT)] = Field(default_factory=list)
 
 
-class KeysQuery(Query):
+class KeysQuery(QueryParameters):
     """The query of a list of keys."""
 
     namespace: _NAMESPACE
@@ -143,7 +143,7 @@ class ItemKeys(Answer):
     keys: list[str]
 
 
-class NamespacesQuery(Query):
+class NamespacesQuery(QueryParameters):
     """The query of a list of namespaces."""
 
     prefix: Annotated[

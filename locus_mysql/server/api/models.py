@@ -43,7 +43,7 @@ Damage: TypeAlias = Annotated[
 Time: TypeAlias = Annotated[datetime, Field(description="By the database's clock, in UTC.")]
 
 
-class Query(BaseModel):
+class QueryParameters(BaseModel):
     """Base of query models: one value for each name, except lists; unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -13,11 +13,11 @@ from ...families.working.records import TaskState
 from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
-from .models import Answer, Body, Deleted, Gone, Query
+from .models import Answer, Body, Deleted, Gone, QueryParameters
 from .sessions import SESSION, BeginsQuery, Done, session_of
 
 
-class ScratchpadQuery(Query):
+class ScratchpadQuery(QueryParameters):
     """The query that selects notes."""
 
     last: Annotated[int | None, Field(ge=0, le=2**31, description="Only this many of the newest notes.")] = None

@@ -14,7 +14,7 @@ from ...families.working.values import MISSING
 from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
-from .models import WITHOUT_NUL, Answer, Body, Deleted, Gone, Json, Query
+from .models import WITHOUT_NUL, Answer, Body, Deleted, Gone, Json, QueryParameters
 from .sessions import SESSION, TTL, BeginsQuery, Done, session_of
 
 #: Number of variables in a request.
@@ -26,7 +26,7 @@ _INT_64 = Annotated[int, Field(ge=INT_LEAST, le=INT_MOST)]
 _VARIABLE = f"{SESSION}/variables/{{key}}"
 
 
-class VariablesQuery(Query):
+class VariablesQuery(QueryParameters):
     """The query that selects variables."""
 
     pattern: Annotated[

@@ -19,7 +19,7 @@ from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
 from ..services import services_of, tenant_of
-from .models import Answer, Body, Cursor, Gone, Limit, NextCursor, Query, SessionId, Time
+from .models import Answer, Body, Cursor, Gone, Limit, NextCursor, QueryParameters, SessionId, Time
 
 #: The path of a session.
 SESSION = "/sessions/{session_id}"
@@ -28,7 +28,7 @@ SESSION = "/sessions/{session_id}"
 TTL = Annotated[float | None, Field(gt=0, le=TTL_LIMIT_S)]
 
 
-class BeginsQuery(Query):
+class BeginsQuery(QueryParameters):
     """The query that sets a session's time to live."""
 
     session_ttl_seconds: Annotated[
@@ -40,7 +40,7 @@ class BeginsQuery(Query):
     ] = None
 
 
-class SessionsQuery(Query):
+class SessionsQuery(QueryParameters):
     """The query of a list of sessions."""
 
     pattern: Annotated[

@@ -24,13 +24,13 @@ from .models import (
     Limit,
     Metadata,
     NextCursor,
-    Query,
+    QueryParameters,
     ThreadId,
     Time,
 )
 
 
-class ThreadsQuery(Query):
+class ThreadsQuery(QueryParameters):
     """The query of a list of threads."""
 
     pattern: Annotated[
@@ -61,7 +61,7 @@ class Threads(Answer):
     cursor: NextCursor
 
 
-class HistoryQuery(Query):
+class HistoryQuery(QueryParameters):
     """The query of a history."""
 
     limit: Limit = 100
@@ -89,7 +89,7 @@ class History(Answer):
     cursor: NextCursor
 
 
-class MetadataQuery(Query):
+class MetadataQuery(QueryParameters):
     """The query that names a checkpoint."""
 
     checkpoint_id: Annotated[
@@ -118,7 +118,7 @@ class Copied(Answer):
     thread_id: ThreadId
 
 
-class SearchQuery(Query):
+class SearchQuery(QueryParameters):
     """The query of a search by words."""
 
     q: Annotated[
@@ -147,7 +147,7 @@ class SearchHits(Answer):
     hits: list[SearchHit]
 
 
-class PairQuery(Query):
+class PairQuery(QueryParameters):
     """The query of a search by metadata: a key and its value."""
 
     key: Annotated[str, Field(max_length=4_096, description="A top-level name in the metadata.")]

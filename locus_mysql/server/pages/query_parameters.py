@@ -10,25 +10,25 @@ from pydantic import BaseModel, ConfigDict
 from ..problems import invalid
 
 
-class Query(BaseModel):
+class QueryParameters(BaseModel):
     """Base of the models: every name is optional."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class StaticQuery(Query):
+class StaticQuery(QueryParameters):
     """The query of a static file."""
 
     v: str = ""
 
 
-class LoginQuery(Query):
+class LoginQuery(QueryParameters):
     """The query of the sign-in form."""
 
     next: str = ""
 
 
-class ThreadsQuery(Query):
+class ThreadsQuery(QueryParameters):
     """The query of the list of threads."""
 
     family: str = ""
@@ -40,7 +40,7 @@ class ThreadsQuery(Query):
     cursor: str = ""
 
 
-class ThreadQuery(Query):
+class ThreadQuery(QueryParameters):
     """The query of a thread, and of one of its states."""
 
     family: str = "agents"
@@ -54,7 +54,7 @@ class ThreadQuery(Query):
     cursor: str = ""
 
 
-class EventsQuery(Query):
+class EventsQuery(QueryParameters):
     """The query of the event stream of a thread."""
 
     family: str = "agents"
@@ -62,7 +62,7 @@ class EventsQuery(Query):
     seen: str = ""
 
 
-class DifferenceQuery(Query):
+class DifferenceQuery(QueryParameters):
     """The query of a difference."""
 
     family: str = "agents"
@@ -73,14 +73,14 @@ class DifferenceQuery(Query):
     all: bool = False
 
 
-class SearchQuery(Query):
+class SearchQuery(QueryParameters):
     """The query of a search by words."""
 
     family: str = ""
     q: str = ""
 
 
-class MetadataQuery(Query):
+class MetadataQuery(QueryParameters):
     """The query of a search by metadata."""
 
     family: str = ""
@@ -88,13 +88,13 @@ class MetadataQuery(Query):
     value: str = ""
 
 
-class FamilyQuery(Query):
+class FamilyQuery(QueryParameters):
     """The query of the statistics of a family."""
 
     family: str = ""
 
 
-class MemoriesQuery(Query):
+class MemoriesQuery(QueryParameters):
     """The query of long-term memory."""
 
     namespace: str = ""
@@ -104,7 +104,7 @@ class MemoriesQuery(Query):
     way: str = ""
 
 
-class MemoryQuery(Query):
+class MemoryQuery(QueryParameters):
     """The query of an item."""
 
     namespace: str
@@ -112,14 +112,14 @@ class MemoryQuery(Query):
     find: str = ""
 
 
-class SessionsQuery(Query):
+class SessionsQuery(QueryParameters):
     """The query of the list of sessions."""
 
     q: str = ""
     cursor: str = ""
 
 
-class SessionQuery(Query):
+class SessionQuery(QueryParameters):
     """The query of a session."""
 
     session: str

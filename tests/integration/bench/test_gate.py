@@ -128,7 +128,7 @@ def test_whole_states_where_deltas_are_due_fail(
     assert failures("bytes stored", figures_of_storage, passes=1) == {
         f"stored for each byte of whole states, {PLAIN}",
         f"stored for each byte of the final state, {PLAIN}",
-        f"text to index for each byte said, {PLAIN}",  # what is saved whole goes on from nothing
+        f"text to index for each byte said, {PLAIN}",  # a whole state continues no other one
     }
     assert failures("bytes on the wire", figures_of_wire, passes=1) >= {
         "sent by saves for each byte of a new message, n=10",

@@ -1,6 +1,6 @@
 """A family of tables that exists only in the tests: toys, some of which are broken.
 
-It follows the rules for families in ``docs/families.md``, in one file instead of a folder.
+It follows ``docs/adding-a-family.md``, in one file instead of folders.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
 from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.ledger import forget_old_tokens
-from locus_mysql.runtime.transfer import Page, TransferReport
+from locus_mysql.runtime.transfer import RecordPage, TransferReport
 
 T = TypeVar("T")
 
@@ -187,7 +187,7 @@ class ToyOperations:
         return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
 
     def remove_broken(self) -> Operation[int]:
-        # A repeat removes what is broken by then; that is what the caller wants too, so this write needs no token.
+        # A repeat removes the toys that are broken by then, which is what the caller wants. So this needs no token.
         removed = 0
         while True:
             (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))
@@ -264,8 +264,8 @@ class ToySource:
     async def count(self, database: Database) -> int:
         return await run(database, self._toys, self._toys.count(True, False))
 
-    async def page(self, database: Database, after: str | None, limit: int) -> Page:
-        page = Page()
+    async def page(self, database: Database, after: str | None, limit: int) -> RecordPage:
+        page = RecordPage()
         for row in await run(database, self._toys, self._toys.page(after or "", limit)):
             page.last = row.name
             try:

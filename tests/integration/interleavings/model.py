@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class Saved(NamedTuple):
-    """A checkpoint: its id, or what stands for it until it is known, and the number of its state."""
+    """A checkpoint: its id, or a placeholder until the id is known, and the number of its state."""
 
     name: Hashable
     state: int
@@ -17,17 +17,17 @@ class Saved(NamedTuple):
 #: Each thread's checkpoints, oldest first. A thread without any is left out.
 Threads: TypeAlias = frozenset[tuple[str, tuple[Saved, ...]]]
 
-#: What a call does to the threads: each way it may go, with what it returns then.
+#: The effects of a call on the threads: each possible outcome, with the value that it then returns.
 Effect: TypeAlias = Callable[[Threads], Iterator[tuple[Threads, Any]]]
 
 
 @dataclass(frozen=True)
 class World:
-    """One way that things may stand.
+    """One possible state of the server.
 
     Args:
         threads: What is stored.
-        returns: Of calls on their way, those that took effect, with what they are to return.
+        returns: The running calls that took effect, with the values that they are to return.
     """
 
     threads: Threads = frozenset()
@@ -35,7 +35,7 @@ class World:
 
 
 class Worlds:
-    """Every way that things may stand, given what calls that ended returned."""
+    """Every possible state of the server, given the results of the calls that ended."""
 
     def __init__(self) -> None:
         self.possible = {World()}

@@ -111,7 +111,7 @@ class Call:
         return self
 
     def deliver(self) -> Self:
-        """Hand over the answer; the call goes on to its next packet, or ends."""
+        """Deliver the answer; the call continues to its next packet, or ends."""
         assert self.state == "answered", self
         self._go_on()
         return self
@@ -151,7 +151,7 @@ class Call:
         return self
 
     def finish(self) -> Any:
-        """Go on to the end; returns what the call returns, or raises what it raises."""
+        """Run to the end; return the call's result, or raise its error."""
         self.run()
         assert self.done, f"{self} waits for a lock that another call has"
         return self.outcome.result(0)
@@ -188,7 +188,9 @@ class Call:
         self._stage.settle()
 
     def _break(self) -> None:
-        self._stage.end_connection(self.connection_id)  # so an open transaction is undone by now, its locks are gone
+        self._stage.end_connection(
+            self.connection_id
+        )  # so an open transaction is rolled back by now, and its locks are released
         self.state = "running"
         self._decision.set_exception(ConnectionLost("The stage broke the connection."))
         self._stage.settle()
@@ -323,7 +325,7 @@ class Stage:
 
     def end_connection(self, connection_id: int) -> None:
         """End a connection, and return when the server has undone its transaction."""
-        with suppress(pymysql.err.OperationalError):  # it may have gone by itself
+        with suppress(pymysql.err.OperationalError):  # it may have ended already
             self._run_sql(f"KILL {connection_id}")
         end = time.monotonic() + DEADLINE_S
         while self._run_sql(f"SELECT 1 FROM {PROCESSLIST} WHERE id = %s", connection_id):
@@ -341,7 +343,7 @@ class Stage:
         self.end_connection(int(number))
 
     def clear(self) -> None:
-        """End what is still on its way, and close the stores."""
+        """End the running calls, and close the stores."""
         end = time.monotonic() + DEADLINE_S
         while not all(call.done for call in self._calls):
             for call in self._calls:

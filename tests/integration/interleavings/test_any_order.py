@@ -45,7 +45,7 @@ PROCESSES = st.sampled_from([0, 0, 1])
 #: Mostly one thread, so that calls meet.
 THREADS = st.sampled_from(["t", "t", "t", "u"])
 WHICH = st.integers(0, 3)
-#: What happens before a load's answer arrives; after most of it, what was loaded is nothing to build on.
+#: Events before the answer to a load arrives; after most of them, a save cannot build on the loaded state.
 WHILE_LOADED = (
     ("load",),
     ("save",),
@@ -99,7 +99,7 @@ class OnItsWay:
     Args:
         call: The call.
         numbers: Of its effects in the model.
-        thread_id: The thread to look at when it ends.
+        thread_id: The thread to check when it ends.
         understand: Converts the result of the call to that of the model's call.
     """
 
@@ -154,7 +154,8 @@ class AnyOrder(RuleBasedStateMachine):
         expects: str | None = None,
         which: int = 0,
     ) -> None:
-        """A state that begins anew, or goes on from another, as an agent does that may not know of others."""
+        """A state that starts a new conversation, or continues another one, as an agent does that may not have loaded
+        the others."""
         number = len(self.states)
         before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
         earlier = [] if before is None or before < 0 else self.states[before]["said"]
@@ -200,14 +201,16 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(process=PROCESSES, what=st.sampled_from(["copy t u", "copy u t", "vacuum", "forget"]), at_once=SELDOM)
     @only_if(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     def work_on_all(self, process: int, what: str, at_once: bool) -> None:
-        """Copy one thread to the other, or remove all there is, thread by thread."""
+        """Copy one thread to the other, or remove all threads one by one."""
         command, *threads = what.split()
         if command == "copy":
             effects = [model.copy(*threads)]
             self._begin(process, threads[1], at_once, effects, lambda made: made, "copy_thread", *threads)
             return
         effects = [model.may_remove("t"), model.may_remove("u")]
-        if command == "forget":  # looks again until there is none: a thread that was made meanwhile may go as well
+        if (
+            command == "forget"
+        ):  # repeats until there is none, so a thread that was created meanwhile may be removed as well
             effects *= 2
         method = ("vacuum", 0) if command == "vacuum" else ("forget_tenant",)
         self._begin(process, "t", at_once, effects, lambda _: None, *method)
@@ -221,7 +224,7 @@ class AnyOrder(RuleBasedStateMachine):
     )
     @only_if(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     def turn(self, process: int, thread_id: str, which: int | None, by: int, meanwhile: tuple[str, ...]) -> None:
-        """A load whose answer is late, what happens meanwhile, and a save that goes on from what was loaded."""
+        """A load whose answer is late, an event meanwhile, and a save that continues from the loaded state."""
         name, _ = self._named(thread_id, which)
         self.load(process, thread_id, which, at_once=False)
         with self._acting():
@@ -378,7 +381,7 @@ class AnyOrder(RuleBasedStateMachine):
             )
 
     def _number_of(self, state: State | None) -> int | None:
-        """The number of a state that was saved, which must be as it was."""
+        """The number of a saved state, which must be unchanged."""
         if state is None:
             return None
         number: int = state["number"]
@@ -411,7 +414,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
-        """After an error there is nothing more to look at."""
+        """After an error there is nothing more to check."""
         self.sound = False
         yield
         self.sound = True

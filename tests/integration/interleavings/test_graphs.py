@@ -20,7 +20,7 @@ RunSQL = Callable[..., tuple[Any, ...]]
 
 
 def conversation(*words: str) -> State:
-    """A state whose values are large enough to stand in parts of their own."""
+    """A state whose values are large enough to be stored as parts of their own."""
     return {"said": [f"{word} " * 1_500 for word in words], "turn": len(words)}
 
 
@@ -139,7 +139,7 @@ def test_a_copy_of_a_thread_that_is_created_meanwhile_is_complete_or_absent(
         check_tables()
 
 
-# What earlier races left behind
+# Rows of earlier races
 
 
 def without_thread(run_sql: RunSQL, database: str) -> None:
@@ -201,7 +201,7 @@ def test_a_removal_or_a_copy_heals_what_a_race_left_behind(
     damage: Callable[[RunSQL, str], None],
     heal: str,
 ) -> None:
-    """Or leaves it as it is: invisible, and without effect on later saves."""
+    """Or leaves it unchanged: invisible, and without effect on later saves."""
     maker = leave_behind(stage, damage, run_sql, database)
     healer = stage.store("saver")
     if heal == "copy onto it":

@@ -42,9 +42,9 @@ pytestmark = pytest.mark.slow
 
 #: Begins the call whose packet is late.
 Begin = Callable[["Side"], Call]
-#: What others do meanwhile.
+#: What other processes do meanwhile.
 Meanwhile = Callable[["Side"], Any]
-#: What there is before, and the call.
+#: The stored data before the call, and the call.
 Case = tuple[Meanwhile | None, Begin]
 
 TENANT = "default"
@@ -84,7 +84,7 @@ class Side:
         return self.stage.store("transcripts")
 
     def begin_anew(self) -> None:
-        """Forget what was made."""
+        """Forget the created records."""
         self.made: Any = None
         self.versions = GraphOperations(self._config)
 
@@ -552,7 +552,7 @@ def memu_cleared(side: Side) -> None:
     side.run(remember(side, reinforce=True))
 
 
-#: The writes of each family, what others do meanwhile, and how the names of its tables begin.
+#: The writes of each family, the writes of other processes meanwhile, and the prefix of its tables.
 FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
     "checkpoints": (CHECKPOINTS, CHECKPOINTS_MEANWHILE, "locus_store_"),
     "turns": (TURNS, (turn_goes_round, turn_goes_back), "locus_store_"),

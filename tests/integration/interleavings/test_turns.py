@@ -26,7 +26,7 @@ pytestmark = pytest.mark.both_sides
 
 PROCESSES = 3
 
-#: No turn is renewed by itself.
+#: No turn is renewed automatically.
 LEASE_S = 3_600
 
 

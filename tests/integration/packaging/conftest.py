@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="session")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what a release is built from, as building leaves files behind."""
+    """A copy of the files from which a release is built, as building leaves files."""
     copy = tmp_path_factory.mktemp("checkout")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
@@ -100,7 +100,7 @@ def needed_by(installed: Iterable[Distribution]) -> set[str]:
 
 
 def link(installed: Distribution, packages: Path) -> None:
-    """Show what is installed here in another environment, without fetching it again."""
+    """Make the packages installed here visible in another environment, without fetching them again."""
     for top in {Path(file.parts[0]) for file in installed.files or () if file.parts[0] not in {"..", "__pycache__"}}:
         there = packages / top
         if not there.exists():

@@ -90,7 +90,7 @@ def test_a_store_closes_the_database_that_it_opened(make_config: MakeConfig, con
     assert connections() == 1
     store.close()
     assert none_is_left(connections)
-    assert store.load("t") == {"n": 1}  # opens anew
+    assert store.load("t") == {"n": 1}  # opens again
     store.close()
 
 

@@ -26,7 +26,7 @@ from .test_pages_signing_in import cookie_of, signed_in
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: A text in all data of tenant acme, and in no request of others.
+#: A text in all data of tenant acme, and in no request of other tenants.
 MARKER = "xyzzy-of-acme"
 
 STATE = {"messages": [{"role": "user", "content": MARKER}], "run_id": MARKER}
@@ -90,7 +90,7 @@ REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
     ("DELETE", "/sessions/{session_id}/checkpoints/{checkpoint_id}"): ({}, None),
 }
 
-#: Operations in whose order everything is there until it is asked for: what is deleted goes last, the inner first.
+#: Operations in an order in which each finds its data: deletions last, the inner ones first.
 IN_ORDER = sorted(REQUESTS, key=lambda one: (one[0] == "DELETE", -one[1].count("/")))
 
 #: Kept pages, whose addresses are in `PAGES`, and what of the browser's is asked for by scripts and links.
@@ -169,7 +169,7 @@ async def keep(client: httpx.AsyncClient, token: NewToken) -> str:
     await send("PUT", "/sessions/s/task", {"task_id": MARKER, "description": MARKER, "status": "pending"})
     await send("POST", "/sessions/s/scratchpad", {"content": MARKER})
     made = await send("POST", "/sessions/s/checkpoints", {"label": MARKER})
-    await client.get("/search", params={"q": "acme"}, headers=bearer(token))  # what is searched for is indexed then
+    await client.get("/search", params={"q": "acme"}, headers=bearer(token))  # the search indexes the text first
     await client.post("/memories/search", json={"query": "acme"}, headers=bearer(token))
     return str(made["checkpoint_id"])
 
@@ -307,7 +307,7 @@ async def test_no_form_is_taken_without_its_secret(
 
 @pytest.mark.slow
 async def test_a_state_to_be_had_whole_is_nobody_elses(open_client: OpenClient, make_config: MakeConfig) -> None:
-    """Beside the pages, of which `test_pages` asks the same, and what is live, of which `test_pages_live` does."""
+    """Except the pages, which `test_pages` covers, and live events, which `test_pages_live` covers."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database, "acme"):
             pass

@@ -130,7 +130,7 @@ def test_requests_outside_the_description_are_refused(filled: str, operations: l
     asked(filled, operations, GenerationMode.NEGATIVE, 30, [*CHECKS, openapi_checks.negative_data_rejection])
 
 
-#: Parts of paths: what there is, what there is not, and what is no part of any.
+#: Parts of paths: existing ids, missing ones, and texts that are no id.
 SEGMENTS = st.one_of(
     st.sampled_from(
         (

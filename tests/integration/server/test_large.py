@@ -19,7 +19,7 @@ from locus_mysql.server.application import create_app
 from locus_mysql.server.bodies import LARGE_BYTES as LARGE_BODY_BYTES
 from locus_mysql.server.bodies import json_of
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.listening import Connection
+from locus_mysql.server.listening import ClientConnection
 
 from ..conftest import MakeConfig
 from .raw import PATIENCE_S, RawClient, state
@@ -33,7 +33,7 @@ PATH = "/threads/t/checkpoints"
 #: Asks for the state that `save_a_large_state` saves.
 ASK = b"GET /threads/t/checkpoints/c HTTP/1.1\r\nHost: HOST\r\n\r\n"
 
-#: More than sockets take by themselves when nobody reads.
+#: More than the buffers of sockets hold when the client does not read.
 LARGE_BYTES = 12_000_000
 
 
@@ -88,7 +88,7 @@ def save_a_large_state(url: str) -> None:
 
 
 def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_client(make_config: MakeConfig) -> None:
-    """There is one place, so others are served when it is free."""
+    """There is one place, so other requests are served when it is free."""
     readers: list[Reader] = []
 
     def is_served(client: RawClient, request: bytes) -> bool:
@@ -118,20 +118,20 @@ def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_cl
 def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the whole answer takes: the time that a client may not read begins anew with each piece."""
+    """However long the whole answer takes: the limit for a client that does not read starts again with each piece."""
     waits: list[str] = []
 
-    def counted(name: str) -> Callable[[Connection], None]:
-        whole = getattr(Connection, name)
+    def counted(name: str) -> Callable[[ClientConnection], None]:
+        whole = getattr(ClientConnection, name)
 
-        def called(self: Connection) -> None:
+        def called(self: ClientConnection) -> None:
             waits.append(name)
             whole(self)
 
         return called
 
     for name in ("pause_writing", "resume_writing"):
-        monkeypatch.setattr(Connection, name, counted(name))
+        monkeypatch.setattr(ClientConnection, name, counted(name))
     with running(create_app(make_config(driver="pymysql"))) as url, Reader(url) as reader:
         save_a_large_state(url)
         reader.send(ASK)
@@ -143,7 +143,7 @@ def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
 
 
 def test_unread_bytes_count_like_unsent_bytes(make_config: MakeConfig) -> None:
-    """Else clients that ask and do not read would fill the memory."""
+    """Otherwise clients that send requests and do not read would fill the memory."""
     limits = Limits(body_bytes=LARGE_BYTES + 10_000, bodies_bytes=2 * LARGE_BYTES + 20_000)
     with running(create_app(make_config(driver="pymysql"), limits=limits)) as url:
         save_a_large_state(url)

@@ -47,7 +47,7 @@ class Site:
     """A service with something in it.
 
     Attributes:
-        base: The beginning of its addresses; whoever comes may do everything.
+        base: The beginning of its addresses; every visitor may do everything.
         guarded: That of one for which one has to sign in.
         token: What to sign in with.
         config: Where its data is.
@@ -333,8 +333,8 @@ def test_a_thread_that_is_written_shows_it_by_itself(window: Window, site: Site)
 
         expect(page.locator(".messages")).to_contain_text("words that came later")
         expect(page.locator(".timeline li")).to_have_count(4)
-        expect(page.locator("input[name=before]").nth(3)).to_be_checked()  # what was picked still is
-        expect(page.locator(".call[open]")).to_have_count(1)  # what was unfolded still is
+        expect(page.locator("input[name=before]").nth(3)).to_be_checked()  # the selection is unchanged
+        expect(page.locator(".call[open]")).to_have_count(1)  # unfolded parts are still unfolded
         expect(page.locator("#announcements")).to_have_text("The thread was updated.")
         for name in ("Download JSON", "Link to this state", "Branch from here"):
             expect(page.get_by_role("link", name=name)).to_have_attribute("href", re.compile(newest))

@@ -28,7 +28,7 @@ EVENTS = "/inspect/events"
 
 
 class Looks:
-    """The watches that were made, and what they asked for.
+    """The watches that were created, and their queries.
 
     Args:
         monkeypatch: Of the test.
@@ -82,7 +82,7 @@ async def store(make_config: MakeConfig) -> AsyncIterator[CheckpointStore]:
 
 
 class Viewer:
-    """Somebody who looks at a thread.
+    """A viewer of a thread.
 
     Args:
         lines: Of the stream.
@@ -102,7 +102,7 @@ class Viewer:
 
 @contextlib.asynccontextmanager
 async def viewing(base: str, thread: str, **headers: str) -> AsyncIterator[Viewer]:
-    """Look at a thread. The first event says that it is other than nothing."""
+    """Watch a thread. The first event reports that it exists."""
     async with (
         httpx.AsyncClient(base_url=base, timeout=WAIT_S) as client,
         client.stream("GET", EVENTS, params={"family": "dicts", "thread": thread}, headers=headers) as response,
@@ -220,7 +220,7 @@ async def test_a_sign_in_that_ends_ends_the_stream(
                 file.write_text(f"{ben.entry}# rolled\n")
                 event = "changed"
                 at = 0
-                while event == "changed":  # each write is a moment at which it is asked who looks
+                while event == "changed":  # the viewers are checked at each write
                     at += 1
                     await store.save("one", {"at": at})
                     event = await viewer.next()

@@ -131,7 +131,7 @@ def test_a_process_that_is_killed_fails_its_request_only(
     # One that dies while it has nothing to do is not missed.
     for pid in (killed := request_processes(service)):
         os.kill(pid, signal.SIGKILL)
-    # A zombie may have threads that still hold its socket; what was reaped has none.
+    # A zombie may have threads that still hold its socket; a reaped process has none.
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed), "the end of the process")
     last = client.get(f"{path}/second")
     assert last.status_code == 200, last.text

@@ -374,7 +374,7 @@ class TestAClientThatIsSlowToAsk:
 
 
 def test_slow_clients_do_not_lock_others_out(hasty_url: str) -> None:
-    """Ten times as many as there may be requests at once send half of theirs; others are served meanwhile."""
+    """Ten times as many clients as requests are allowed send half of a request each; others are served meanwhile."""
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(RawClient(hasty_url)) for _ in range(LIMITS.requests * 10)]
         for one in slow:
@@ -463,7 +463,7 @@ def test_a_client_over_the_connection_limit_gets_an_error_response(config: MySQL
     [b"", b"GET /thre", b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n", b"GET /threads HTTP/1.1\r\nHost: no\r\n\r\n"],
 )
 def test_unauthenticated_clients_do_not_lock_others_out(config: MySQLConfig, sent: bytes) -> None:
-    """Ten times as many as there may be connections, who say nothing, or nothing that lets them in."""
+    """Ten times as many clients as connections are allowed send nothing, or no valid token."""
     limits = replace(LIMITS, connections=4, head_s=PATIENCE_S)
     with running(create_app(config, limits=limits)) as url, contextlib.ExitStack() as stack:
         for _ in range(40):

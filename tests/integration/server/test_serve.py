@@ -131,7 +131,7 @@ def refuses(url: str) -> bool:
     return False
 
 
-#: An agent that knows the service only. In its second step it says so and waits to be killed.
+#: An agent that uses the service only. In its second step it prints a line and waits to be killed.
 KILLED = """
 import asyncio, sys, threading
 from locus.agent import Agent
@@ -376,7 +376,7 @@ def test_the_service_reports_a_database_that_is_away_and_goes_on_when_it_is_back
 
 
 def test_the_service_starts_while_the_database_is_unavailable(make_config: MakeConfig) -> None:
-    with socket.socket() as nobody:  # nobody listens, and nobody else takes the port
+    with socket.socket() as nobody:  # no process listens, and no other one gets the port
         nobody.bind(("127.0.0.1", 0))
         config = make_config(host="127.0.0.1", port=nobody.getsockname()[1])
         with serving_at(dsn_of(config) + "?retry_deadline_s=0") as service:

@@ -27,13 +27,13 @@ from ..conftest import MakeConfig
 #: Of the largest inputs: enough to be carried out apart, and for what is not linear to show.
 SCALE = 0.02
 
-#: How long is measured at least beside each operation, in seconds.
+#: Seconds for which each operation is measured at least.
 LEAST_S = 0.02
 
 #: A wait counts if it occurs in each of this many attempts: the machine does other things too.
 ATTEMPTS = 4
 
-#: How many times as long as the longest wait beside an idle service a wait may be, where that is more than the bound.
+#: The longest allowed wait as a multiple of the longest wait on an idle service, if that is more than the bound.
 TIMES_IDLE = 4.0
 
 

@@ -32,7 +32,7 @@ class Objects:
         self.kept[name] = (data, datetime.now(UTC))
 
     def page(self, begin: str, place: str | None, delimiter: str | None) -> tuple[list[str], list[str], str | None]:
-        """Names, what stands in for those with a delimiter behind the beginning, and where the next page begins."""
+        """The names of a page, the common prefixes up to the delimiter, and the start of the next page."""
         entries: dict[str, bool] = {}
         for name in sorted(self.kept):
             if name.startswith(begin):

@@ -91,7 +91,7 @@ def test_a_copy_that_ends_has_all_that_the_source_has(
             left = await contents(source, "t")
             report = await copy_threads(source, target, verify=True)
             there = await contents(target, "t")
-            if report.left_alone:  # what was deleted in the source was the newest in the target
+            if report.left_alone:  # the newest checkpoint of the target was deleted in the source
                 assert {one for one, _ in there} - {one for one, _ in left}
                 return
             assert report.complete, report

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def same_as(folder: Path, config: MySQLConfig) -> None:
-    """Every thread is in the tables as it is in the files, and nothing else is."""
+    """The tables have every thread exactly as in the files, and nothing else."""
 
     async def compare() -> None:
         files = FileCheckpointer(folder)
@@ -265,7 +265,7 @@ async def test_a_target_that_is_written_to_during_the_copy_is_read_again(
 
 
 class Lying(BaseCheckpointer):
-    """Lists what it does not have, lists some twice, and fails for some threads."""
+    """Lists threads that it does not have, lists some twice, and fails for some."""
 
     def __init__(self, states: list[Any]) -> None:
         self.states = states

@@ -149,7 +149,7 @@ async def test_opensearch_both_ways(config: MySQLConfig, make_config: MakeConfig
 
 
 class Plain:
-    """A backend of somebody's own, with no more than the adapter asks for."""
+    """A user's own backend, with only the methods that the adapter calls."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}

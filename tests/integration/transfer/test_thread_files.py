@@ -19,7 +19,7 @@ from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMySQLCheckpoin
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.families.checkpoints.transfer import ThreadSource, ThreadTarget
+from locus_mysql.families.checkpoints.transfer import ThreadExport, ThreadImport
 from locus_mysql.runtime.checksummed_jsonl import content_of
 from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.transfer import TransferReport
@@ -349,7 +349,7 @@ def test_any_states_are_loaded_unchanged(any_states: Any, states: list[dict[str,
 
 @pytest.fixture
 def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
-    """Saves states, exports and imports them, and compares what is loaded."""
+    """Saves states, exports and imports them, and compares the loaded states."""
     acme = make_config(tenant="acme")
 
     async def move(states: list[dict[str, Any]], thread: str) -> None:
@@ -359,9 +359,9 @@ def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
             await taken.delete(thread)
             for place, state in enumerate(states):
                 await store.save(thread, state, f"c-{place}", {"place": place})
-            source = ThreadSource(StoreOperations(config), threads=[thread])
+            source = ThreadExport(StoreOperations(config), threads=[thread])
             lines = (await source.page(database, None, 100)).records
-            target = ThreadTarget(StoreOperations(acme))
+            target = ThreadImport(StoreOperations(acme))
             contents = [target.read(content_of(line, 2, constants=True)) for line in lines]  # type: ignore[arg-type]
             done = TransferReport()
             await target.write(other, contents, done)

@@ -1,4 +1,4 @@
-"""The report shows exactly what was measured."""
+"""The report shows exactly the measured figures."""
 
 import json
 from itertools import pairwise

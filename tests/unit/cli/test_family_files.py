@@ -13,7 +13,7 @@ from locus_mysql.cli.main import main
 from locus_mysql.families.family import refuse_others
 from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
-from locus_mysql.runtime.transfer import Page, TransferReport
+from locus_mysql.runtime.transfer import RecordPage, TransferReport
 
 #: The family of this test needs no server: it stores its units in a dict.
 DSN = ["--dsn", "mysql://nobody@127.0.0.1:1/nowhere", "--driver", "pymysql"]
@@ -56,10 +56,10 @@ class Toys:
     async def count(self, database: Any) -> int:
         return len(self.toys)
 
-    async def page(self, database: Any, after: Any, limit: int) -> Page:
+    async def page(self, database: Any, after: Any, limit: int) -> RecordPage:
         names = [name for name in sorted(self.toys) if after is None or name > after][:limit]
         lines = [checksummed({"name": name, "price": self.toys[name]}) for name in names]
-        return Page(lines, names[-1] if names else None)
+        return RecordPage(lines, names[-1] if names else None)
 
     def read(self, content: Mapping[str, Any]) -> Mapping[str, Any]:
         return content

@@ -101,7 +101,7 @@ def arguments(method: Any, *, full: bool) -> dict[str, Any]:
 
 
 def statements_of(owner: Statements | Schema) -> Iterator[tuple[str, Statement]]:
-    """Yield the statements of each public method, with and without what is optional."""
+    """Yield the statements of each public method, called with and without optional arguments."""
     for name, method in inspect.getmembers(owner, inspect.ismethod):
         if name.startswith("_") or method.__func__ in LEFT_OUT:
             continue

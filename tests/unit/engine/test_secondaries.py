@@ -277,7 +277,7 @@ async def test_a_query_waits_for_seen_transactions_and_records_the_server_s(host
     assert secondaries.seen.needed() == f"{A}:1-8"
     other_mode: Any = Connection([Result(), answer, carried_out(f"{A}:1-9", mode="OFF")])
     ask(question, other_mode)
-    assert secondaries.seen.counted  # which is for the primary to say
+    assert secondaries.seen.counted  # only the primary can answer that
     behind: Any = Connection(BEHIND)
     with pytest.raises(ServerError):
         ask(question, behind)
@@ -295,7 +295,7 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
         hosts[1]: Connection(refused, [Result(((1, "ON"),))], [Result()], [Result(((1, "ON"),)), Result()]),
     }
     driver: Any = Driver(connections)
-    for _ in range(50):  # in any order: until each of the two others was tried first
+    for _ in range(50):  # in random order: repeat until each of the two others was tried first
         connections[hosts[0]].answers = [is_secondary(read_only=0)]
         connections[hosts[1]].answers = [refused, [Result(((1, "ON"),))]]
         topology = Topology(config.endpoints)

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from locus_mysql import Database
 from locus_mysql.server.application import create_app
 from locus_mysql.server.limits import Limits
-from locus_mysql.server.listening import Connection
+from locus_mysql.server.listening import ClientConnection
 from locus_mysql.server.running import Server, bind, server_of
 
 #: How long httpx, and therefore Locus' client, reuses an idle connection, in seconds.
@@ -36,7 +36,7 @@ def test_an_idle_connection_is_kept_for_longer_than_clients_use_it_again() -> No
     assert HTTPX_KEEPALIVE_EXPIRY_S < server.config.timeout_keep_alive < Limits().head_s
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(Connection, H11Protocol), (Server, uvicorn.Server)])
+@pytest.mark.parametrize(("ours", "theirs"), [(ClientConnection, H11Protocol), (Server, uvicorn.Server)])
 def test_overridden_methods_of_uvicorn_exist(ours: type, theirs: type) -> None:
     """Otherwise our overrides would never be called, and their limits would not apply."""
     overridden = {name for name, value in vars(ours).items() if callable(value) and not name.startswith("_")}

@@ -1,4 +1,4 @@
-"""The file of an export, in a folder to which others may write."""
+"""The file of an export, in a folder to which other users may write."""
 
 from __future__ import annotations
 

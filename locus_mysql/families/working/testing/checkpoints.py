@@ -16,7 +16,7 @@ HOUR_US = 3_600_000_000
 _CONTENT: tuple[calls.Command[object], ...] = (calls.ReadAll(), calls.ReadNotes(), calls.ReadTask())
 
 
-def _ids(session: checks.Session) -> checks.Script[list[str]]:
+def _ids(session: checks.CheckedSession) -> checks.Script[list[str]]:
     return [one.checkpoint_id for one in (yield from session.do(calls.ListCheckpoints()))]
 
 
@@ -207,7 +207,7 @@ class _Model:
     def copy(self) -> _Model:
         return _Model(dict(self.variables), list(self.notes), self.task)
 
-    def check(self, session: checks.Session, what: str) -> checks.Script[None]:
+    def check(self, session: checks.CheckedSession, what: str) -> checks.Script[None]:
         variables, notes, task = (yield from session.ask(*_CONTENT)).results
         checks.equal({key: one.value for key, one in variables.items()}, self.variables, f"the variables {what}")  # type: ignore[attr-defined]
         checks.equal(notes, self.notes, f"the notes {what}")

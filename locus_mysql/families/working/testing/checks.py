@@ -88,7 +88,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Session:
+class CheckedSession:
     """A session for a check."""
 
     address: calls.Address
@@ -138,7 +138,7 @@ class Session:
                 )
             yield Pause()
 
-    def limited(self, **limits: Any) -> Session:
+    def limited(self, **limits: Any) -> CheckedSession:
         """Return the same session, with other limits."""
         return replace(self, limits=replace(self.limits, **limits))
 
@@ -149,13 +149,13 @@ class Sessions:
     def __init__(self) -> None:
         self.tenant = f"check-{secrets.token_hex(8)}"
 
-    def new(self, *, ttl_us: int | None = None, **limits: Any) -> Session:
+    def new(self, *, ttl_us: int | None = None, **limits: Any) -> CheckedSession:
         """Return a new session."""
-        return Session(calls.Address(self.tenant, secrets.token_hex(8)), calls.Limits(**limits), ttl_us)
+        return CheckedSession(calls.Address(self.tenant, secrets.token_hex(8)), calls.Limits(**limits), ttl_us)
 
-    def named(self, tenant: str, session_id: str) -> Session:
+    def named(self, tenant: str, session_id: str) -> CheckedSession:
         """Return the session with this id, of a tenant of this check."""
-        return Session(calls.Address(f"{self.tenant}{tenant}", session_id))
+        return CheckedSession(calls.Address(f"{self.tenant}{tenant}", session_id))
 
 
 def token() -> bytes:

@@ -183,7 +183,9 @@ def reads_renew_a_session_if_asked_to(sessions: checks.Sessions) -> checks.Scrip
         yield from _renews(session, command, renew=True)
 
 
-def _renews(session: checks.Session, command: calls.Command[object], *, renew: bool = False) -> checks.Script[None]:
+def _renews(
+    session: checks.CheckedSession, command: calls.Command[object], *, renew: bool = False
+) -> checks.Script[None]:
     """The time left is compared within one call, and again if the machine was too slow for the difference to show."""
     for _ in range(20):
         start = (yield from session.do(calls.Measure())).left_us or 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....errors import CapacityExceeded
 from .. import calls
-from .checks import Script, Session, Sessions, equal, variable
+from .checks import CheckedSession, Script, Sessions, equal, variable
 
 _LOOKS: tuple[calls.Command[object], ...] = (
     *(calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints(), calls.Measure(), calls.Inspect()),
@@ -12,7 +12,12 @@ _LOOKS: tuple[calls.Command[object], ...] = (
 
 
 def _refused(
-    session: Session, limit: str, there: int, allowed: int, *commands: calls.Command[object], read: tuple[str, ...] = ()
+    session: CheckedSession,
+    limit: str,
+    there: int,
+    allowed: int,
+    *commands: calls.Command[object],
+    read: tuple[str, ...] = (),
 ) -> Script[None]:
     """The call is refused for this limit, and changes nothing."""
     before = yield from session.ask(*_LOOKS)

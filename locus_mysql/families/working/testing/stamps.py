@@ -195,7 +195,7 @@ def a_repeated_call_counts_once(sessions: checks.Sessions) -> checks.Script[None
         yield from _twice(sessions.new(), (calls.Increment("n", 1), calls.Append(b"1")))
 
 
-def _twice(session: checks.Session, commands: tuple[calls.Command[object], ...]) -> checks.Script[None]:
+def _twice(session: checks.CheckedSession, commands: tuple[calls.Command[object], ...]) -> checks.Script[None]:
     mine = checks.token()
     first = yield from session.ask(*commands, token=mine)
     before = yield from session.ask(*_READS)

@@ -81,7 +81,7 @@ def concurrent_first_writes_share_one_session(sessions: checks.Sessions) -> chec
     for _ in range(5):
         session = sessions.new()
 
-        def writer(name: int, session: checks.Session = session) -> checks.Script[None]:
+        def writer(name: int, session: checks.CheckedSession = session) -> checks.Script[None]:
             yield from session.ask(calls.Write((checks.variable(str(name)),)), calls.Append(b"1"))
 
         yield checks.Together(tuple(writer(name) for name in range(WRITERS)))

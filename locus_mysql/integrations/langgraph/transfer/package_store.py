@@ -24,7 +24,7 @@ from ....families.memories.moving import KeptItem, time_text
 from ....families.memories.namespaces import encoded_key, path_of
 from ....families.memories.transfer import ItemTarget
 from ....runtime.database import Database
-from ....runtime.transfer import Page, TransferReport
+from ....runtime.transfer import RecordPage, TransferReport
 from ....transfer.engine import Advance, UnitSource, transfer
 from ....transfer.family_pages import FamilyWriter
 
@@ -103,7 +103,7 @@ async def import_store(
         await reading.close()
 
 
-class PackageStore(UnitSource[Page]):
+class PackageStore(UnitSource[RecordPage]):
     """Reads that package's table.
 
     Args:
@@ -125,13 +125,13 @@ class PackageStore(UnitSource[Page]):
         self._seen = await self._engine.run(check(self._database))
         return self._seen.items
 
-    async def units(self) -> AsyncGenerator[Page, None]:
+    async def units(self) -> AsyncGenerator[RecordPage, None]:
         """Read the items, a page at a time."""
         after: tuple[str, str] | None = None
         while rows := await self._engine.run(page(after, PAGE_ITEMS)):
             after = (rows[-1].prefix, rows[-1].key)
             self._read += len(rows)
-            found = Page(last=after)
+            found = RecordPage(last=after)
             for row in rows:
                 try:
                     found.records.append(item_of(row))

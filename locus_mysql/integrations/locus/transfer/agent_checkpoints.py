@@ -25,9 +25,9 @@ class AgentCheckpoint:
         thread_id: Its thread.
         state: Its state: Locus' object, or the text that this package has stored.
         metadata: Its metadata; None if the source does not provide any.
-        saved_at: When it was saved; None if the source does not know.
+        saved_at: When it was saved; None if the source does not have the time.
         parent_id: The checkpoint that it follows; None if none.
-        knows_parent: Whether the source knows that.
+        knows_parent: Whether the source has that information.
         provisional: Whether a later save of its turn would have deleted it; None if the state shows that.
     """
 

@@ -22,7 +22,7 @@ from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
 from ....runtime.server_times import aware
 from ....runtime.transfer import Notify
-from ....transfer.thread_sides import ListedCheckpoint, ThreadSource, UnreadableCheckpoint
+from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
 from .agent_checkpoints import AgentCheckpoint
 from .checkpointers import time_of, why_unreadable
 from .key_value import read_data
@@ -123,7 +123,7 @@ class SourceRow:
     size_bytes: int
 
 
-class BuiltInSource(ThreadSource):
+class BuiltInSource(CopySource):
     """Reads the built-in backend's table.
 
     Args:

@@ -12,7 +12,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import ValidationError
 
 from ....errors import LocusMySQLError, Unavailable, UsageError
-from ....transfer.thread_sides import ListedCheckpoint, ThreadSource, ThreadTarget, UnreadableCheckpoint
+from ....transfer.thread_sides import CopySource, CopyTarget, ListedCheckpoint, UnreadableCheckpoint
 from .agent_checkpoints import AgentCheckpoint, load_each, same_metadata, same_states
 
 #: A limit above the number of threads, or of checkpoints of a thread, in any store.
@@ -28,7 +28,7 @@ BEGINNING_OF_TIME = datetime(1000, 1, 1, tzinfo=UTC)
 _TIME_KEYS = ("created_at", "timestamp", "updated_at")
 
 
-class CheckpointerSource(ThreadSource):
+class CheckpointerSource(CopySource):
     """Reads any Locus checkpointer.
 
     Args:
@@ -99,7 +99,7 @@ class CheckpointerSource(ThreadSource):
             await self.checkpointer.close()
 
 
-class CheckpointerTarget(ThreadTarget):
+class CheckpointerTarget(CopyTarget):
     """Writes any Locus checkpointer, by its ``save``.
 
     Args:

@@ -27,7 +27,7 @@ from ....errors import CorruptCheckpoint, UsageError
 from ....runtime.exact_json import decode_json
 from ....runtime.regular_files import NotRegular, open_regular, read_regular
 from ....runtime.transfer import Notify
-from ....transfer.thread_sides import ListedCheckpoint, ThreadSource, UnreadableCheckpoint
+from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
 from .agent_checkpoints import LOADED_BYTES, AgentCheckpoint
 from .checkpointers import BEGINNING_OF_TIME, CheckpointerTarget, state_of, time_of, why_unreadable
 from .private_attributes import LinklessFiles, thread_folder
@@ -50,7 +50,7 @@ MAX_FILE_BYTES = 1 << 30
 LINKED = "what folders hold that are links, as links are not followed"
 
 
-class FileSource(ThreadSource):
+class FileSource(CopySource):
     """Reads the folder of a `FileCheckpointer`.
 
     Args:

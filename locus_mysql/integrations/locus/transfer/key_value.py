@@ -24,7 +24,7 @@ from locus.memory.backends.mysql import MySQLBackend
 from locus.memory.backends.opensearch import OpenSearchBackend
 
 from ....errors import CorruptCheckpoint, UsageError
-from ....transfer.thread_sides import ListedCheckpoint, ThreadSource, UnreadableCheckpoint
+from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
 from .agent_checkpoints import AgentCheckpoint, load_each
 from .checkpointers import (
     ALL,
@@ -46,7 +46,7 @@ BEYOND = "what lies beyond the first 10,000 keys, as it lists no more"
 _MOST_SEARCHED = 10_000
 
 
-class KeyedSource(ThreadSource):
+class KeyedSource(CopySource):
     """Reads one of these backends.
 
     Args:

@@ -21,7 +21,7 @@ from ....config import MySQLConfig
 from ....errors import ConfigError, SetupError, UsageError
 from ....runtime.database import Database
 from ....runtime.transfer import Notify
-from ....transfer.thread_sides import ThreadSource, ThreadTarget
+from ....transfer.thread_sides import CopySource, CopyTarget
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
 from .buckets import BucketSource, BucketTarget
@@ -170,7 +170,7 @@ class Location:
         return factory(**self.options)
 
 
-def open_source(side: Side | Location, notify: Notify) -> ThreadSource:
+def open_source(side: Side | Location, notify: Notify) -> CopySource:
     """Open the source of a copy.
 
     Args:
@@ -198,7 +198,7 @@ def open_source(side: Side | Location, notify: Notify) -> ThreadSource:
     return CheckpointerSource(opened, owned=owned)
 
 
-def open_target(side: Side | Location, *, dry_run: bool) -> ThreadTarget:
+def open_target(side: Side | Location, *, dry_run: bool) -> CopyTarget:
     """Open the target of a copy.
 
     Args:
@@ -224,7 +224,7 @@ def open_target(side: Side | Location, *, dry_run: bool) -> ThreadTarget:
     return CheckpointerTarget(opened, owned=owned, dry=dry_run)
 
 
-def refuse_same(source: ThreadSource, target: ThreadTarget) -> None:
+def refuse_same(source: CopySource, target: CopyTarget) -> None:
     """Refuse to copy threads onto themselves.
 
     Raises:

@@ -20,10 +20,10 @@ from ....runtime.database import Database
 from ....runtime.server_times import as_sql_time
 from ....transfer.thread_sides import (
     ANOTHER_TIME,
+    CopySource,
+    CopyTarget,
     ListedCheckpoint,
     ThreadChanged,
-    ThreadSource,
-    ThreadTarget,
     UnreadableCheckpoint,
 )
 from ..agent_states import is_provisional
@@ -74,7 +74,7 @@ class Tables:
             await self.database.aclose()
 
 
-class TablesSource(ThreadSource):
+class TablesSource(CopySource):
     """Reads the tables of this package.
 
     Args:
@@ -150,7 +150,7 @@ class TablesSource(ThreadSource):
         await self.tables.close()
 
 
-class TablesTarget(ThreadTarget):
+class TablesTarget(CopyTarget):
     """Writes the tables of this package: ids, order, metadata, times and parents are those of the source.
 
     Args:

@@ -104,4 +104,4 @@ async def test_a_save_whose_clean_up_fails_is_still_a_save(
     assert "housekeeping" in caplog.text
     assert await make_store().load("t") == {"n": 6}
     sql("DROP TRIGGER refuses")
-    assert await few.vacuum(0) == 2  # what was left to clean up goes with it
+    assert await few.vacuum(0) == 2  # rows left for the clean-up are removed as well

@@ -189,7 +189,7 @@ class TestReplacing:
 
 
 class TestGoingOnFromWhatIsGone:
-    """A process continues from a state that has been deleted meanwhile, by another process or by itself."""
+    """A process continues from a state that was deleted meanwhile, by another process or by this one."""
 
     @pytest.mark.parametrize("turns", [2, 20])
     async def test_the_deleted_newest(self, store: Any, make_store: Make, turns: int) -> None:

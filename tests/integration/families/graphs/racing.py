@@ -1,7 +1,6 @@
 """Counts first puts that are lost or damaged while other processes remove threads.
 
-Run by itself, it takes a DSN, a driver and a number:
-``python -m tests.integration.families.graphs.racing DSN pymysql 1000``.
+As a program, it takes a DSN, a driver and a number:
 """
 
 from __future__ import annotations

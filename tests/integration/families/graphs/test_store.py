@@ -609,7 +609,7 @@ async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was
         thread_id="thread", checkpoint_id="c2", checkpoint_data=state_of(2), parent_checkpoint_id="c1"
     )
     batch = next(putting)
-    if not known:  # what it builds on is asked for first
+    if not known:  # its base is read first
         batch = putting.send(await carry_out(slow, batch))
     assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
     await carry_out(slow, Batch(batch.statements))

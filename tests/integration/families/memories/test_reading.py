@@ -19,7 +19,7 @@ from ...conftest import MakeConfig
 from ...rows_read import rows_read
 from ...test_lists_under_writes import Others, disturbed
 
-#: The value of an item, and others that only the process can tell from it.
+#: The value of an item, and other values that MySQL's JSON does not distinguish from it.
 WANTED, OTHER = 2**70 + 1, 2**70
 
 

@@ -36,7 +36,7 @@ CACHE_BYTES = (1_000_000, 3_500)
 
 _chance = random.Random(11)
 _APART = [[_chance.gauss(centre, 1) for _ in range(DIMS)] for centre in (0, 0, 0, 1, 1, -1)]
-#: Each has others that are nearer than codes can tell, and any may be used by several items.
+#: Each has neighbours that are nearer than codes can distinguish, and several items may use any of them.
 VECTORS = [[value + _chance.gauss(0, spread) for value in one] for one in _APART for spread in (0, 0.01, 0.01, 0.01)]
 WORDS = ["apple", "plum", "pear", "melon"]
 
@@ -122,7 +122,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, items=st.lists(ITEMS, max_size=6), deleted=st.lists(KEYS, max_size=6))
     def write_batch(self, store: int, items: list[Any], deleted: list[Key]) -> None:
-        """Put some and delete others; what is both is deleted."""
+        """Put some and delete others; an item that is both is deleted."""
         there = sum(key in self.model.items or any(item[0] == key for item in items) for key in set(deleted))
         before = sum(key in self.model.items for key in set(deleted))
         count = self._call(store, "write_batch", [_put(item) for item in items], deleted)

@@ -365,7 +365,7 @@ def test_any_sequence_of_calls_from_two_processes_in_mysql(
 def test_any_sequence_of_calls_from_two_processes_in_redis(
     clock: Clock, redis_server: OwnServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script asks Redis for the time in two places; here a key says by how much its clock is ahead."""
+    """The script reads the time of Redis in two places; here a key has the microseconds by which its clock is ahead."""
     asked = "local clock = call('TIME')"
     ahead = f"{asked}\n clock[1] = clock[1] + tonumber(call('GET', 'seconds ahead') or 0)"
     script = redis._script().text

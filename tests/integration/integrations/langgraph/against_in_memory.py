@@ -1,7 +1,6 @@
 """Random operations on a saver, compared with LangGraph's saver in memory; removals run in other processes.
 
-Run by itself, it takes a DSN, a driver and a number:
-``python -m tests.integration.integrations.langgraph.against_in_memory DSN pymysql 10000``.
+As a program, it takes a DSN, a driver and a number:
 """
 
 from __future__ import annotations

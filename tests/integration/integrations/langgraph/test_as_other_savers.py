@@ -63,7 +63,8 @@ def vacuum(make_config: MakeConfig, run_sql: Any, database: str) -> Vacuum:
     return run
 
 
-#: Namespaces and ids in the order in which a server takes them: the graph's own come late, and one clock is behind.
+#: Namespaces and ids in the order in which the server receives them: the graph's own arrive late, and one clock is
+#: behind.
 ARRIVALS = [("", "01"), ("sub", "04"), ("sub", "05"), ("", "02"), ("", "03"), ("sub", "09"), ("", "08"), ("", "07")]
 
 
@@ -208,7 +209,7 @@ async def test_a_snapshot_without_a_counter_outlives_removals(
     snapshot = _DeltaSnapshot([1, 2, 3] * 99)
     await line(saver, {1: {"log": snapshot, "other": 1}}, 3, run_id="run")
     config = place("", "002")
-    for number in (3, 4):  # another process goes on; one checkpoint is by nobody of the run
+    for number in (3, 4):  # another process continues; one checkpoint belongs to no run
         saver, other = other, saver
         config = await saver.aput(config, content(f"{number:03}"), {"run_id": f"run {number}"}, {})  # type: ignore[typeddict-unknown-key]
         await saver.aput_writes(config, [("log", number)], "task")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.kept_tables("versions")
 
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 
-#: Checkpoints that a subgraph of one node stores in a turn: its input, before the node, behind it.
+#: Checkpoints that a subgraph of one node stores in a turn: its input, before the node, after it.
 CHECKPOINTS = 3
 
 CONFIG: Any = {"configurable": {"thread_id": "thread"}}
@@ -199,7 +199,7 @@ async def test_subgraphs_side_by_side_each_go_on_from_their_state_before_the_rep
                 states.clear()
             await turns.run(None, config)
             assert seen == {"a": [["a"] * length], "b": [["b"] * length]}
-        await turns.run({"results": []})  # goes on from what the last replay left
+        await turns.run({"results": []})  # continues from the state of the last replay
         assert seen == {"a": [[], ["a"]], "b": [[], ["b"]]}
 
     await with_saver(make_config, side, 2, replay)

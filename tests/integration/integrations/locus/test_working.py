@@ -391,7 +391,7 @@ async def test_an_agent_goes_on_while_its_storage_is_away(kind: type[Memory]) ->
 
 # A process that is killed between two steps.
 
-#: Two steps of a task; before the third, its model says so and waits to be killed.
+#: Two steps of a task; before the third, its model prints a line and waits to be killed.
 KILLED = """
 import asyncio, json, sys, threading
 from locus.agent import Agent

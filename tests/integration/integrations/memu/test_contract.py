@@ -252,7 +252,7 @@ async def test_linking_twice_is_linking_once(memu: AnyMemu) -> None:
     item, category = await memu.remember("a", ADA), await memu.categorize("N", ADA)
     first = await memu.link(item, category, ADA)
     assert await memu.link(item, category, ADA) == first
-    assert await memu.link(item, category, BOB) == first  # as in memU, whoever asks
+    assert await memu.link(item, category, BOB) == first  # as in memU, for every caller
     assert await memu.category_item_repo.list_relations(BOB) == []
     assert await memu.memory_category_repo.clear_categories() == {category.id: category}
     assert await memu.category_item_repo.list_relations() == []

@@ -24,7 +24,7 @@ WRITERS, TIMES = 8, 4
 DEADLINE_S = 300.0
 
 
-# Contention takes long only where the machine is slow: what is tried again is tried for as long as may be.
+# Contention takes long only on a slow machine, so retries have the longest deadline.
 PATIENT = {"retry_deadline_s": 300, "pool_timeout_s": 300}
 
 
@@ -103,7 +103,7 @@ def test_an_item_is_cleared_by_one_of_several(make_config: MakeConfig) -> None:
 
 
 def between(operation: Operation[Any], change: Callable[[], object]) -> Operation[Any]:
-    """An operation, with a change by somebody else behind its first round trip."""
+    """An operation, with a change by another process after its first round trip."""
     try:
         results = yield next(operation)
         change()

@@ -26,7 +26,7 @@ def cosine(one: list[float], other: list[float]) -> float:
 
 
 def expected(query: list[float], there: Any, wanted: int) -> list[tuple[str, float]]:
-    """By brute force, of what is read back."""
+    """Rank the loaded items by brute force."""
     scores = [(item.id, cosine(query, item.embedding)) for item in there if len(item.embedding or ()) == len(query)]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
@@ -136,11 +136,11 @@ async def test_salience_is_memus_formula(memu: AnyMemu) -> None:
 async def test_a_small_cache_changes_nothing(make_memu: Make) -> None:
     memu = make_memu()
     operations = memu.wrapped._operations
-    operations.pools = LRUCache(1)
+    operations.embedding_tables = LRUCache(1)
     item = await memu.remember("a", ADA)
     for _ in range(3):
         assert [id for id, _ in await memu.memory_item_repo.vector_search_items([1.0, 0.0], 1)] == [item.id]
-    assert operations.pools.get(None) is None
+    assert operations.embedding_tables.get(None) is None
 
 
 NEAR, FAR = [1e-3, 0.97e-3], [1.0, -1.0]

@@ -73,7 +73,7 @@ def encoded(answers: Sequence[Answer], *, eof: bool = True, tracked: bytes = b""
 
     Args:
         answers: An answer for each statement.
-        eof: Whether EOF packets stand after columns and rows; without, an OK packet after the rows.
+        eof: Whether EOF packets follow columns and rows; otherwise, an OK packet follows the rows.
         tracked: Session information at the end of OK packets.
         number: The number of the first packet.
     """

@@ -126,7 +126,7 @@ async def test_the_limit_of_the_answer_begins_when_everything_was_sent() -> None
     talk.protocol.resume_writing()
     with pytest.raises(TimeoutError):
         await asked
-    talk.protocol.resume_writing()  # nobody waits
+    talk.protocol.resume_writing()  # no caller waits
     asked = await talk.call(PING, within_s=0.01)  # the deadline of a call ends it before its limits
     with pytest.raises(TimeoutError):
         await asked

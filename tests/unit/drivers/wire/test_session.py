@@ -1,4 +1,4 @@
-"""Servers are accepted or refused by the version in their greeting; what is known of a session."""
+"""Servers are accepted or refused by the version in their greeting; the state of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads: the statements that are sent, what is cached, and what is counted; without a server."""
+"""Loads: the statements that are sent, the cached rows, and the counters; without a server."""
 
 from __future__ import annotations
 

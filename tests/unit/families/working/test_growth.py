@@ -78,7 +78,7 @@ def test_own_versions_without_others_between_are_one_span() -> None:
         own.wrote(before, stamp)
     own.wrote(20, 22)
     assert own.spans == [(0, 12), (20, 22)]
-    own.wrote(0, 30)  # the session was gone, so all versions up to there are own
+    own.wrote(0, 30)  # the session did not exist, so all versions up to there are its own
     assert own.spans == [(0, 30)]
     assert [own.version(version) for version in (1, 30, 31)] == [True, True, False]
 

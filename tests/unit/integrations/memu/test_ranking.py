@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from locus_mysql.families.memories.vectors.coding import encode_floats
 from locus_mysql.families.memories.vectors.scoring import QueryVector
 from locus_mysql.integrations.memu import ranking
-from locus_mysql.integrations.memu.ranking import Pool, nearest, salience_factor
+from locus_mysql.integrations.memu.ranking import EmbeddingTable, nearest, salience_factor
 
 floats = st.floats(-100, 100, width=32)
 embeddings = st.lists(st.lists(floats, min_size=3, max_size=3), max_size=30)
@@ -52,7 +52,7 @@ def test_the_nearest_are_those_of_brute_force(
     with pytest.MonkeyPatch.context() as patched:
         if not numpy:
             patched.setattr(ranking, "np", None)
-        hits = nearest(QueryVector(array("f", query), "cosine"), Pool.of(3, found), factors, wanted)
+        hits = nearest(QueryVector(array("f", query), "cosine"), EmbeddingTable.of(3, found), factors, wanted)
     scores = [score for _, score in hits]
     assert scores == pytest.approx(by_force(query, vectors, factors)[:wanted], abs=1e-9)
     assert scores == sorted(scores, reverse=True)
@@ -67,10 +67,10 @@ def test_a_changed_pool_equals_a_newly_built_one(
     with pytest.MonkeyPatch.context() as patched:
         if not numpy:
             patched.setattr(ranking, "np", None)
-        pool = Pool.of(3, rows(vectors))
-        kept = [id for id in pool.places if data.draw(st.booleans())]
+        table = EmbeddingTable.of(3, rows(vectors))
+        kept = [id for id in table.places if data.draw(st.booleans())]
         fresh = [(f"new{place}", place, encode_floats(array("f", vector))) for place, vector in enumerate(more)]
-        changed = pool.changed(3, kept, fresh)
+        changed = table.changed(3, kept, fresh)
         expected = {id: (mark, raw) for id, mark, raw in rows(vectors) if id in kept}
         expected |= {id: (mark, raw) for id, mark, raw in fresh}
         assert changed.fingerprint[0] == len(expected) == len(changed.ids)

@@ -41,7 +41,7 @@ Expected: TypeAlias = bytes | Anything | None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One queued write.
 
     Args:
@@ -92,7 +92,7 @@ class Part:
     """
 
     token: bytes = field(default_factory=lambda: os.urandom(16))
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
     sent: tuple[calls.Command[Any], ...] = ()
     risky: bool = False
     sent_us: int = 0
@@ -100,12 +100,12 @@ class Part:
     lost: list[str] = field(default_factory=list)
     size_bytes: int = 0
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: JournalEntry) -> None:
         """Add an entry after all others."""
         self.entries.append(entry)
         self.size_bytes += entry.size_bytes
 
-    def last(self, key: str) -> Entry | None:
+    def last(self, key: str) -> JournalEntry | None:
         """The last entry that writes a variable."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
@@ -115,7 +115,7 @@ class Part:
         self.size_bytes -= sum(self.entries[place].size_bytes for place in dropped)
         self.entries = [entry for place, entry in enumerate(self.entries) if place not in dropped]
 
-    def coalesce(self, entry: Entry) -> None:
+    def coalesce(self, entry: JournalEntry) -> None:
         """Add an entry and remove those that it supersedes."""
         tail = list(enumerate(self.entries))[self._after_last_barrier() :]
         superseded: list[int] = []
@@ -193,7 +193,7 @@ class Journal:
         writing = tuple(command for command in call.commands if not isinstance(command, calls.READS))
         entries = list(entries_of(call, reply, now_us))
         if not entries:  # a comparison that was not fulfilled in the fallback must not be fulfilled later
-            writing, entries = (calls.Touch(),), [Entry(calls.Touch(), now_us)]
+            writing, entries = (calls.Touch(),), [JournalEntry(calls.Touch(), now_us)]
         part = Part(token=call.token or os.urandom(16), sent=writing, risky=True, sent_us=now_us, closed=True)
         for entry in entries:
             part.append(entry)
@@ -246,7 +246,7 @@ class Journal:
             self._tokens.popitem(last=False)
         return False
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: JournalEntry) -> None:
         if isinstance(entry.command, calls.End):
             for gone in [part for part in self.parts if not part.risky]:
                 self._count(gone, -1)
@@ -266,27 +266,27 @@ class Journal:
         self.size_bytes += sign * part.size_bytes
 
 
-def entries_of(call: calls.Call, reply: calls.Reply, now_us: int) -> Iterator[Entry]:
+def entries_of(call: calls.Call, reply: calls.Reply, now_us: int) -> Iterator[JournalEntry]:
     """The writes of a call, as entries."""
     for command, result in zip(call.commands, reply.results, strict=True):
         match command:
             case calls.Write(variables):
-                yield from (Entry(calls.Write((variable,)), now_us) for variable in variables)
+                yield from (JournalEntry(calls.Write((variable,)), now_us) for variable in variables)
             case calls.Remove(keys):
-                yield from (Entry(calls.Remove((key,)), now_us) for key in keys)
+                yield from (JournalEntry(calls.Remove((key,)), now_us) for key in keys)
             case calls.CompareAndSet(variable, likeness):
                 if result:
-                    yield Entry(calls.Write((variable,)), now_us, likeness)
+                    yield JournalEntry(calls.Write((variable,)), now_us, likeness)
             case _ if not isinstance(command, calls.READS):
-                yield Entry(command, now_us)
+                yield JournalEntry(command, now_us)
 
 
-def _places(entries: list[tuple[int, Entry]], *kinds: type[calls.Command[Any]]) -> list[int]:
+def _places(entries: list[tuple[int, JournalEntry]], *kinds: type[calls.Command[Any]]) -> list[int]:
     """The indexes of the entries whose commands are of these types."""
     return [place for place, entry in entries if isinstance(entry.command, kinds)]
 
 
-def _added(last: Entry, increment: calls.Increment) -> Entry | None:
+def _added(last: JournalEntry, increment: calls.Increment) -> JournalEntry | None:
     """The last entry of a variable with an increment added to it; None if the two cannot be joined."""
     match last.command:
         case calls.Increment(key, by) if calls.INT_LEAST <= by + increment.by <= calls.INT_MOST:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ... import calls
 from ...values import likeness
-from .journal import BARRIERS, Anything, Entry, Part
+from .journal import BARRIERS, Anything, JournalEntry, Part
 
 MEANWHILE = "another process wrote meanwhile"
 
@@ -216,7 +216,7 @@ class _Merging:
                     return
         self.merged.commands.append(command)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: JournalEntry) -> None:
         """Decide about any other command."""
         match entry.command:
             case calls.Write((variable,)):
@@ -258,7 +258,7 @@ class _Merging:
         for key in sorted((self.snapshot.versions.variables.keys() | self._written) - newer):
             self._removed[key] = None
 
-    def _loses(self, entry: Entry, key: str) -> bool:
+    def _loses(self, entry: JournalEntry, key: str) -> bool:
         """Drop a write or deletion of a variable that is newer, or not what the write expects."""
         if not self.own.variable(self.snapshot, key):
             self._lose(f"variable {key!r}")

@@ -34,7 +34,7 @@ ADDRESS = calls.Address("tenant", "session")
 LIMITS = calls.Limits(scratchpad_entries=10**9, checkpoints=10_000)
 SIDES = [("aiomysql", False), ("aiomysql", True)]
 
-#: MySQL keeps the contract by itself; a short run only looks at what a fallback relies on.
+#: MySQL has tests of its own for the contract; a short run only checks what a fallback relies on.
 WANTED = [check for check in CHECKS if FULL or check.begin.__module__.endswith((".stamps", ".writers"))]
 
 

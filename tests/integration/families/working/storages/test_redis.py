@@ -216,7 +216,7 @@ def test_a_checkpoint_stores_what_changed(storage: RedisStorage, redis_server: O
 
 @both_sides
 def test_a_lost_answer_counts_once(execute: Execute, storage: RedisStorage, redis_server: OwnServer) -> None:
-    """redis-py repeats the command by itself."""
+    """redis-py repeats the command automatically."""
     lost = 0
 
     class Losing(redis.Connection):

@@ -88,7 +88,7 @@ def run(suite: Suite, driver: str, dsn: str, *arguments: str) -> Outcome:
 
 
 def main(package: str, driver: str, *arguments: str) -> int:
-    """Run a suite and print what it prints."""
+    """Run a suite and print its output."""
     (suite,) = (suite for suite in SUITES if suite.package == package)
     outcome = run(suite, driver, os.environ["LOCUS_MYSQL_TEST_DSN"], *arguments)
     print(outcome.output)

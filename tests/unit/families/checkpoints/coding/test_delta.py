@@ -257,7 +257,7 @@ def test_rows_continuing_an_uncached_base_must_be_read() -> None:
     _, first = table.save({"messages": begun, "steps": begun}, ())
     held = {"messages": [*begun, message(20)], "steps": [message(-1)]}
     _, second = table.save(held, first)
-    table.save({"messages": [*begun, message(21)], "steps": begun}, first)  # says nothing of its steps
+    table.save({"messages": [*begun, message(21)], "steps": begun}, first)  # has no record of its steps
     encoded = encode(held)
     with pytest.raises(NotHeld):
         table.load_with(3, Held(second, hash_logs(encoded, {}), encoded))

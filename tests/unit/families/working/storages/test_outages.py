@@ -148,7 +148,7 @@ def test_an_end_keeps_only_calls_that_may_have_been_carried_out() -> None:
     for command in (calls.Append(b"2"), calls.End(), calls.Append(b"3")):
         journal.record(call(command), calls.Reply((None,), 1), 0)
     assert entries(journal) == [calls.Append(b"1"), calls.End(), calls.Append(b"3")]
-    assert len(journal.parts) == 3  # an end stands alone in its call
+    assert len(journal.parts) == 3  # End is the only command of its call
 
 
 def test_parts_are_bounded() -> None:

@@ -1,0 +1,19 @@
+"""Sessions of the OpenAI Agents SDK on MySQL.
+
+Checks the SDK's items, and leaves storage to `families/transcripts`. Begin with `session`, the public class, then
+`operations`.
+"""
+
+try:
+    import agents.memory  # noqa: F401 - fails if it is not installed
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "agents":
+        raise
+    from ...errors import SetupError
+    from ...extras import install_command
+
+    raise SetupError(f"The OpenAI Agents SDK is not installed. Run {install_command('openai-agents')}.") from error
+
+from .session import OpenAISession
+
+__all__ = ["OpenAISession"]

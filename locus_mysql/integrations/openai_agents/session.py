@@ -1,0 +1,103 @@
+"""The session of the OpenAI Agents SDK: `OpenAISession`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from dataclasses import fields
+from typing import Any, TypeVar, Unpack
+
+from agents import TResponseInputItem
+from agents.memory import SessionSettings
+from pydantic import SecretStr
+
+from ...config import Keywords, MySQLConfig
+from ...runtime.database import Database, share
+from ...runtime.methods import awaited
+from ...runtime.stores import AsyncStore
+from .operations import SessionOperations
+
+T = TypeVar("T")
+
+
+class OpenAISession(AsyncStore[SessionOperations]):
+    """Keeps a conversation of the OpenAI Agents SDK in MySQL: an `agents.memory.Session`.
+
+    A write that is cancelled ends before the cancellation is raised, as with the SDK's own sessions.
+
+    Args:
+        session_id: The id of the session: 1 to 800 bytes of UTF-8 without NUL, compared by code point.
+        where: A `Database` that is shared with other sessions and stores, a DSN, or a `MySQLConfig`; or give options as
+            keywords. With anything but a `Database`, this session opens connections of its own.
+        session_settings: The limit of `get_items` where a call gives none.
+        options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to sessions.
+
+    Example:
+        ```python
+        async with Database("mysql://user:password@localhost/app") as database:
+            session = OpenAISession("customer-7", database, tenant="acme")
+            await session.add_items([{"role": "user", "content": "Where is the office?"}])
+            assert await session.get_items(limit=20) == [{"role": "user", "content": "Where is the office?"}]
+        ```
+    """
+
+    session_id: str
+    session_settings: SessionSettings | None
+
+    def __init__(
+        self,
+        session_id: str,
+        where: str | SecretStr | MySQLConfig | Database | None = None,
+        *,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+        **options: Unpack[Keywords],
+    ) -> None:
+        if isinstance(session_settings, dict):
+            if unknown := session_settings.keys() - {field.name for field in fields(SessionSettings)}:
+                raise TypeError(f"Unknown session settings: {', '.join(sorted(unknown))}.")
+            session_settings = SessionSettings(**session_settings)
+        database, config, owned = share(where, options)
+        super().__init__(SessionOperations(config, session_id), database, owned=owned)
+        self.session_id = session_id
+        self.session_settings = SessionSettings() if session_settings is None else session_settings
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the items of the session, oldest first. One round trip.
+
+        Args:
+            limit: At most this many of the last items, of which the server reads no others. None: the limit of
+                `session_settings`. A negative number: all, as with the SDK's session in SQLite.
+
+        Raises:
+            CorruptCheckpoint: A row is damaged.
+        """
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        return await super()._run(self._operations.get_items(limit))
+
+    @awaited(SessionOperations.add_items)
+    def add_items(self) -> None: ...
+    @awaited(SessionOperations.pop_item)
+    def pop_item(self) -> None: ...
+    @awaited(SessionOperations.clear_session)
+    def clear_session(self) -> None: ...
+
+    async def _run(self, operation: Generator[Any, Any, T]) -> T:
+        """Run a write."""
+        return await _settled(super()._run(operation))
+
+
+async def _settled(call: Coroutine[Any, Any, T]) -> T:
+    """Await a call to its end, and only then raise a cancellation that came meanwhile."""
+    task = asyncio.ensure_future(call)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = cancelled or error
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it
+    raise cancelled

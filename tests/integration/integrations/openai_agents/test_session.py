@@ -1,0 +1,280 @@
+"""The session of the OpenAI Agents SDK: its contract on every driver, with real runs of agents on a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from agents import Agent, RunConfig, Runner, function_tool
+from agents.memory import OpenAIResponsesCompactionSession, Session, SessionSettings, SQLiteSession
+from agents.testing import ScriptedModel, assistant_message, function_call
+
+from locus_mysql import CheckpointStore, Database, MySQLConfig
+from locus_mysql.errors import InvalidInput
+from locus_mysql.families.transcripts import operations
+from locus_mysql.inspection import Inspector
+from locus_mysql.integrations.openai_agents import OpenAISession
+
+from ...conftest import MakeConfig
+from ...drivers_under_test import ASYNC_DRIVERS
+from ...proxy import WireProxy
+
+pytestmark = pytest.mark.kept_tables("transcripts")
+
+Make = Callable[..., OpenAISession]
+
+
+@pytest.fixture(params=ASYNC_DRIVERS)
+def driver(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def make_session(make_config: MakeConfig, driver: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
+    """Yield ``make_session(**options)``: another session on the test's schema, like that of another process."""
+    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
+    made: list[OpenAISession] = []
+
+    def make(session_id: str = "customer-7", session_settings: Any = None, **options: Any) -> OpenAISession:
+        config = make_config(driver=driver, **options)
+        made.append(OpenAISession(session_id, config, session_settings=session_settings))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+def said(*texts: object) -> Any:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+async def test_an_agent_goes_on_with_the_session_of_another_process(make_session: Make) -> None:
+    @function_tool
+    def weather(city: str) -> str:
+        return f"Rain in {city}"
+
+    model = ScriptedModel(
+        script := [
+            [function_call("weather", {"city": "Delft"}, call_id="call-1")],
+            [assistant_message("It rains in Delft.")],
+            [assistant_message("In Delft.")],
+        ]
+    )
+    agent = Agent(name="assistant", model=model, tools=[weather])
+    first = await Runner.run(agent, "What is the weather in Delft?", session=make_session())
+    assert first.final_output == "It rains in Delft."
+    second = await Runner.run(agent, "Where does it rain?", session=make_session())
+    assert second.final_output == "In Delft."
+    sent: Any = model.calls[-1].input
+    assert [one.get("role") or one["type"] for one in sent] == [
+        "user",
+        "function_call",
+        "function_call_output",
+        "assistant",
+        "user",
+    ]
+    agent = Agent(name="assistant", model=ScriptedModel(script), tools=[weather])
+    reference = SQLiteSession("customer-7")
+    await Runner.run(agent, "What is the weather in Delft?", session=reference)
+    await Runner.run(agent, "Where does it rain?", session=reference)
+    mine, theirs = await make_session().get_items(), await reference.get_items()
+    assert mine == theirs
+    reference.close()
+
+
+async def test_a_streamed_run_and_a_limited_one_use_the_session(make_session: Make) -> None:
+    session = make_session()
+    model = ScriptedModel([[assistant_message(text)] for text in ("One.", "Two.", "Three.")])
+    agent = Agent(name="assistant", model=model)
+    streamed = Runner.run_streamed(agent, "1", session=session)
+    async for _ in streamed.stream_events():
+        pass
+    await Runner.run(agent, "2", session=session)
+    limited = RunConfig(session_settings=SessionSettings(limit=2))
+    await Runner.run(agent, "3", session=session, run_config=limited)
+    assert len(model.calls[-1].input) == 3
+    assert [one.get("content") for one in await session.get_items()][::2] == ["1", "2", "3"]
+
+
+async def test_limits_are_those_of_the_session_in_sqlite(make_session: Make) -> None:
+    for settings in (None, SessionSettings(limit=2), {"limit": 2}):
+        session, reference = make_session(session_settings=settings), SQLiteSession("s", session_settings=settings)
+        await session.clear_session()
+        for one in (session, reference):
+            await one.add_items(said("a", "b", "c", "d"))
+        for limit in (None, 0, 1, 3, 4, 100, -1):
+            assert await session.get_items(limit) == await reference.get_items(limit)
+            assert await session.get_items(limit=limit) == await reference.get_items(limit=limit)
+        session.session_settings = reference.session_settings = None
+        assert await session.get_items() == await reference.get_items() == said("a", "b", "c", "d")
+        reference.close()
+
+
+async def test_items_come_back_as_from_the_session_in_sqlite(make_session: Make) -> None:
+    session, reference = make_session(), SQLiteSession("s")
+    items: list[Any] = [
+        {"role": "user", "content": "é\0'; DROP TABLE x; -- \\ \U0001f600 \ud800 %s"},
+        {"type": "function_call", "arguments": '{"a": 1}', "z": 1, "a": (1, 2.5, True, None)},
+        {"type": "reasoning", "summary": [], "n": 10**30, "tiny": 5e-324, "nan": float("inf"), 7: "seven"},
+        {},
+        {"role": "user", "content": "x" * 300_000},
+    ]
+    for one in (session, reference):
+        await one.add_items(items)
+        await one.add_items([])
+    mine, theirs = await session.get_items(), await reference.get_items()
+    assert mine == theirs
+    assert [list(one) for one in mine] == [list(one) for one in theirs]
+    for expected in reversed(theirs):
+        assert await session.pop_item() == expected
+    assert await session.pop_item() is None
+    assert await session.get_items() == []
+    reference.close()
+
+
+async def test_items_that_are_no_json_are_refused_and_nothing_is_written(make_session: Make) -> None:
+    session = make_session()
+    loop: dict[str, Any] = {}
+    loop["self"] = loop
+    for bad in ({"content": object()}, {"content": {1, 2}}, loop):
+        refused: Any = [*said("good"), bad]
+        with pytest.raises(InvalidInput, match="Nothing was written"):
+            await session.add_items(refused)
+    assert await session.get_items() == []
+    for session_id in ("", "\0", "x" * 801, "\ud800"):
+        with pytest.raises(InvalidInput):
+            make_session(session_id)
+
+
+async def test_sessions_that_differ_are_kept_apart(make_session: Make) -> None:
+    ids = ("a", "A", "a ", "é", "e\u0301", "%", "a/b", "a/b/c", "..", "'")
+    sessions = [make_session(one) for one in ids] + [make_session("a", tenant="acme")]
+    for number, session in enumerate(sessions):
+        await session.add_items(said(number))
+    for number, session in enumerate(sessions):
+        assert await session.get_items() == said(number)
+    await sessions[0].clear_session()
+    assert [len(await session.get_items()) for session in sessions] == [0] + [1] * len(ids)
+
+
+async def test_each_item_is_popped_once_beside_other_writers(make_session: Make) -> None:
+    sessions = [make_session() for _ in range(3)]
+    await sessions[0].add_items(said(*range(12)))
+
+    async def pop(session: OpenAISession) -> list[Any]:
+        return [await session.pop_item() for _ in range(6)]
+
+    async def add(session: OpenAISession) -> None:
+        for number in range(12, 18):
+            await session.add_items(said(number))
+
+    *popped, _ = await asyncio.gather(pop(sessions[0]), pop(sessions[1]), add(sessions[2]))
+    seen = [one["content"] for some in popped for one in some if one is not None]
+    left: list[Any] = [one["content"] for one in await sessions[0].get_items()]  # type: ignore[typeddict-item]
+    assert sorted([*seen, *left]) == list(range(18))
+
+
+async def test_lost_answers_add_and_pop_once(make_session: Make, proxy: WireProxy) -> None:
+    session = make_session(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    await session.add_items(said(1, 2))
+    proxy.drop_after_send()
+    await session.add_items(said(3, 4, 5))
+    assert await session.get_items() == said(1, 2, 3, 4, 5)
+    proxy.drop_after_send()
+    assert [await session.pop_item()] == said(5)
+    proxy.drop_after_send()
+    assert [await session.pop_item()] == said(4)
+    assert await session.get_items() == said(1, 2, 3)
+    proxy.drop_after_send()
+    await session.clear_session()
+    assert await session.get_items() == []
+
+
+async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_session: Make) -> None:
+    session = make_session()
+    await session.add_items(said(1))
+    for number in range(2, 8):
+        call = asyncio.create_task(session.add_items(said(number)))
+        await asyncio.sleep(0)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    assert await session.get_items() == said(*range(1, 8))
+
+
+async def test_a_session_is_cleared_whole_and_begins_anew(make_session: Make) -> None:
+    session, other = make_session(), make_session()
+    await session.add_items(said(1, 2))
+    await other.clear_session()
+    assert await session.get_items() == []
+    assert await session.pop_item() is None
+    await session.add_items(said(3))
+    assert await other.get_items() == said(3)
+
+
+@pytest.mark.parametrize("driver", ["pymysql"])
+async def test_the_last_20_of_10_000_items_are_read_alone(
+    make_session: Make, run_sql: Callable[..., Any], database: str
+) -> None:
+    def rows_read() -> int:
+        ((rows,),) = run_sql(
+            "SELECT COUNT_READ FROM performance_schema.table_io_waits_summary_by_table"
+            " WHERE OBJECT_SCHEMA = %s AND OBJECT_NAME = 'locus_transcript_items'",
+            database,
+        )
+        return int(rows)
+
+    session = make_session()
+    await session.add_items(said(*range(10_000)))
+    rows = rows_read()
+    before = session.database.stats().round_trips
+    assert await session.get_items(limit=20) == said(*range(9_980, 10_000))
+    assert session.database.stats().round_trips - before == 1
+    assert rows_read() - rows <= 25
+
+
+async def test_sessions_share_a_database_with_other_stores(make_config: MakeConfig, driver: str) -> None:
+    async with Database(make_config(driver=driver)) as database:
+        sessions: list[Session] = [OpenAISession(f"customer-{number}", database) for number in range(5)]
+        await asyncio.gather(*(session.add_items(said(1)) for session in sessions))
+        await CheckpointStore(database, tenant="acme").save("t", {"a": 1})
+        assert isinstance(sessions[0], Session)
+        assert OpenAISession("customer-1", database, tenant="acme").config.tenant == "acme"
+        assert await OpenAISession("customer-1", database, tenant="acme").get_items() == []
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_the_sdks_wrapper_that_compacts_accepts_the_session(make_session: Make) -> None:
+    session = make_session()
+    wrapped = OpenAIResponsesCompactionSession("customer-7", session, should_trigger_compaction=lambda _: False)
+    model = ScriptedModel([[assistant_message("One.")]])
+    await Runner.run(Agent(name="assistant", model=model), "1", session=wrapped)
+    assert len(await session.get_items()) == 2
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_the_inspector_shows_a_session(make_session: Make, make_config: MakeConfig) -> None:
+    model = ScriptedModel(
+        [[function_call("weather", {"city": "Delft"}, call_id="call-1")], [assistant_message("It rains in Delft.")]]
+    )
+
+    @function_tool
+    def weather(city: str) -> str:
+        return f"Rain in {city}"
+
+    agent = Agent(name="assistant", model=model, tools=[weather])
+    await Runner.run(agent, "What is the weather?", session=make_session())
+    config: MySQLConfig = make_config()
+    async with Inspector(config) as inspector:
+        (row,) = (await inspector.threads("transcripts")).items
+        assert row.thread_id == "openai-agents//customer-7"
+        view = await inspector.state("transcripts", row.thread_id)
+        assert [hit.thread_id for hit in await inspector.search("Delft", family="transcripts")] == [row.thread_id]
+    assert view is not None
+    shown = [(one.role, one.text) for one in view.messages]
+    assert shown[0] == ("user", "What is the weather?")
+    assert shown[-1] == ("assistant", "It rains in Delft.")

@@ -1,0 +1,146 @@
+"""Runs the SDK's tests of sessions with ours: in `test_upstream`, or from the command line.
+
+``ci/mysql run --fast -- .venv/bin/python -m tests.integration.integrations.openai_agents.upstream.running VERSION
+DRIVER -k limit`` runs a part; all arguments after the driver go to pytest. The tests come from the SDK's source
+distribution and are kept in ``.cache/openai-agents-tests``; no part of them belongs to this repository.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+import venv
+from pathlib import Path
+from typing import NamedTuple
+
+#: The folder of the plugin is on the path, not the package, as both their tests and ours are a package ``tests``.
+PLUGINS = Path(__file__).resolve().parent
+ROOT = PLUGINS.parents[4]
+CACHE = ROOT / ".cache/openai-agents-tests"
+
+#: A run that takes longer is ended with all its processes.
+LIMIT_S = 600
+
+
+class Suite(NamedTuple):
+    """The tests of one version.
+
+    Args:
+        version: The version.
+        least: The number of tests that have to pass, so that a growing list of left-out tests is noticed.
+    """
+
+    version: str
+    least: int
+
+    @property
+    def folder(self) -> Path:
+        """The unpacked source distribution."""
+        return CACHE / f"openai_agents-{self.version}"
+
+
+#: The newest version that was tried, and the oldest that runs agents with the versions of openai that it allows.
+SUITES = (Suite("0.24.0", 67), Suite("0.18.1", 56))
+
+#: The files with tests of sessions.
+FILES = (
+    "tests/memory/test_session.py",
+    "tests/memory/test_session_limit.py",
+    "tests/extensions/memory/test_sqlalchemy_session.py",
+)
+
+
+class Outcome(NamedTuple):
+    """The output of a run, and the number of tests that passed."""
+
+    code: int
+    output: str
+    passed: int
+
+
+def run(suite: Suite, driver: str, dsn: str, *arguments: str) -> Outcome:
+    """Run a suite in a process of its own, which is ended with it.
+
+    Args:
+        suite: The suite.
+        driver: The driver of our sessions.
+        dsn: A server and an empty schema on it.
+        arguments: More for pytest.
+    """
+    running = subprocess.Popen(
+        [
+            *(_interpreter(suite), "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"),
+            *("-o", "addopts=", "-o", "filterwarnings=", "--asyncio-mode=auto", *FILES, *arguments),
+        ],
+        cwd=_fetch(suite),
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}:{PLUGINS}",
+            "PYTEST_ADDOPTS": "-p stand_in",
+            "LOCUS_UPSTREAM_DSN": dsn,
+            "LOCUS_UPSTREAM_DRIVER": driver,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = running.communicate(timeout=LIMIT_S)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+    passed = re.search(r"(\d+) passed", output)
+    return Outcome(running.returncode, output, 0 if passed is None else int(passed[1]))
+
+
+def _fetch(suite: Suite) -> Path:
+    """Return the folder of a suite; download it from the package index if it is missing."""
+    if not (suite.folder / "tests").is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            wanted = f"openai-agents=={suite.version}"
+            _pip("download", "--no-deps", "--no-binary", "openai-agents", "--dest", folder, wanted)
+            (archive,) = Path(folder).glob("*.tar.gz")
+            with tarfile.open(archive) as opened:
+                opened.extractall(folder, filter="data")
+            (Path(folder) / suite.folder.name).rename(suite.folder)
+    return suite.folder
+
+
+def _interpreter(suite: Suite) -> Path:
+    """Return a Python that has this version of the SDK, and beneath it the packages of this one."""
+    folder = CACHE / f"venv-{suite.version}"
+    python = folder / "bin/python"
+    if not (folder / "complete").exists():
+        venv.create(folder, clear=True)
+        ours = sysconfig.get_paths()["purelib"]
+        theirs = Path(sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"])
+        (theirs / "beneath.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+        _pip("install", "--target", str(theirs), f"openai-agents=={suite.version}", "sqlalchemy[asyncio]", "aiosqlite")
+        (folder / "complete").touch()
+    return python
+
+
+def _pip(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "pip", "--quiet", *arguments], check=True)
+
+
+def main(version: str, driver: str, *arguments: str) -> int:
+    """Run a suite and print what it prints."""
+    (suite,) = (suite for suite in SUITES if suite.version == version)
+    outcome = run(suite, driver, os.environ["LOCUS_MYSQL_TEST_DSN"], *arguments)
+    print(outcome.output)
+    return outcome.code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

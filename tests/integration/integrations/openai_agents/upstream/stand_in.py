@@ -1,0 +1,55 @@
+"""A pytest plugin: gives the SDK's tests our session where they ask for its sessions in SQLite and SQLAlchemy.
+
+It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
+`LOCUS_UPSTREAM_DRIVER` the driver. Where a test makes a database for itself, it gets a tenant.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import agents
+import agents.extensions.memory
+import agents.extensions.memory.sqlalchemy_session
+import agents.memory
+import pytest
+from left_out import reason
+
+from locus_mysql import Database
+from locus_mysql.integrations.openai_agents import OpenAISession
+
+DATABASE = Database(os.environ["LOCUS_UPSTREAM_DSN"], driver=os.environ["LOCUS_UPSTREAM_DRIVER"], pool_size=4)
+
+#: A database in memory is another one for each test, or for each session: so is a tenant.
+_process = os.urandom(8).hex()
+_test = ""
+
+
+class StandIn(OpenAISession):
+    """Our session, made like the SDK's."""
+
+    def __init__(self, session_id: str, db_path: Any = ":memory:", *, session_settings: Any = None) -> None:
+        tenant = os.urandom(16).hex() if str(db_path) == ":memory:" else f"{_process}/{db_path}"[-120:]
+        super().__init__(session_id, DATABASE, tenant=tenant, session_settings=session_settings)
+
+    @classmethod
+    def from_url(cls, session_id: str, *, url: str, session_settings: Any = None, **_: Any) -> StandIn:
+        """Make a session as SQLAlchemySession does. Sessions of a test on one URL share a database."""
+        where = ":memory:" if ":memory:" in url else url
+        return cls(session_id, where, session_settings=session_settings)
+
+    def close(self) -> None:  # type: ignore[override]
+        """Do nothing: the connections belong to the database."""
+
+
+agents.SQLiteSession = agents.memory.SQLiteSession = StandIn  # type: ignore[misc, assignment]
+sqlalchemy_session: Any = agents.extensions.memory.sqlalchemy_session
+sqlalchemy_session.SQLAlchemySession = StandIn
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests."""
+    left_out = [item for item in items if reason(item.nodeid)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not reason(item.nodeid)]

@@ -1,0 +1,24 @@
+"""The SDK's own tests of sessions, of the newest and of the oldest version, with ours in place of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from ....conftest import MakeConfig
+from ....drivers_under_test import ASYNC_DRIVERS
+from .running import SUITES, Suite, run
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("openai-agents-upstream")  # each run has processes of its own
+@pytest.mark.kept_tables("transcripts")
+@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
+@pytest.mark.parametrize("suite", SUITES, ids=[suite.version for suite in SUITES])
+def test_their_tests_pass_with_our_sessions(
+    make_config: MakeConfig, server_dsn: str, database: str, suite: Suite, driver: str
+) -> None:
+    dsn = f"{server_dsn.rpartition('/')[0]}/{database}"
+    assert make_config(dsn=dsn, driver=driver).database == database
+    outcome = run(suite, driver, dsn)
+    assert outcome.code == 0, outcome.output[-20_000:]
+    assert outcome.passed >= suite.least, outcome.output[-5_000:]
