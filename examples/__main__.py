@@ -38,6 +38,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "langgraph": need_langgraph,
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
     "openai-agents": lambda _: None,  # the same
+    "adk": lambda _: None,  # the same
 }
 
 

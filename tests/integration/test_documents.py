@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions
+from google.adk.events.event import Event
 from locus.agent import Agent
 from locus.core.messages import Message
 from locus.core.state import AgentState
@@ -28,6 +29,7 @@ import locus_mysql
 from locus_mysql import MySQLConfig
 from locus_mysql.embedded import stop_server
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
@@ -81,6 +83,9 @@ def all_examples() -> list[Example]:
     names = {"ClaudeSessionStore": ClaudeSessionStore, "ClaudeAgentOptions": ClaudeAgentOptions}
     examples += examples_of("ClaudeSessionStore", ClaudeSessionStore.__doc__ or "", names)
     examples += examples_of("OpenAISession", OpenAISession.__doc__ or "", {**public, "OpenAISession": OpenAISession})
+    names = {"AdkSessionService": AdkSessionService, "AdkMemoryService": AdkMemoryService, "Event": Event}
+    for service in (AdkSessionService, AdkMemoryService):
+        examples += examples_of(service.__name__, service.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

@@ -9,10 +9,16 @@ from typing import assert_type
 from agents import Agent, Runner, TResponseInputItem
 from agents.memory import Session
 from claude_agent_sdk import ClaudeAgentOptions, SessionStore, SessionStoreEntry
+from google.adk.agents.llm_agent import LlmAgent
+from google.adk.memory.base_memory_service import BaseMemoryService
+from google.adk.runners import Runner as AdkRunner
+from google.adk.sessions.base_session_service import BaseSessionService
+from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
+from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 DSN = "mysql://user:password@localhost/app"
@@ -29,6 +35,11 @@ async def use() -> None:
         await ClaudeSessionStore(DSN).load({"project_key": "p", "session_id": "s"}), list[SessionStoreEntry] | None
     )
     ClaudeAgentOptions(session_store=session_store)
+
+    sessions: BaseSessionService = AdkSessionService(DSN)
+    memory: BaseMemoryService = AdkMemoryService(DSN)
+    assert_type(await AdkSessionService(DSN).get_session(app_name="a", user_id="u", session_id="s"), AdkSession | None)
+    AdkRunner(app_name="a", agent=LlmAgent(name="a"), session_service=sessions, memory_service=memory)
 
     session: Session = OpenAISession("s", DSN, session_settings={"limit": 20})
     assert_type(await OpenAISession("s", DSN).get_items(limit=20), list[TResponseInputItem])

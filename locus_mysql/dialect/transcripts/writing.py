@@ -75,6 +75,9 @@ SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANS
 
 SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"
 
+# The same while the state stays. The batch has a guard on the revision at which the state was read.
+SET_TAG = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.checksum = %s WHERE {KEY}"
+
 # The seq of an item is that of the last one, less the number of items that follow it.
 ADD_ONE = """
 INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
@@ -215,9 +218,11 @@ class WritingStatements(Statements):
         """Undo the batch unless the transcript has an item of this id."""
         return Statement(self._text(GUARD_ITEM), (row.item_id, *key))
 
-    def set_header(self, key: RowKey, header: HeaderRow) -> Statement:
-        """Replace the columns that belong to the caller."""
+    def set_header(self, key: RowKey, header: HeaderRow, *, keeps_state: bool = False) -> Statement:
+        """Replace the columns that belong to the caller; ``keeps_state``: the state is the stored one, and not sent."""
         params = (header.tag, header.scope, header.state)
+        if keeps_state:
+            return Statement(self._text(SET_TAG), (*params[:2], header_checksum(key, *params), *key))
         return Statement(self._text(SET_HEADER), (*params, header_checksum(key, *params), *key))
 
     def add(self, key: RowKey, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:

@@ -1,7 +1,7 @@
 """Recognises the conversation in a state, whichever framework saved it. Pure functions that accept any JSON.
 
-They recognise the messages of Locus, of OpenAI's and Anthropic's interfaces, and of LangChain in each form in which it
-dumps them. Tool calls are joined with their results: with the messages that answer them, by id, and with the
+They recognise the messages of Locus, of OpenAI's, Anthropic's and Gemini's interfaces, and of LangChain in each form in
+which it dumps them. Tool calls are joined with their results: with the messages that answer them, by id, and with the
 ``tool_executions`` of a Locus state.
 """
 
@@ -179,6 +179,8 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
         inner, named = data, value["type"]
     elif isinstance(message := value.get("message"), Mapping) and _role(message):
         inner = {"timestamp": value.get("timestamp"), **message}
+    elif isinstance(content := value.get("content"), Mapping) and _role(content):
+        inner = {"timestamp": value.get("timestamp"), **content}
     if _role(inner):
         return inner
     return {**inner, "type": named} if isinstance(named, str) and named else None
@@ -233,8 +235,14 @@ def _text_in(block: Any) -> str:
 
 
 def _result_in(block: Any) -> _Result | None:
-    """Return the call in a block of content, in Anthropic's form."""
-    if not isinstance(block, Mapping) or block.get("type") != "tool_result":
+    """Return the result in a block of content, in Anthropic's or Gemini's form."""
+    if not isinstance(block, Mapping):
+        return None
+    if isinstance(response := block.get("functionResponse"), Mapping):
+        return _Result(
+            _text(response.get("id")), _text(response.get("name")), _as_text(response.get("response")), False
+        )
+    if block.get("type") != "tool_result":
         return None
     content = block.get("content")
     text = _text_of(content if isinstance(content, list) else [content])
@@ -249,6 +257,7 @@ def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Cal
         fields.get("tool_calls"),
         fields.get("invalid_tool_calls"),
         [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"],
+        [block["functionCall"] for block in blocks if isinstance(block, Mapping) and "functionCall" in block],
         beside.get("tool_calls") if isinstance(beside, Mapping) else None,
         [one] if isinstance(one := fields.get("function_call"), Mapping) else None,
     ):

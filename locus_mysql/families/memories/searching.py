@@ -10,9 +10,9 @@ from ...dialect.memories.filters import ItemFilter, compile_filter
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation
 from ...errors import InvalidInput
+from ...runtime.gather import gather
 from .arguments import check_count, check_score, check_text
 from .fusion import FUSED, fuse
-from .gather import gather
 from .nearest import NearestOperations
 from .reading import ReadingOperations
 from .records import Hits

@@ -83,11 +83,12 @@ class TranscriptOperations:
         (written,) = yield from self.write([Write(key, tuple(items), header, fold, expected, expected_tag)])
         return written
 
-    def write(self, writes: Sequence[Write]) -> Operation[list[Written]]:
+    def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Write to several transcripts, all or nothing; see `append`. One round trip, as there.
 
         Args:
             writes: The writes, each to another transcript; at most 10,000 items together.
+            once: Change nothing, not even by a header or a fold, if there are items and all of them are stored already.
 
         Returns:
             The results in the order of the writes.
@@ -96,14 +97,17 @@ class TranscriptOperations:
             InvalidInput: Something cannot be stored exactly; nothing was written.
             VersionConflict: A transcript has another revision or tag than expected; nothing was written.
         """
-        written = yield from self._writing.write(writes)
+        written = yield from self._writing.write(writes, once=once)
         yield from self._housekeeping()
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
         """Return a transcript without its items; None if it does not exist. One round trip."""
-        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)))
-        return transcript_of(self._tenant, rows[0]) if rows else None
+        where = row_key(self._tenant, key)
+        rows = yield from fetch(self.sql.reading.header(where))
+        transcript = transcript_of(self._tenant, rows[0]) if rows else None
+        self._writing.remember(where, rows[0] if rows else None)
+        return transcript
 
     def read(
         self,
@@ -170,7 +174,9 @@ class TranscriptOperations:
             if found is None and later is None:
                 return None
             if found is not None and later is not None and found.revision == later.revision:
-                return transcript_of(self._tenant, found), _items(where, rows[::-1] if last is not None else rows)
+                transcript = transcript_of(self._tenant, found)
+                self._writing.remember(where, found)
+                return transcript, _items(where, rows[::-1] if last is not None else rows)
 
     def find(self, key: TranscriptKey, item_id: str) -> Operation[Item | None]:
         """Return an item of a transcript by its id; None if there is none. One round trip."""

@@ -138,6 +138,8 @@ class Write:
             another process wrote meanwhile, so it must be a pure function. Excludes ``header``.
         expected: The revision that the transcript must have; 0: it must not exist.
         expected_tag: The tag that it must have.
+        tag: Replaces the stored tag; only together with a fold.
+        expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many others need.
     """
 
     key: TranscriptKey
@@ -146,3 +148,5 @@ class Write:
     fold: Fold | None = None
     expected: int | None = None
     expected_tag: str | None = None
+    tag: str | None = None
+    expires: bool = True

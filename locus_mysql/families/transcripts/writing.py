@@ -10,6 +10,7 @@ from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
+from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, VersionConflict
@@ -66,6 +67,9 @@ class PlannedWrite:
         self._left_out_at: int | None = None
         if write.fold is not None and write.header is not None:
             raise InvalidInput("A write has a header or a fold, not both.")
+        if write.tag is not None and write.fold is None:
+            raise InvalidInput("A write without a fold has its tag in the header.")
+        self._new_tag = None if write.tag is None else check_name(write.tag, "The tag", ID_BYTES, least=0)
         self.header = None if write.header is None else self._encoded(write.header)
         self.tag = None if write.expected_tag is None else check_name(write.expected_tag, "The tag", ID_BYTES, least=0)
         self.known = NOTHING
@@ -76,9 +80,19 @@ class PlannedWrite:
         return [row for _, row in self.items]
 
     @property
+    def is_repeated(self) -> bool:
+        """Whether the write has items, and the transcript has all of them already."""
+        return bool(self._all) and not self.items
+
+    @property
+    def adds_items(self) -> bool:
+        """Whether the write was given items."""
+        return bool(self._all)
+
+    @property
     def changes_nothing(self) -> bool:
         """Whether the transcript has all items already, and the header stays."""
-        return bool(self._all) and not self.items and self.write.header is None
+        return self.is_repeated and self.write.header is None
 
     def fold(self, known: KnownHeader) -> None:
         """Compute the new state."""
@@ -87,7 +101,9 @@ class PlannedWrite:
         stored = known.row.state
         before = None if stored is None else decode_json(unframe(stored, "The state of the transcript"))
         state = self.write.fold(before, [item for item, _ in self.items])
-        self.header = HeaderRow(known.row.tag, known.row.scope, self._state(state))
+        tag = known.row.tag if self._new_tag is None else self._new_tag
+        # A state that the fold returned as it was is not sent again.
+        self.header = HeaderRow(tag, known.row.scope, stored if state is before else self._state(state))
 
     def leave_out(self, present: set[bytes], revision: int) -> None:
         """Leave out items that the transcript has at this revision. A fold has to be computed again."""
@@ -103,7 +119,7 @@ class PlannedWrite:
     def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
         writing, rows = sql.writing, self.rows
-        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us))
+        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us if self.write.expires else None))
         if self.write.expected is not None:
             steps.append(writing.guard(self.key, self.write.expected))
         if self._left_out_at is not None:
@@ -114,8 +130,9 @@ class PlannedWrite:
             steps.append(writing.guard_tag(self.key, self.tag))
         if rows:
             steps += writing.add(self.key, rows)
-        if self.header is not None:
-            steps.append(writing.set_header(self.key, self.header))
+        if self.header is not None and (self.write.fold is None or self.header != self.known.row):
+            keeps_state = self.write.fold is not None and self.header.state == self.known.row.state
+            steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
         return tuple(steps)
 
     def _forget_fold(self) -> None:
@@ -145,7 +162,7 @@ class WritingOperations:
         self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
         self._known: LRUCache[KnownHeader] = LRUCache(HEADERS_BYTES)
 
-    def write(self, writes: Sequence[Write]) -> Operation[list[Written]]:
+    def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""
         plans = [PlannedWrite(self.config, write) for write in writes]
         if len({plan.key for plan in plans}) < len(plans):
@@ -157,7 +174,7 @@ class WritingOperations:
         # Transcripts are locked in one order, so that writers cannot deadlock.
         ordered = sorted(plans, key=lambda plan: plan.key)
         while True:
-            if all(plan.changes_nothing for plan in plans):
+            if all(plan.changes_nothing for plan in plans) or (once and _repeated(plans)):
                 return (yield from self._unchanged(plans))
             yield from self._fold(ordered)
             try:
@@ -255,9 +272,25 @@ class WritingOperations:
                     "changed. Read it again."
                 )
 
+    def remember(self, key: RowKey, row: StoredHeader | None) -> None:
+        """Remember the header of a transcript that was read, so that a write with a fold need not read it again.
+
+        Args:
+            key: The transcript.
+            row: The row, whose checksum was verified; None if there is no such transcript.
+        """
+        known = NOTHING if row is None else KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state))
+        self._remember(key, known)
+
     def _remember(self, key: RowKey, known: KnownHeader) -> None:
         self._known.put(key, known, size=500 + len(known.row.state or b""))
 
     def forget(self, key: RowKey) -> None:
         """Forget the state of a transcript."""
         self._known.pop(key)
+
+
+def _repeated(plans: Sequence[PlannedWrite]) -> bool:
+    """Return whether there are items among the writes, and all of them are stored already."""
+    adding = [plan for plan in plans if plan.adds_items]
+    return bool(adding) and all(plan.is_repeated for plan in adding)

@@ -29,7 +29,6 @@ from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
 from ...families.memories.embedding import EmbedTexts, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions
-from ...families.memories.gather import gather
 from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
@@ -38,6 +37,7 @@ from ...families.memories.records import MemoryHit, MemoryItem
 from ...families.memories.shortlist import NearestSearch
 from ...families.memories.vectors.scoring import QueryVector
 from ...families.memories.writing import ItemKey
+from ...runtime.gather import gather
 from .store_filters import finite
 from .store_options import check_index, check_paths, check_ttl, ttl_s
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...engine.operation import Batch, Operation, Results
+from ..engine.operation import Batch, Operation, Results
 
 
 def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:

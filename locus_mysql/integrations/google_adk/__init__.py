@@ -1,0 +1,30 @@
+"""The session service and the memory service of Google ADK on MySQL.
+
+Converts ADK's sessions, events and memories, and leaves storage to `families/transcripts` and `families/memories`.
+Begin with `sessions` and `memories`, the public classes, then `session_operations` and `memory_operations`; `services`
+makes both of a URI, for ADK's command line.
+"""
+
+try:
+    import google.adk  # noqa: F401 - fails if it is not installed
+except ModuleNotFoundError as error:
+    if error.name not in {"google", "google.adk"}:
+        raise
+    from ...errors import SetupError
+    from ...extras import install_command
+
+    raise SetupError(f"Google ADK is not installed. Run {install_command('adk')}.") from error
+
+from .errors import StaleSessionError
+from .memories import AdkMemoryService
+from .services import memory_service, register_services, session_service
+from .sessions import AdkSessionService
+
+__all__ = [
+    "AdkMemoryService",
+    "AdkSessionService",
+    "StaleSessionError",
+    "memory_service",
+    "register_services",
+    "session_service",
+]

@@ -1,0 +1,114 @@
+"""ADK's events and states as they are stored, and back. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
+from google.adk.sessions.state import State
+
+from ...errors import CorruptCheckpoint, InvalidInput
+from ...runtime.exact_json import encode_json
+
+#: An event's id that is longer, in bytes, is not repeated in the id of its item.
+EVENT_ID_BYTES = 200
+
+
+class StateChanges(NamedTuple):
+    """Changes of a state by where they belong, without their prefixes. What begins with ``temp:`` is in none."""
+
+    app: dict[str, Any]
+    user: dict[str, Any]
+    session: dict[str, Any]
+
+
+def json_of_event(event: Event) -> dict[str, Any]:
+    """Return an event as JSON, without changes of the temporary state.
+
+    Values that JSON cannot hold are written as ADK writes them: sets as lists, functions as text with a warning.
+
+    Raises:
+        InvalidInput: ADK cannot write it as JSON.
+    """
+    content = _dump(event)
+    delta = content.get("actions", {}).get("stateDelta")
+    if not event.actions.state_delta.keys() <= (delta or {}).keys():
+        raise InvalidInput("A key of the event's changes of state holds a lone surrogate, which ADK would replace.")
+    if delta:
+        content["actions"]["stateDelta"] = without_temporary(delta)
+    return content
+
+
+def event_of(content: Any) -> Event:
+    """Return a stored event.
+
+    Raises:
+        CorruptCheckpoint: It is no event.
+    """
+    try:
+        return Event.model_validate(content)
+    except ValueError:
+        raise CorruptCheckpoint(
+            "A stored item is no event of ADK, or one of a newer version. Upgrade google-adk."
+        ) from None
+
+
+def item_id_of(event: Event, content: Mapping[str, Any]) -> str:
+    """Return the id of an event's item: equal for equal events, different for different events with one id."""
+    digest = hashlib.sha256(encode_json(content)).hexdigest()
+    encoded = event.id.encode(errors="surrogatepass")
+    if len(encoded) <= EVENT_ID_BYTES and event.id.isprintable():
+        return f"{event.id}:{digest[:16]}"
+    return f"sha256:{digest}"
+
+
+def event_id_of(content: Any) -> str | None:
+    """Return the id of a stored event."""
+    event_id = content.get("id") if isinstance(content, Mapping) else None
+    return event_id if isinstance(event_id, str) else None
+
+
+def json_of_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a state as JSON, in the way in which an event's changes are written."""
+    if not state:
+        return {}
+    event = Event(actions=EventActions(state_delta=dict(state)))
+    written: dict[str, Any] = json_of_event(event)["actions"]["stateDelta"]
+    return written
+
+
+def changes_in(delta: Mapping[str, Any]) -> StateChanges:
+    """Sort changes by where they belong."""
+    changes = StateChanges({}, {}, {})
+    for key, value in delta.items():
+        if key.startswith(State.APP_PREFIX):
+            changes.app[key.removeprefix(State.APP_PREFIX)] = value
+        elif key.startswith(State.USER_PREFIX):
+            changes.user[key.removeprefix(State.USER_PREFIX)] = value
+        elif not key.startswith(State.TEMP_PREFIX):
+            changes.session[key] = value
+    return changes
+
+
+def merged(app: Mapping[str, Any], user: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state that an agent sees."""
+    return {
+        **session,
+        **{State.APP_PREFIX + key: value for key, value in app.items()},
+        **{State.USER_PREFIX + key: value for key, value in user.items()},
+    }
+
+
+def without_temporary(delta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes without those of the temporary state."""
+    return {key: value for key, value in delta.items() if not key.startswith(State.TEMP_PREFIX)}
+
+
+def _dump(event: Event, **options: Any) -> dict[str, Any]:
+    try:
+        return event.model_dump(mode="json", by_alias=True, exclude_none=True, **options)
+    except ValueError as error:  # which may repeat values
+        raise InvalidInput(f"The event or state cannot be written as JSON ({type(error).__name__}).") from None

@@ -1,0 +1,237 @@
+"""The contract of ADK's `BaseMemoryService`, as generators that do no I/O: `MemoryServiceOperations`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.platform import uuid as platform_uuid
+from google.adk.sessions.session import Session
+from google.genai.types import Content
+
+from ...config import MySQLConfig
+from ...engine.counters import Counters
+from ...families.memories.arguments import check_count
+from ...families.memories.embedding import EmbedFunction, Procedure
+from ...families.memories.embedding_options import EmbeddingOptions
+from ...families.memories.operations import MemoryOperations
+from ...families.memories.puts import Put
+from ...families.memories.records import MemoryItem, Namespace
+from ...families.memories.searching import Way
+
+#: The first label of the namespaces of memories, and of that of ids that were deleted. App, user and session follow.
+LABEL, DELETED_LABEL = "google-adk", "google-adk-deleted"
+
+#: The labels of memories without a session, and of those that were added by `add_memory`. No session has them.
+WITHOUT_SESSION, ADDED_DIRECTLY = "~none", "~direct"
+
+#: The most memories that a call reads the keys of, or deletes, and that a transaction writes.
+KEYS_LIMIT, AT_ONCE = 1_000_000, 1_000
+
+
+class MemoryServiceOperations:
+    """Stores ADK's memories of one tenant.
+
+    Args:
+        config: The options.
+        options: The options about embeddings.
+        limit: The most memories that a search returns.
+    """
+
+    def __init__(self, config: MySQLConfig, options: EmbeddingOptions, limit: int) -> None:
+        self.config = config
+        self._items = MemoryOperations(config, options)
+        self._limit = check_count(limit, "limit", 1)
+        self.schema = self._items.schema
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """The embed function, if there is one."""
+        return self._items.embed
+
+    def count_in(self, counters: Counters) -> None:
+        """Count the cache's hits and misses in these counters."""
+        self._items.count_in(counters)
+
+    def add_session_to_memory(self, session: Session) -> Procedure[None]:
+        """Make the memories of a session those of its events with a text: add missing ones, remove all others.
+
+        Args:
+            session: The session with its events.
+
+        Raises:
+            InvalidInput: A memory cannot be stored exactly; nothing was changed by its transaction.
+        """
+        scope, namespace = _scope(session.app_name, session.user_id), _of_session(session)
+        stored = set((yield from self._items.list_keys(namespace, KEYS_LIMIT)))
+        kept = {event.id: event for event in session.events if _text_of(event.content)}
+        yield from self._write(
+            scope,
+            [_put_of_event(namespace, event, None) for key, event in kept.items() if key not in stored],
+            [(namespace, key) for key in stored if key not in kept],
+        )
+
+    def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> Procedure[None]:
+        """Add events with a text to the memories of a session, without those that it has already.
+
+        Args:
+            app_name: The app.
+            user_id: The user; app, user and session have at most 980 bytes together.
+            events: The events.
+            session_id: The session; None: of none.
+            custom_metadata: JSON values, which are returned with the memories that are new.
+
+        Raises:
+            InvalidInput: A memory cannot be stored exactly.
+        """
+        scope = _scope(app_name, user_id)
+        namespace = (LABEL, *scope, _label(session_id) if session_id else WITHOUT_SESSION)
+        added = {event.id: event for event in reversed(events) if _text_of(event.content)}
+        found = yield from self._items.get_batch([(namespace, key) for key in added])
+        stored = {key for _, key in found}
+        puts = [_put_of_event(namespace, event, custom_metadata) for key, event in added.items() if key not in stored]
+        yield from self._write(scope, puts[::-1], [])
+
+    def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> Procedure[None]:
+        """Add memories, all or none. One with an id replaces the one of this id that was added so before.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            memories: The memories, at most 10,000. One without an id gets one.
+            custom_metadata: JSON values for all of them; a memory's own come first.
+
+        Raises:
+            InvalidInput: A memory cannot be stored exactly; nothing was changed.
+        """
+        scope = _scope(app_name, user_id)
+        puts = []
+        for memory in memories:
+            memory_id = memory.id or platform_uuid.new_uuid()
+            value = {
+                "id": memory_id,
+                "content": _json_of(memory.content),
+                "author": memory.author,
+                "timestamp": memory.timestamp,
+            }
+            metadata = {**(custom_metadata or {}), **memory.custom_metadata}
+            namespace = (LABEL, *scope, ADDED_DIRECTLY)
+            puts.append(Put(namespace, memory_id, value, metadata, text=_text_of(memory.content)))
+        if puts:
+            yield from self._items.write_batch(puts, [(_deleted(scope), put.key) for put in puts])
+
+    def search_memory(self, *, app_name: str, user_id: str, query: str) -> Procedure[SearchMemoryResponse]:
+        """Return the user's memories that fit a query best: by word; with an embed function, by word and meaning.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            query: A text.
+        """
+        words = query.replace('"', " ")  # which would begin a phrase
+        if not re.search(r"\w", words):
+            return SearchMemoryResponse()
+        way: Way = "word" if self.embed is None else "hybrid"
+        scope = _scope(app_name, user_id)
+        hits = yield from self._items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
+        return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
+
+    def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> Procedure[None]:
+        """Delete the memories of an id in all sessions; events of this id never become memories again.
+
+        Args:
+            app_name: The app.
+            user_id: The user.
+            memory_id: The id, as `search_memory` returned it; None: nothing is deleted.
+        """
+        if not memory_id:
+            return
+        scope = _scope(app_name, user_id)
+        found = yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE)
+        if found:
+            gone = [(hit.item.namespace, hit.item.key) for hit in found]
+            tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
+            yield from self._items.write_batch([tombstone], gone)
+
+    def _write(self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]) -> Procedure[None]:
+        """Write memories that were not deleted before, and delete others."""
+        deleted = yield from self._deleted_of(scope, puts)
+        puts = [put for put in puts if put.key not in deleted]
+        for start in range(0, max(len(puts), len(gone)), AT_ONCE):
+            end = start + AT_ONCE
+            yield from self._items.write_batch(puts[start:end], gone[start:end])
+        # One that was deleted while it was written again must not come back.
+        deleted = yield from self._deleted_of(scope, puts)
+        if deleted:
+            yield from self._items.delete_batch([(put.namespace, put.key) for put in puts if put.key in deleted])
+
+    def _deleted_of(self, scope: Namespace, puts: Sequence[Put]) -> Procedure[set[str]]:
+        """Return the keys of those memories that were deleted."""
+        found = yield from self._items.get_batch([(_deleted(scope), put.key) for put in puts])
+        return {key for _, key in found}
+
+
+def _label(text: str) -> str:
+    """Return an id as a label, which must not be empty."""
+    return text.replace("~", "~0") or "~"
+
+
+def _scope(app_name: str, user_id: str) -> Namespace:
+    return _label(app_name), _label(user_id)
+
+
+def _of_session(session: Session) -> Namespace:
+    return LABEL, *_scope(session.app_name, session.user_id), _label(session.id)
+
+
+def _deleted(scope: Namespace) -> Namespace:
+    return DELETED_LABEL, *scope
+
+
+def _put_of_event(namespace: Namespace, event: Event, metadata: Mapping[str, object] | None) -> Put:
+    value = {"id": event.id, "content": _json_of(event.content), "author": event.author, "at": event.timestamp}
+    return Put(namespace, event.id, value, metadata, text=_text_of(event.content))
+
+
+def _json_of(content: Content | None) -> Any:
+    return None if content is None else content.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _text_of(content: Content | None) -> str:
+    """Return the text by which a memory is found; empty for none."""
+    parts = content.parts if content is not None else None
+    return " ".join(part.text for part in parts or () if part.text)
+
+
+def _entry(item: MemoryItem) -> MemoryEntry:
+    value = item.value
+    timestamp = value.get("timestamp")
+    if (at := value.get("at")) is not None:
+        timestamp = datetime.fromtimestamp(at).isoformat()
+    return MemoryEntry(
+        id=value["id"],
+        content=Content.model_validate(value["content"]),
+        author=value["author"],
+        timestamp=timestamp,
+        custom_metadata=item.metadata,
+    )
