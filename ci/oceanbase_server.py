@@ -98,6 +98,7 @@ class OceanBaseServer:
             [sys.executable, "-c", LAUNCHER, str(os.getpid()), str(program), *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            env={**os.environ, "TELEMETRY_ENABLED": "false"},  # https://www.oceanbase.ai/docs/telemetry
         )
         with self._connect(self._process) as connection, connection.cursor() as cursor:
             if not self._password:
@@ -105,6 +106,7 @@ class OceanBaseServer:
                 cursor.execute(f"ALTER USER root IDENTIFIED BY '{self._password}'")
                 password.touch(mode=0o600)
                 password.write_text(self._password)
+            cursor.execute("SET GLOBAL time_zone = '+00:00'")  # the machine's would not be that of MySQL's tests
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
 
     def _connect(self, process: subprocess.Popen[bytes]) -> pymysql.Connection:  # type: ignore[type-arg]

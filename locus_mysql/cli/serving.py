@@ -27,6 +27,7 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
+    from ..server.limits import Limits
     from ..server.tokens import Tokens
 
 #: The environment variable that may contain the tokens instead of a file.
@@ -149,35 +150,16 @@ def serve(arguments: argparse.Namespace) -> int:
     """Serve until a signal asks to stop."""
     _need_server()
     from ..server.application import create_app
-    from ..server.limits import Limits
     from ..server.running import bind, is_local, run, stop_s
     from ..server.workers import fork_workers
 
-    config = MySQLConfig.from_env(**options_of(arguments))
-    if "retry_deadline_s" not in config.model_fields_set:
-        config = config.model_copy(update={"retry_deadline_s": RETRY_DEADLINE_S})
-    if "select_timeout_s" not in config.model_fields_set:
-        config = config.model_copy(update={"select_timeout_s": Limits().request_s + ENDED_BY_SERVER_S})
+    config = _service_config(arguments)
     tokens = _tokens(arguments.tokens)
     if tokens is not None and arguments.tenant is not None:
         raise ConfigError("Each token names its own tenant, so --tenant has no effect. Leave it out.")
-    if (arguments.tls_cert is None) != (arguments.tls_key is None):
-        raise ConfigError("--tls-cert and --tls-key belong together; give both.")
-    if arguments.tls_cert is not None:
-        _check_certificate(arguments.tls_cert, arguments.tls_key)
-    if not 0 <= arguments.port <= 65535:
-        raise ConfigError("--port must be from 0 to 65535.")
-    if not 1 <= arguments.workers <= MOST_WORKERS:
-        raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
+    _check(arguments)
     arguments.root_path = _root_path(arguments.root_path)
-    given = {
-        "body_bytes": arguments.max_body_bytes,
-        "requests": arguments.max_requests,
-        "processes": arguments.processes,
-    }
-    if arguments.max_body_bytes is not None:
-        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    limits = _limits(arguments)
     sockets = bind(arguments.host, arguments.port)
     try:
         if tokens is None and not is_local(sockets):
@@ -225,6 +207,47 @@ def serve(arguments: argparse.Namespace) -> int:
         for one in sockets:
             one.close()
     return OK
+
+
+def _service_config(arguments: argparse.Namespace) -> MySQLConfig:
+    """Return the configuration, with the service's defaults of two options."""
+    from ..server.limits import Limits
+
+    config = MySQLConfig.from_env(**options_of(arguments))
+    defaults = {"retry_deadline_s": RETRY_DEADLINE_S, "select_timeout_s": Limits().request_s + ENDED_BY_SERVER_S}
+    return config.model_copy(
+        update={name: value for name, value in defaults.items() if name not in config.model_fields_set}
+    )
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Check certificate, port and number of workers.
+
+    Raises:
+        ConfigError: One of them is invalid.
+    """
+    if (arguments.tls_cert is None) != (arguments.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together; give both.")
+    if arguments.tls_cert is not None:
+        _check_certificate(arguments.tls_cert, arguments.tls_key)
+    if not 0 <= arguments.port <= 65535:
+        raise ConfigError("--port must be from 0 to 65535.")
+    if not 1 <= arguments.workers <= MOST_WORKERS:
+        raise ConfigError(f"--workers must be from 1 to {MOST_WORKERS}.")
+
+
+def _limits(arguments: argparse.Namespace) -> Limits:
+    """Return the limits of the service; those that are not given have their defaults."""
+    from ..server.limits import Limits
+
+    given = {
+        "body_bytes": arguments.max_body_bytes,
+        "requests": arguments.max_requests,
+        "processes": arguments.processes,
+    }
+    if arguments.max_body_bytes is not None:
+        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
+    return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
 def _root_path(given: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
+from ..dialect.partitioning import MAX_PARTITIONS, CannotPartition, partitioned
+from ..dialect.variants import OCEANBASE, FamilyRefused
 from ..errors import UsageError
 from ..families.family import Family, HasUserModel
 from ..families.registry import families, find_family
@@ -44,6 +46,13 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--parser", dest="search_parser", choices=("default", "ngram"), help="ngram for Chinese, Japanese and Korean"
     )
+    parser.add_argument("--engine", choices=("mysql", "oceanbase"), default="mysql", help="the engine (mysql)")
+    parser.add_argument(
+        "--partitions",
+        type=int,
+        metavar="N",
+        help=f"on OceanBase: put each table into N partitions, 2 to {MAX_PARTITIONS}, which it spreads over servers",
+    )
 
 
 def add_grants(parser: argparse.ArgumentParser) -> None:
@@ -59,8 +68,33 @@ def add_grants(parser: argparse.ArgumentParser) -> None:
 
 def schema(arguments: argparse.Namespace) -> int:
     """Print the statements that create the tables."""
-    for schema in schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope):
+    found = schemas(MySQLConfig.from_env(**options_of(arguments)), arguments.family, arguments.scope)
+    if arguments.engine == "oceanbase":
+        return _schema_on_oceanbase(found, arguments.partitions, named=arguments.family is not None)
+    if arguments.partitions is not None:
+        raise UsageError(
+            "--partitions is for OceanBase: give --engine oceanbase. MySQL's partitions are all on one server, and its "
+            "partitioned tables have no full-text index."
+        )
+    for schema in found:
         for statement in schema.create():
+            print(f"{statement.sql};")
+    return OK
+
+
+def _schema_on_oceanbase(found: list[Schema], partitions: int | None, *, named: bool) -> int:
+    """Print the statements for OceanBase; comments name the families that it does not support."""
+    if partitions is not None and not 2 <= partitions <= MAX_PARTITIONS:
+        raise UsageError(f"--partitions must be 2 to {MAX_PARTITIONS}, not {partitions}.")
+    for schema in found:
+        try:
+            statements = partitioned(schema, OCEANBASE, partitions)
+        except (FamilyRefused, CannotPartition) as error:
+            if named:
+                raise UsageError(str(error)) from None
+            print(f"-- {error}")
+            continue
+        for statement in statements:
             print(f"{statement.sql};")
     return OK
 

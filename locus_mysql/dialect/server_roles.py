@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .statement import Query, Statement
+from .variants import OCEANBASE
 
 
 class WritesRow(NamedTuple):
@@ -97,6 +98,11 @@ GROUP_CONSISTENCY = Query(
     "WHERE VARIABLE_NAME = 'group_replication_consistency'",
     row=GroupConsistencyRow,
 )
+OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")  # it has no groups, nor that table
+
+# There is no such table (error 1146), and no group.
+OCEANBASE.instead_of(GROUP.sql, "SELECT '' FROM DUAL WHERE FALSE")
+OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")
 
 #: Part of the error message with which `only_after` fails.
 LAGS = "this server lags behind"

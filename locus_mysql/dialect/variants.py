@@ -8,7 +8,7 @@ which stand beside MySQL's. A connection to MySQL has no variant, and sends the 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -41,13 +41,13 @@ class Rule(NamedTuple):
 
     Args:
         pattern: The text in MySQL's statements.
-        replacement: The engine's text, with ``\1`` for a group of the pattern.
+        replacement: The engine's text, with ``\1`` for a group of the pattern; or a function that makes it.
         reason: Why.
         tables: Whether the rule is for CREATE TABLE only, or for everything else.
     """
 
     pattern: str
-    replacement: str
+    replacement: str | Callable[[re.Match[str]], str]
     reason: str
     tables: bool = False
 
@@ -83,13 +83,24 @@ class Variant:
         }
         #: MySQL's templates and pieces, and their replacements; see `instead_of`.
         self.replacements: dict[str, str] = {}
+        #: MySQL's templates, what stands for them if they have one of some pieces, and what stands for these pieces.
+        self.replacements_with: dict[str, tuple[str, Mapping[str, str]]] = {}
         #: MySQL's templates that are refused, because they find something else there.
         self.refused: set[str] = set()
         self._texts: dict[str, str] = {}
 
-    def instead_of(self, text: str, replacement: str) -> None:
-        """Replace a template, or a piece of templates, by another with the same parameters in the same order."""
-        self.replacements[text] = replacement
+    def instead_of(self, text: str, replacement: str, pieces: Mapping[str, str] | None = None) -> None:
+        """Replace a template, or a piece of templates, by another with the same parameters in the same order.
+
+        Args:
+            text: MySQL's template or piece.
+            replacement: The engine's.
+            pieces: Replaces a template only where one of these pieces stands in it, and the piece by its value.
+        """
+        if pieces is None:
+            self.replacements[text] = replacement
+        else:
+            self.replacements_with[text] = replacement, pieces
 
     def statement(self, statement: Statement) -> Statement:
         """Return a statement in this engine's text.
@@ -102,7 +113,8 @@ class Variant:
     def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query, with text in the columns that it declares as text.
 
-        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end.
+        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end. Bytes of
+        a damaged id that are no UTF-8 become U+FFFD, so that the checksum of its row reports the damage.
         """
         if not isinstance(statement, Query) or not rows:
             return rows
@@ -112,7 +124,7 @@ class Variant:
             return rows
         return [
             tuple(
-                value.decode() if column in columns and isinstance(value, bytes) else value
+                value.decode(errors="replace") if column in columns and isinstance(value, bytes) else value
                 for column, value in enumerate(row)
             )
             for row in rows
@@ -151,8 +163,13 @@ class Variant:
             raise FamilyRefused(self.name, family)
         if text.template in self.refused:
             raise FamilyRefused(self.name, f"{family}, searched by words")
-        pieces = {name: self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()}
-        return fill(self.replacements.get(text.template, text.template), pieces).strip()
+        template, special = self.replacements_with.get(text.template, ("", {}))
+        if special.keys().isdisjoint(text.pieces.values()):
+            template, special = self.replacements.get(text.template, text.template), {}
+        pieces = {
+            name: special.get(piece) or self._render(piece) for name, piece in {**text.shared, **text.pieces}.items()
+        }
+        return fill(template, pieces).strip()
 
 
 @lru_cache(maxsize=1024)
@@ -172,10 +189,21 @@ _IDS = (
     "the order of the code points."
 )
 
+
+def _selected(values: re.Match[str]) -> str:
+    """Return SELECTs with the rows of VALUES."""
+    rows, table, columns = values.groups()
+    first, *others = re.findall(r"ROW\(([^()]*)\)", rows)
+    named = ", ".join(
+        f"{value} AS {column}" for value, column in zip(first.split(", "), columns.split(", "), strict=True)
+    )
+    return f"({' UNION ALL '.join(f'SELECT {row}' for row in (named, *others))}) AS {table}"
+
+
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current"),
+    families=("agents", "dicts", "current", "working", "transcripts"),
     rules=(
         Rule(r"\bVARCHAR\(128\)", "VARBINARY(512)", _IDS, tables=True),
         Rule(r"\bVARCHAR\(512\)", "VARBINARY(2048)", _IDS, tables=True),
@@ -183,9 +211,15 @@ OCEANBASE = Variant(
         Rule(r"\butf8mb4_0900_ai_ci\b", "utf8mb4_general_ci", "It is the only one that ignores case.", tables=True),
         Rule(r" COLLATE utf8mb4_0900_bin\b", "", "Text is compared with ids, which are binary, as bytes."),
         Rule(
-            r"\bt\.thread_id LIKE %s",
-            "CONVERT(t.thread_id USING utf8mb4) COLLATE utf8mb4_bin LIKE %s",
+            r"\b(\w+\.(?:thread_id|session_id|name)) LIKE %s",
+            r"CONVERT(\1 USING utf8mb4) COLLATE utf8mb4_bin LIKE %s",
             "In a binary text, _ stands for a byte and not for a character.",
+        ),
+        Rule(r"\bUSING ascii\b", "USING utf8mb4", "There is no other character set (error 1115)."),
+        Rule(
+            r"\(VALUES (ROW\([^()]*\)(?:, ROW\([^()]*\))*)\) AS (\w+) \(([\w, ]+)\)",
+            _selected,
+            "A cached plan of a statement with VALUES takes values for those of other columns (errors 1265, 1366).",
         ),
         Rule(r"\bFOR SHARE\b", "LOCK IN SHARE MODE", "FOR SHARE is a syntax error (1064)."),
         Rule(
@@ -208,5 +242,6 @@ OCEANBASE = Variant(
     ),
     errors={
         4012: 3024,  # the query timeout
+        3140: 3141,  # text that is no JSON as the argument of a function, which is how a batch is undone
     },
 )

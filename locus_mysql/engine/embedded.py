@@ -26,6 +26,9 @@ from . import embedded_keeper
 from .at_fork import reset_at_fork
 from .threads import in_thread
 
+#: How long the server may take to start.
+START_TIMEOUT_S = 120.0
+
 #: How long the keeper may take to stop its server.
 STOP_TIMEOUT_S = 60.0
 
@@ -90,7 +93,13 @@ class _Server:
             stderr=self._reports,
             start_new_session=True,  # so that Ctrl-C ends the program first
         )
-        answer = self._answer()
+        timer = threading.Timer(START_TIMEOUT_S, self._keeper.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer = self._answer()
+        finally:
+            timer.cancel()
         try:
             socket = str(json.loads(answer)["socket"])
         except (ValueError, TypeError, KeyError):

@@ -7,7 +7,6 @@ for each line on its standard input. When that ends, because the program has, ho
 Run by its path, so it imports nothing of this package. It exits with `IN_USE` if another process has the folder.
 """
 
-import fcntl
 import json
 import os
 import select
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Exit codes: another process has the folder; the server ended by itself.
+#: Exit codes: another process has the folder; the server ended.
 IN_USE = 3
 SERVER_ENDED = 4
 
@@ -47,6 +46,7 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
     import pylibseekdb  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
     answers = _keep_from_server(1)
+    (folder / "server").mkdir(mode=0o700, exist_ok=True)
     instance = pylibseekdb.open(db_dir=str(folder / "server"))
     server = _watch_server(folder / "server/run/seekdb.pid")
     try:
@@ -62,6 +62,8 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
 
 def _lock(file: Path, program: int) -> int | None:
     """Lock the folder for as long as this process lives; None if another process has the lock."""
+    import fcntl  # Windows has none, and imports this module too
+
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:

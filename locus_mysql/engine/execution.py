@@ -206,7 +206,7 @@ class Execution:
 def _send(
     primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
 ) -> Steps[list[Result]]:
-    """Send statements to the primary. If somebody reads secondaries, take note of what the answer shows."""
+    """Send statements to the primary. If secondaries are read, record the transactions that the answer shows."""
     return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
 
 

@@ -174,7 +174,7 @@ def was_interrupted(error: DriverError) -> bool:
 
 
 def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
-    """Return the error for the caller, which says what happened, to which thing, and what to do."""
+    """Return the error for the caller, with what happened, to which thing, and the remedy."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
         return _explain_all(error, where, config)

@@ -2,8 +2,8 @@
 
 A server notices that a client has left when it next sends it something. Until then a search through a large table
 continues, for minutes, and holds locks and a processor in vain. So another connection ends the session by its id. A
-server never gives an id twice, and nobody uses the dropped connection, so no other call can be hit. The server's UUID
-shows that it is the same server, and not another one behind the same address.
+server never gives an id twice, and the dropped connection is not used again, so no other call can be hit. The server's
+UUID shows that it is the same server, and not another one behind the same address.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Kills:
             server = str(found.rows[0][0])
             while (session := self._next_at(endpoint)) is not None:
                 if session.server == server:
-                    with suppress(DriverError):  # mostly that it has ended by itself
+                    with suppress(DriverError):  # mostly that it has ended already
                         yield Execute(connection, (_kill(session),))
         except BaseException:
             connection.abort()
@@ -145,7 +145,7 @@ class Kills:
 
     def _next_at(self, endpoint: Endpoint) -> Session | None:
         with self._lock:
-            # Of a copy, as `end` may append meanwhile; nobody but this thread removes any.
+            # Of a copy, as `end` may append meanwhile; only this thread removes any.
             for place, one in enumerate(list(self._abandoned)):
                 if one.endpoint == endpoint:
                     del self._abandoned[place]

@@ -1,6 +1,6 @@
 """The loggers of this package, by topic, and the loggable text of errors.
 
-Levels: WARNING for problems that somebody should examine, although calls continued; INFO for what explains a delay and
+Levels: WARNING for problems that should be examined, although calls continued; INFO for what explains a delay and
 passes by itself; DEBUG for normal events. At INFO and above no record names a thread, a tenant or a checkpoint; no
 record of any level holds a state, metadata or a password.
 """
@@ -64,7 +64,7 @@ def loggable(error: BaseException) -> str:
 
 
 def loggable_setup(error: SetupError) -> str:
-    """The text of a setup error for logs: its message, which says what to do; a number replaces the server's."""
+    """The text of a setup error for logs: its message, which has the remedy; a number replaces the server's."""
     cause = error.__cause__
     if isinstance(cause, ServerError):
         return str(error).replace(str(cause).rstrip("."), loggable(cause))

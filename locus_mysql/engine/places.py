@@ -22,7 +22,8 @@ from ..errors import PoolTimeout
 if TYPE_CHECKING:
     from .servers import ServerConnection
 
-#: Those that wait check for a free place this often, in seconds, as a signal may interrupt whoever would wake them.
+#: Those that wait check for a free place this often, in seconds, as a signal may interrupt the thread that would wake
+#: them.
 RECHECK_S = 1.0
 
 

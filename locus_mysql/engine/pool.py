@@ -175,7 +175,7 @@ class Pool:
         abort_all(self._take_all_to_end())
 
     def reap(self) -> Steps[None]:
-        """Close what is idle for too long. The pool asks to be called again when more will be."""
+        """Close connections that are idle for too long. The pool schedules another call for the others."""
         with self._lock:
             stale, wait_s = self._idle.take_stale()
             if wait_s is not None:

@@ -33,7 +33,7 @@ _Due: TypeAlias = "tuple[float, int, weakref.ref[Reaped]]"
 
 
 class Reaper:
-    """Calls pools when they asked for it, in a thread."""
+    """Calls pools at the times that they requested, in a thread."""
 
     def __init__(self) -> None:
         self._reset()

@@ -40,7 +40,7 @@ class SyncEngine:
             ddl_mode: Whether they may be made; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: Its message says what to do.
+            LocusMySQLError: Its message has the remedy.
         """
         return run_blocking(self._execution.run(self._pools, operation, schema, ddl_mode))
 

@@ -109,7 +109,7 @@ class ThreadWatch:
         self.calls.end(connection)
 
     def stop(self) -> None:
-        """See `Watch.stop`: the thread ends by itself."""
+        """See `Watch.stop`: the thread then ends."""
 
     def _run(self) -> None:
         try:

@@ -2,5 +2,5 @@
 
 None of them imports another one. Imports `runtime` and the layers below, and no framework. A family has the same file
 names for the same jobs; `inspection` is what those with threads share. Begin with `family`, the protocol, and
-`registry`, the list of all; docs/families.md says how to add one.
+`registry`, the list of all; docs/adding-a-family.md shows how to add one.
 """

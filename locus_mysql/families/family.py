@@ -51,16 +51,16 @@ def in_words(counts: Sequence[Count]) -> str:
 
 
 class Maintenance(Protocol):
-    """Counts a tenant's rows and removes those that nobody needs. Each method is an operation."""
+    """Counts a tenant's rows and removes those that are no longer needed. Each method is an operation."""
 
     def stored(self) -> Operation[Counts]:
         """Count what the tenant has stored. The first count is of the family's unit, such as threads or items."""
 
     def waste(self) -> Operation[Counts]:
-        """Count what nobody needs any more; empty if the family has no such rows. Changes nothing."""
+        """Count rows that are no longer needed; empty if the family has no such rows. Changes nothing."""
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove what nobody needs any more, in short transactions, and return how much that was.
+        """Remove rows that are no longer needed, in short transactions, and return their numbers.
 
         Args:
             older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
@@ -190,7 +190,7 @@ class HasUserModel(Protocol):
         """Return the family with other columns.
 
         Args:
-            fields: Their names, with ``:int``, ``:bool``, ``:uuid`` or ``:datetime`` behind those that hold no text.
+            fields: Their names, with ``:int``, ``:bool``, ``:uuid`` or ``:datetime`` after those that hold no text.
 
         Raises:
             UsageError: A field cannot be a column.

@@ -87,7 +87,7 @@ def write_regular(path: Path, content: bytes) -> None:
         content: What it will hold.
 
     Raises:
-        NotRegular: The folder is a link, or something else than a regular file has the name with ``.tmp`` behind it.
+        NotRegular: The folder is a link, or something else than a regular file has the name with ``.tmp`` appended.
         OSError: The file cannot be written.
     """
     temporary = f"{path.name}.tmp"

@@ -43,7 +43,7 @@ DRAIN_S = 2.0
 
 
 class ClientGone(Exception):
-    """The client closed the connection, so nobody waits for an answer."""
+    """The client closed the connection, so no caller waits for an answer."""
 
 
 def has_body(request: Request) -> bool:

@@ -10,7 +10,7 @@ from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
 from .problems import Problem, problem_of, try_later
 
-#: Seconds for which a result is reused. Anybody may ask, and must not keep the database busy.
+#: Seconds for which a result is reused. Any client may send the request, and must not keep the database busy.
 KEPT_S = 1.0
 
 #: Seconds that the database has to answer. A load balancer does not wait as long as a call does.

@@ -69,7 +69,7 @@ class ClientConnection(H11Protocol):
             self._refuse(_MALFORMED)
             return False
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_started:  # with a stream, only writing would reveal that nobody reads it
+        if cycle is None or cycle.response_started:  # with a stream, only writing would reveal that it is not read
             return False
         if not unread:
             cycle.keep_alive = False

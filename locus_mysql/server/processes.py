@@ -34,7 +34,7 @@ IDLE_S = 60.0
 #: Seconds that a new process may take to start.
 BEGIN_S = 10.0
 
-#: Seconds that an abandoned process has to end by itself before it is killed.
+#: Seconds after which an abandoned process is killed if it has not ended.
 GRACE_S = END_S + 0.5
 
 

@@ -78,7 +78,7 @@ async def _serve(app: Application, sock: socket.socket) -> None:
         with contextlib.suppress(Exception):
             async with asyncio.timeout(END_S):
                 await app.state.services.database.aclose()
-        os._exit(0)  # without waiting for threads, which nobody can end
+        os._exit(0)  # without waiting for threads, which cannot be ended
 
 
 async def _answer_one(app: Application, sock: socket.socket, header: dict[str, Any], body: bytes) -> bool:

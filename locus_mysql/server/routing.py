@@ -1,8 +1,8 @@
 """`Endpoint` and `Router`: find the handler of a request.
 
-A path is split as it was sent, and each segment is decoded by itself. So an id may contain slashes, dots, percent signs
-and any other character. Frameworks decode the whole path first, and cannot distinguish a slash within an id from one
-between two segments.
+A path is split as it was sent, and each segment is decoded separately. So an id may contain slashes, dots, percent
+signs and any other character. Frameworks decode the whole path first, and cannot distinguish a slash within an id from
+one between two segments.
 """
 
 from __future__ import annotations

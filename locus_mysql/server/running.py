@@ -44,7 +44,7 @@ KEEP_ALIVE_S = 10
 #: and for closing connections.
 END_S = 10.0
 
-#: Seconds for which threads may go on after all requests have ended. Nobody waits for their results.
+#: Seconds for which threads may go on after all requests have ended. Their results are discarded.
 THREADS_S = 2.0
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -101,7 +101,7 @@ class Tokens:
 
     A token is rotated without a restart: add the new one, distribute it, remove the old one. An emptied file revokes
     all tokens. A file that is missing or cannot be read only causes log messages, so that a mistake in an editor or a
-    deployment locks nobody out.
+    deployment locks no one out.
 
     Args:
         text: The content of such a file.

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from ..errors import ConfigError
 from .running import STOP_SIGNALS, open_at
 
-#: WARNING: a worker ended although nobody stopped it.
+#: WARNING: a worker ended without being stopped.
 WORKERS = logging.getLogger("locus_mysql.service")
 
 #: The least time between two replacements of workers, in seconds.
@@ -61,7 +61,7 @@ def fork_workers(
         stop_s: How long the workers may take to stop, in seconds; then they are killed.
 
     Returns:
-        In each worker its `Worker`, with which the caller goes on to serve. In the calling process, once all workers
+        In each worker its `Worker`, with which the caller then serves. In the calling process, once all workers
         have ended, the exit code: that of a worker that failed before all were ready, else 0.
 
     Raises:

@@ -15,7 +15,7 @@ class ListedCheckpoint:
 
     Args:
         checkpoint_id: Its id.
-        saved_at: When it was saved; None if the source does not know.
+        saved_at: When it was saved; None if the source does not have it.
         place: The source's own reference to it.
     """
 

@@ -28,7 +28,7 @@ from ..either_side import AnyStore
 from ..thoroughness import FULL
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
-from .engines import ENGINE, left_out_because
+from .engines import left_out_because
 from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
 from .side_rotation import rotated
@@ -55,10 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY)):
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
-    if ENGINE != "mysql":
-        without = [item for item in items if not left_out_because(item.nodeid, getattr(item, "fixturenames", ()))]
-        config.hook.pytest_deselected(items=[item for item in items if item not in without])
-        items[:] = without
+    if left_out := [item for item in items if left_out_because(item.nodeid, getattr(item, "fixturenames", ()))]:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 

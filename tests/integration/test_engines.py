@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from locus_mysql import SyncCheckpointStore, SyncMemoryStore
+from locus_mysql import SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.working import MySQLStorage
 
 from .conftest import MakeConfig
 from .engines import ENGINE
@@ -28,6 +32,30 @@ def test_ids_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConf
                 assert store.load(thread_id, checkpoint_id) == {"of": [thread_id, checkpoint_id]}
         assert sorted(store.list_threads()) == sorted(ALIKE)
         assert store.load("a   ") is None
+
+
+def test_sessions_and_variables_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with closing(MySQLStorage(make_config())) as storage:
+        for session_id in ALIKE:
+            memory = SyncWorkingMemory(session_id, storage)
+            memory.set_many({key: [session_id, key] for key in ALIKE})
+            memory.create_checkpoint(session_id)
+        for session_id in ALIKE:
+            memory = SyncWorkingMemory(session_id, storage)
+            assert memory.get_many(list(ALIKE)) == {key: [session_id, key] for key in ALIKE}
+            assert memory.list_keys() == sorted(ALIKE)
+            assert memory.get("a   ") is None
+            assert [found.label for found in memory.list_checkpoints()] == [session_id]
+
+
+def test_transcripts_and_items_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with SyncTranscriptStore(make_config()) as store:
+        keys = [TranscriptKey(one, two, one) for one in ALIKE for two in ALIKE]
+        for key in keys:
+            assert store.append(key, [NewItem([*key, item], item) for item in ALIKE]).added == len(ALIKE)
+        for key in keys:
+            assert [item.content for item in store.read(key).items] == [[*key, item] for item in ALIKE]
+            assert store.find(key, "a   ") is None
 
 
 if ENGINE == "oceanbase":

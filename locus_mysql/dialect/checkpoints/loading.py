@@ -37,7 +37,7 @@ SELECT {columns}
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
 """
 
-# A base is found by its whole primary key, which is in the row that builds on it. So MySQL reads it while it plans the
+# A base is found by its whole primary key; the row that builds on it has its seq. So MySQL reads it while it plans the
 # statement, as a constant, and has nothing left to execute; that takes half the time of a recursion. A row without a
 # base has its own seq as base_seq; comparing the two seqs ends the chain.
 BASE_OF_ROW = """
@@ -47,13 +47,12 @@ BASE_OF_ROW = """
 
 # Every row, newest first. The recursion carries keys only, as payloads would be copied into a temporary table. A row
 # builds on older ones, and on at most 130; the bounds end the recursion on damaged rows, which the reader then detects.
-LOAD_ALL_OF_NEWEST = """
+LOAD_ALL = """
 WITH RECURSIVE lineage (seq, base_seq, version) AS (
   (SELECT c.seq, c.base_seq, t.version
      FROM {checkpoints} c
      JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
-    ORDER BY c.seq DESC LIMIT 1)
+    WHERE c.tenant = %s AND c.thread_id = %s AND {which} AND {LIVE_ROW}{newest})
   UNION ALL
   SELECT b.seq, b.base_seq, lineage.version
     FROM lineage
@@ -65,27 +64,12 @@ SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
-
-LOAD_ALL_OF_NAMED = """
-WITH RECURSIVE lineage (seq, base_seq, version) AS (
-  (SELECT c.seq, c.base_seq, t.version
-     FROM {checkpoints} c
-     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE_ROW})
-  UNION ALL
-  SELECT b.seq, b.base_seq, lineage.version
-    FROM lineage
-    JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
-   LIMIT 500
-)
-SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
-  FROM lineage
-  JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
- ORDER BY c.seq DESC
-"""
+NEWEST = "\n    ORDER BY c.seq DESC LIMIT 1"
 
 # There is no LIMIT in a recursion (error 3575).
-_LINEAGE = """
+OCEANBASE.instead_of(
+    LOAD_ALL,
+    """
 WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, t.version
     FROM {checkpoints} c
@@ -106,9 +90,8 @@ SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
-"""
-OCEANBASE.instead_of(LOAD_ALL_OF_NEWEST, _LINEAGE.replace("{which}", "c.checkpoint_id IS NOT NULL"))
-OCEANBASE.instead_of(LOAD_ALL_OF_NAMED, _LINEAGE.replace("{which}", "c.checkpoint_id = %s"))
+""",
+)
 
 # The rows saved since a state that a process has: a range of the primary key. The row of that state shows whether it
 # still exists, and so whether all rows that it builds on do.
@@ -220,8 +203,10 @@ class LoadingStatements(Statements):
         """The row of a checkpoint, or of the newest, and all rows it builds on."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
-            return Query(self._text(LOAD_ALL_OF_NEWEST), key * 3, row=LineageRow)
-        return Query(self._text(LOAD_ALL_OF_NAMED), (*key, checkpoint_id, *key, *key), row=LineageRow)
+            text = self._text(LOAD_ALL, which="c.checkpoint_id IS NOT NULL", newest=NEWEST)
+            return Query(text, key * 3, row=LineageRow)
+        text = self._text(LOAD_ALL, which="c.checkpoint_id = %s", newest="")
+        return Query(text, (*key, checkpoint_id, *key, *key), row=LineageRow)
 
     def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Query[KnownRow]:
         """Rows by their seqs, newest first; none if the thread has another version."""

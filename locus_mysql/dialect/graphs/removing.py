@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ..statement import Param, Query, Statement
 from ..template import Statements, places
+from ..variants import OCEANBASE
 from .result_rows import ThreadRow
 
 HIDE_NAMED = "UPDATE {versions} v SET v.hidden = 1 WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s"
@@ -115,6 +116,31 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {versions} v
  WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 1 AND needed.version_key IS NULL
 """
 
+# There is no recursive UNION DISTINCT (error 1235). UNION ALL would follow the line of each row to its beginning, so a
+# line ends at a row that is not hidden, which has a line of its own; and, where damage made it a circle, after as many
+# steps as the thread has rows.
+OCEANBASE.instead_of(
+    MARK_UNNEEDED,
+    """
+UPDATE {versions} v
+  LEFT JOIN (
+    WITH RECURSIVE needed (version_key, parent_key, needs, steps) AS (
+      SELECT p.version_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0),
+             (SELECT COUNT(*) FROM {versions} c WHERE c.tenant = x.tenant AND c.thread_id = x.thread_id)
+        FROM {versions} x
+        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = x.parent_key AND p.hidden > 0
+       WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0 AND x.needs > 0 AND x.unlinked = 0
+       UNION ALL
+      SELECT p.version_key, p.parent_key, IF(n.needs = 1 AND p.unlinked = 0, p.needs, 0), n.steps - 1
+        FROM needed n
+        JOIN {versions} p ON p.tenant = %s AND p.thread_id = %s AND p.version_key = n.parent_key AND p.hidden > 0
+       WHERE n.needs > 0 AND n.steps > 0
+    ) SELECT DISTINCT version_key FROM needed) AS needed ON needed.version_key = v.version_key
+   SET v.hidden = 2
+ WHERE v.tenant = %s AND v.thread_id = %s AND v.hidden = 1 AND needed.version_key IS NULL
+""",
+)
+
 DELETE_WRITES = """
 DELETE w FROM {writes} w
   JOIN {versions} v ON v.tenant = w.tenant AND v.thread_id = w.thread_id AND v.version_key = w.version_key
@@ -193,6 +219,15 @@ MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1),
          LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
               8, '0')),
          SUBSTRING({x}.payload, 6)))"""
+
+# The operator ^ takes bytes for numbers there, as in MySQL 5.7.
+OCEANBASE.instead_of(
+    MOVED,
+    """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), UNHEX(LPAD(HEX(
+         CAST(CONV(HEX(SUBSTRING({x}.payload, 2, 4)), 16, 10) AS UNSIGNED)
+         ^ CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))), 8, '0')),
+         SUBSTRING({x}.payload, 6)))""",
+)
 
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,

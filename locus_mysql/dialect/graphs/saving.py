@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ..ledger import FORGOTTEN_AT_ONCE, RETENTION_S
 from ..statement import Param, Statement
 from ..template import Statements, places
+from ..variants import OCEANBASE
 from .ledger import GraphLedger
 from .new_rows import BaseKey, VersionRow, WriteRow
 
@@ -60,6 +61,31 @@ ON DUPLICATE KEY UPDATE
   metadata   = new.metadata,
   run_key    = new.run_key
 """
+
+# A subquery in ON DUPLICATE KEY UPDATE may not name the new row, and an alias of VALUES may not have JSON (error 1235).
+# So the row stands in a table to which the ledger is joined.
+OCEANBASE.instead_of(
+    INSERT,
+    """
+INSERT INTO {versions} (tenant, thread_id, ns_key, stored_seq, hidden, version_key, parent_key, checkpoint_id,
+                        parent_id, ns, needs, sources, tokens, payload, metadata, run_key, created_at)
+SELECT new.tenant, new.thread_id, new.ns_key, new.stored_seq, 0, new.version_key, new.parent_key, new.checkpoint_id,
+       new.parent_id, new.ns, new.needs, new.sources, new.tokens, new.payload, new.metadata, new.run_key,
+       UTC_TIMESTAMP(6)
+  FROM (SELECT %s AS tenant, %s AS thread_id, %s AS ns_key, CAST(CAST({number} AS JSON) AS UNSIGNED) AS stored_seq,
+               %s AS version_key, %s AS parent_key, %s AS checkpoint_id, %s AS parent_id, %s AS ns, %s AS needs,
+               %s AS sources, %s AS tokens, %s AS payload, %s AS metadata, %s AS run_key) AS new
+  LEFT JOIN {ledger} recorded ON recorded.tenant = new.tenant AND recorded.token = new.tokens
+ WHERE TRUE
+ {then}
+""",
+    {
+        REPLACE: REPLACE.replace("AS new\n", "").replace(
+            "EXISTS(SELECT 1 FROM {ledger} l WHERE l.tenant = new.tenant AND l.token = new.tokens)",
+            "recorded.token IS NOT NULL",
+        )
+    },
+)
 
 # LAST_INSERT_ID() is no longer the number taken: the INSERT before set it to the row's seq.
 INSERT_PARTS = "INSERT INTO {parts} (tenant, thread_id, part, chunk) VALUES {rows}"

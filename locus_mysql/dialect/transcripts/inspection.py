@@ -111,7 +111,7 @@ class InspectionStatements(Statements):
             min_bytes: Their least size.
             saved_after: Their least revision.
             saved_before: A revision that theirs is below.
-            behind: Only those behind this revision and key.
+            behind: Only those after this revision and key.
         """
         conditions, params = "", list[Param]((tenant,))
         given = (

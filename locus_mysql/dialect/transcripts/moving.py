@@ -24,7 +24,7 @@ SELECT {HEADER}, t.state, t.sid
  LIMIT %s
 """
 
-# The items of a transcript behind a seq, by its sid.
+# The items of a transcript after a seq, by its sid.
 ITEMS = """
 SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
   FROM {items} i
@@ -115,7 +115,7 @@ class MovingStatements(Statements):
         return Query(self._text(HEADERS), params, row=MovedHeader)
 
     def items(self, tenant: str, sid: bytes, after: int, limit: int) -> Query[MovedItem]:
-        """Items behind a seq."""
+        """Items after a seq."""
         return Query(self._text(ITEMS), (tenant, sid, after, limit), row=MovedItem)
 
     def items_at(self, key: RowKey, seqs: Sequence[int]) -> Query[MovedItem]:

@@ -135,7 +135,7 @@ class ReadingStatements(Statements):
 
         Args:
             key: The transcript.
-            after: Only items behind this seq.
+            after: Only items after this seq.
             before: Only items before this seq.
             limit: At most this many.
             offset: Leave out this many first.
@@ -189,7 +189,7 @@ class ReadingStatements(Statements):
             collection: Their collection; None: any.
             name: Their name; None: any.
             parts: Whether parts are listed too.
-            after: Only those behind this collection, name and part.
+            after: Only those after this collection, name and part.
             limit: At most this many.
             states: Whether their states are read.
         """

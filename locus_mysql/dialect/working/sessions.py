@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..statement import Param, Query, Statement
 from ..template import Statements
+from ..variants import OCEANBASE
 from .pieces import SessionKey, named
 
 # Create a session, or lock the existing one.
@@ -64,6 +65,69 @@ WITH_TASK = """size_bytes = size_bytes + %s - COALESCE((SELECT e.size_bytes FROM
                                         WHERE {OWN} AND e.kind = 2 AND e.name = ''), 0), """
 WITH_NOTE = "notes = notes + 1, last_note = last_note + 1, size_bytes = size_bytes + %s, "
 WITH_TTL = "ttl_us = %s, "
+
+# A subquery in ON DUPLICATE KEY UPDATE may not name the row there (error 1235). So the changes that look at entries are
+# columns of a table that is joined before: the bytes of the variable that is replaced, and what is added to each count.
+# That table reads the session itself, as rows are lost of a LATERAL table that refers to one joined by LEFT JOIN.
+# The statement is tried again, on newer rows, if the session was written after it began.
+OCEANBASE.instead_of(
+    BEGIN,
+    """
+INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us, variables, notes, size_bytes,
+                        last_note, created_at, expires_at)
+SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, begun.ttl_us,
+       begun.variables, begun.notes, begun.size_bytes, begun.last_note, UTC_TIMESTAMP(6),
+       CAST(TIMESTAMPADD(MICROSECOND, begun.lifetime_us, UTC_TIMESTAMP(6)) AS DATETIME(6))
+  FROM (SELECT %s AS tenant, %s AS session_id, %s AS sid, CAST(%s AS UNSIGNED) AS ttl_us, %s AS variables,
+               %s AS notes, %s AS size_bytes, %s AS last_note, CAST(%s AS SIGNED) AS lifetime_us) AS begun
+  JOIN (SELECT %s AS stamps) AS used
+  {change}
+ WHERE TRUE
+    ON DUPLICATE KEY UPDATE
+       prior      = {sessions}.stamp,
+       stamp      = LAST_INSERT_ID(GREATEST({sessions}.stamp + used.stamps, {US_SINCE_1970}) + 1),
+       replaced   = COALESCE(counted.replaced, {sessions}.replaced),
+       variables  = {sessions}.variables + counted.variables,
+       size_bytes = {sessions}.size_bytes + counted.size_bytes,
+       notes      = {sessions}.notes + counted.notes
+                    + JSON_LENGTH(IF(({sessions}.expires_at IS NULL OR {sessions}.expires_at > UTC_TIMESTAMP(6))
+                                     {relied}{within}, '[]', '')),
+       expires_at = CAST(TIMESTAMPADD(MICROSECOND, {sessions}.ttl_us + {sessions}.ttl_us DIV 8, UTC_TIMESTAMP(6))
+                         AS DATETIME(6))
+""",
+    {
+        WITHOUT: """JOIN LATERAL (SELECT %s - COUNT(*) AS variables FROM {sessions} s JOIN {listed} {entries} e
+                    ON {OF_SESSION} AND e.kind = 1 AND {names} AND e.value IS NOT NULL
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS changed
+  JOIN LATERAL (SELECT %s - COALESCE(SUM(e.size_bytes), 0) AS size_bytes FROM {sessions} s JOIN {listed} {entries} e
+                    ON {OF_SESSION} AND e.kind = 1 AND {names}
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS sized
+  JOIN LATERAL (SELECT NULL AS replaced, changed.variables AS variables, 0 AS notes,
+                       sized.size_bytes AS size_bytes) AS counted""",
+        WITHOUT_ONE: """JOIN LATERAL (SELECT COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS held
+  JOIN LATERAL (SELECT held.size_bytes AS replaced, %s - (held.size_bytes > 0) AS variables, 0 AS notes,
+                       %s - held.size_bytes AS size_bytes) AS counted""",
+        WITHOUT_VARIABLES: """JOIN LATERAL (SELECT NULL AS replaced, -COALESCE(MAX(s.variables), 0) AS variables,
+                       0 AS notes, -COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS counted""",
+        WITHOUT_NOTES: """JOIN LATERAL (SELECT NULL AS replaced, 0 AS variables, -COALESCE(MAX(s.notes), 0) AS notes,
+                       -COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 3
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS counted""",
+        WITH_TASK: """JOIN LATERAL (SELECT NULL AS replaced, 0 AS variables, 0 AS notes,
+                       %s - COALESCE(SUM(e.size_bytes), 0) AS size_bytes
+                  FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 2 AND e.name = ''
+                 WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS counted""",
+    },
+)
+# The same conditions with the name of the table, as the tables joined in BEGIN have such columns, too.
+OCEANBASE.instead_of(RELIED, " AND {sessions}.prior = %s")
+OCEANBASE.instead_of(
+    WITHIN, " AND {sessions}.variables <= %s AND {sessions}.size_bytes <= %s AND {sessions}.notes <= %s"
+)
 
 # Lock a session without drawing a stamp.
 HOLD = "SELECT 1 FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s FOR UPDATE"

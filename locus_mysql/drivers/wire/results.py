@@ -122,7 +122,7 @@ class ResultReader:
         self._in_turn = True
 
     def take(self, data: Bytes) -> int:
-        """Read every whole packet; return their size in bytes. Pass the bytes behind them again, with more.
+        """Read every whole packet; return their size in bytes. Pass the bytes after them again, with more.
 
         Args:
             data: Bytes that were received and not read before, at least ``needed``.

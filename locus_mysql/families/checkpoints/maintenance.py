@@ -204,7 +204,7 @@ class CheckpointMaintenance:
         return (Count(number, "{thread}"),)
 
     def waste(self) -> Operation[Counts]:
-        """Return no counts: saves remove what nobody needs, except for old checkpoints."""
+        """Return no counts: saves remove unneeded rows, except for old checkpoints."""
         return ()
         yield
 

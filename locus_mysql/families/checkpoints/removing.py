@@ -27,7 +27,7 @@ class Removing:
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
 
-        The turn that the call belongs to continues; the turn of somebody else is lost with the thread. States that
+        The turn that the call belongs to continues; the turn of another caller is lost with the thread. States that
         build on a deleted checkpoint stay whole. A thread that has expired is deleted as well, but the answer is False.
         """
         check_thread_id(thread_id)

@@ -56,10 +56,10 @@ class Saving:
     ) -> Operation[str]:
         """Store a state as the newest checkpoint of its thread; return its id.
 
-        One round trip; another one if somebody else wrote to the thread since this process last saw it, if the row that
-        the state would build on is gone by then, if the id of a provisional state exists already, and now and then for
-        housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if somebody
-        else wrote to the thread.
+        One round trip; another one if another process wrote to the thread since this process last read it, if the row
+        that the state would build on is gone by then, if the id of a provisional state exists already, and now and then
+        for housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if
+        somebody else wrote to the thread.
 
         Args:
             tenant: The thread's tenant.

@@ -50,7 +50,7 @@ class AsyncTurns(AsyncStore[O]):
 
         Args:
             thread_id: The thread.
-            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            wait_s: Seconds to wait until another caller's turn ends; 0 to 86,400.
             lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
                 quarter of that, so the event loop must not be blocked for longer than the rest.
 
@@ -74,7 +74,7 @@ class SyncTurns(SyncStore[O]):
 
         Args:
             thread_id: The thread.
-            wait_s: How long to wait for somebody else's turn to end, in seconds; 0 to 86,400.
+            wait_s: Seconds to wait until another caller's turn ends; 0 to 86,400.
             lease_s: How long the turn lasts if it is not renewed, in seconds; 0.5 to 3,600. It is renewed after every
                 quarter of that.
 

@@ -45,7 +45,7 @@ class Stored(NamedTuple):
     Args:
         kind: How to read its bytes.
         front: Bytes before the body.
-        back: Bytes behind it.
+        back: The number of bytes after it.
         position: Its position in the line of values that continue each other.
         digest: The digest of the body.
         chain: The parts; the first holds a whole value, each other one the added bytes.

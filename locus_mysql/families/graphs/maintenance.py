@@ -24,7 +24,7 @@ class GraphMaintenance:
         return (Count(threads, "{thread}"),)
 
     def waste(self) -> Operation[Counts]:
-        """Return no counts: saves remove what nobody needs, except for old checkpoints."""
+        """Return no counts: saves remove unneeded rows, except for old checkpoints."""
         return ()
         yield
 

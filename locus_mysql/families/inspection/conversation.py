@@ -82,7 +82,7 @@ def part_of_conversation(state: Mapping[str, Any], window: Window) -> tuple[Sequ
     """Return the conversation in a state; of a long one, whose messages are `Items`, only a part.
 
     Returns:
-        The messages; the number of messages before them; the number behind them.
+        The messages; the number of messages before them; the number after them.
     """
     found = _found(state)
     if not isinstance(found, Items):

@@ -163,7 +163,7 @@ class StateView:
         writes: The pending writes of a graph's tasks.
         damage: Why the state cannot be read, and what to do; it is empty then. None if it can be read.
         before: Number of messages before ``messages``, if only a part of a long conversation was requested.
-        after: Number of messages behind them.
+        after: Number of messages after them.
         stored: Lists of a graph's state as stored, to be compared with those of other checkpoints.
     """
 
@@ -362,7 +362,7 @@ class SessionRow:
     Attributes:
         session_id: Its id.
         created_at: When it was created.
-        updated_at: When it was last used, as far as the storage knows.
+        updated_at: When it was last used, if the storage records it.
         expires_at: When it expires; None if never.
         variables: Number of its variables.
         size_bytes: Their size, as the session's limits count it.

@@ -1,4 +1,4 @@
-"""Counting items, and removing what nobody needs in batches, as generators that do no I/O."""
+"""Counting items, and removing unneeded rows in batches, as generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AT_ONCE = 500
 
 
 class MemoryMaintenance:
-    """Counts items and removes what nobody needs. See `Maintenance`.
+    """Counts items and removes unneeded rows. See `Maintenance`.
 
     Args:
         config: The options.
@@ -38,7 +38,7 @@ class MemoryMaintenance:
         return (Count(items, "{item}"),)
 
     def waste(self) -> Operation[Counts]:
-        """Count what nobody needs any more, or will soon not need. One round trip."""
+        """Count rows that are no longer needed, or will soon not be needed. One round trip."""
         maintenance, tenant = self.sql.maintenance, self._tenant
         queries = (
             maintenance.count_expired(tenant),
@@ -51,7 +51,7 @@ class MemoryMaintenance:
         return _waste(expired, loose, removed, results.rows(tokens)[0].tokens)
 
     def vacuum(self, older_than_days: float = 30, *, removed_kept_us: int = REMOVED_KEPT_US) -> Operation[Counts]:
-        """Remove what writers also remove now and then, a few rows at a time. Tokens are removed of all tenants.
+        """Remove rows that writers also remove from time to time, a few at a time; tokens of all tenants.
 
         Args:
             older_than_days: Ignored.
@@ -93,7 +93,7 @@ class MemoryMaintenance:
 def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:
     return (
         Count(expired, "{expired item}"),
-        Count(loose, "embeddings of {missing item}"),  # somebody deleted rows by hand
+        Count(loose, "embeddings of {missing item}"),  # rows were deleted by hand
         Count(removed, "{mark} of removed embeddings"),  # by which caches recognise them, for an hour
         Count(tokens, "{token} of writes"),  # by which repeated writes are recognised, for a quarter of an hour
     )

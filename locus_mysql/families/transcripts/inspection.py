@@ -48,7 +48,7 @@ SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS = 50, 200
 #: Reported transcripts in statistics.
 LARGEST = 10
 
-#: Characters of a snippet before and behind a word.
+#: Characters of a snippet before and after a word.
 AROUND = 60
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -34,14 +34,14 @@ class TranscriptMaintenance:
         )
 
     def waste(self) -> Operation[Counts]:
-        """Count what nobody needs any more, or will soon not need; of all tenants. One round trip."""
+        """Count rows that are no longer needed, or will soon not be needed; of all tenants. One round trip."""
         expired, tokens = self.sql.maintenance.count_expired(), self.sql.ledger.count()
         results = yield Batch((expired, tokens), atomic=False)
         (waste,), (ledger,) = results.rows(expired), results.rows(tokens)
         return _waste(waste.transcripts, ledger.tokens)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove what writers also remove now and then; of all tenants. What has not expired stays, however old.
+        """Remove rows of all tenants that writers also remove from time to time. Age alone removes nothing.
 
         Args:
             older_than_days: Ignored.

@@ -92,7 +92,7 @@ class MovingOperations:
         self._tenant = config.tenant
 
     def page(self, after: Position | None, limit: int) -> Operation[list[Kept]]:
-        """Return records behind a position, in their order. Two round trips."""
+        """Return records after a position, in their order. Two round trips."""
         first, behind = ((b"", b"", b"", b""), -1) if after is None else (after[:4], after[4])
         query = self.sql.moving.headers(self._tenant, first, min(limit, HEADERS_AT_ONCE) + 1)
         headers = (yield Batch.of(query)).rows(query)

@@ -126,7 +126,7 @@ class TranscriptOperations:
         Args:
             key: The transcript.
             last: Only this many of the last items.
-            after: Only items behind this seq.
+            after: Only items after this seq.
             before: Only items before this seq.
             limit: At most this many, from the first one on. Excludes ``last``.
             offset: Leave out this many first; needs ``limit``.
@@ -293,7 +293,7 @@ class TranscriptOperations:
             name: Their name; None: any.
             parts: Whether transcripts with a part are listed, too.
             states: Whether their states are read.
-            after: Only those behind this key: the last one of the page before.
+            after: Only those after this key: the last one of the page before.
             limit: At most this many.
         """
         behind = None if after is None else row_key(self._tenant, after)[2:]

@@ -179,7 +179,7 @@ class WritingOperations:
             yield from self._fold(ordered)
             try:
                 revisions = yield from self._send(ordered)
-            except Duplicate as refused:  # somebody has added an item of the same id
+            except Duplicate as refused:  # another process has added an item of the same id
                 yield from self._void(ordered, refused)
                 yield from self._leave_out_present(ordered)
             except Outdated as refused:
@@ -197,7 +197,7 @@ class WritingOperations:
 
     def _fold(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
         """Compute the states of the writes with a fold. One round trip for those whose states are not known."""
-        folding = [plan for plan in plans if plan.write.fold is not None and not plan.changes_nothing]
+        folding = [plan for plan in plans if plan.write.fold is not None]
         unknown = {plan.key: self.sql.reading.header(plan.key) for plan in folding if not self._known.get(plan.key)}
         read = dict[RowKey, KnownHeader]()
         if unknown:

@@ -30,14 +30,14 @@ class WorkingMaintenance:
         return Count(usage.sessions, "{session}"), Count(int(usage.size_bytes), "{byte}")
 
     def waste(self) -> Operation[Counts]:
-        """Count what nobody needs any more, or will soon not need; of all tenants. One round trip."""
+        """Count rows that are no longer needed, or will soon not be needed; of all tenants. One round trip."""
         expired, tokens = self.sql.maintenance.count_expired(), self.sql.ledger.count()
         results = yield Batch((expired, tokens), atomic=False)
         (waste,), (ledger,) = results.rows(expired), results.rows(tokens)
         return _waste(waste.sessions, ledger.tokens)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove what writers also remove now and then, a few rows at a time; of all tenants.
+        """Remove rows that writers also remove from time to time, a few rows at a time; of all tenants.
 
         Args:
             older_than_days: Ignored.

@@ -198,7 +198,7 @@ class SessionOperations:
 
         Args:
             change: Is given the state, or None, and returns the new one, or None to remove it; for example
-                ``lambda task: task.advance()``. It is called again if somebody else wrote to the session meanwhile.
+                ``lambda task: task.advance()``. It is called again if another process wrote to the session meanwhile.
 
         Returns:
             The state that it returned.

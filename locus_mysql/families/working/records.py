@@ -113,7 +113,7 @@ class TaskState(BaseModel):
         return self._next(status="completed", current_step=step, progress=1.0, description=description, data=data)
 
     def fail(self, error: str) -> TaskState:
-        """End without success, and say why."""
+        """End without success, with the reason."""
         return self._next(status="failed", error=error)
 
     def cancel(self, reason: str | None = None) -> TaskState:
@@ -180,7 +180,7 @@ class SessionStats:
         degraded: Whether its storage is unavailable and another one serves it: writes are lost if this process ends
             before the storage is available again.
         pending: The number of writes that wait for the storage.
-        lost: Descriptions of writes that were dropped, as somebody else had written to the storage meanwhile.
+        lost: Descriptions of writes that were dropped, as another process had written to the storage meanwhile.
     """
 
     keys: int

@@ -111,7 +111,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         Why not is in the log, at level WARNING.
 
         Args:
-            raises: Raise the error, which says what to do, instead.
+            raises: Raise the error, which has the remedy, instead.
         """
         try:
             return well(await self._health_check())
@@ -213,7 +213,7 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         Why not is in the log, at level WARNING.
 
         Args:
-            raises: Raise the error, which says what to do, instead.
+            raises: Raise the error, which has the remedy, instead.
         """
         try:
             return well(self._health_check())

@@ -1,4 +1,4 @@
-"""Counting memU's records, and removing what nobody needs, whatever their user model; generators that do no I/O."""
+"""Counting memU's records, and removing unneeded rows, whatever their user model; generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MemuMaintenance:
         return (Count(recorded.tokens, "{token} of writes"),)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove tokens of writes that nobody will repeat any more, in short transactions.
+        """Remove tokens of writes that can no longer be repeated, in short transactions.
 
         Args:
             older_than_days: Ignored.

@@ -1,4 +1,4 @@
-"""The changes that pages offer if they are allowed: copying, branching, deleting. Each asks for confirmation.
+"""The changes that pages offer if they are allowed: copying, branching, deleting. Each needs a confirmation.
 
 `GET` shows what would be done, with a form; only its `POST` does it.
 """
@@ -37,7 +37,7 @@ def check_allowed(request: Request) -> None:
 
 
 async def copy_form(request: Request) -> Response:
-    """``GET /inspect/copy``: a whole thread, or a new thread that goes on from one state."""
+    """``GET /inspect/copy``: a whole thread, or a new thread that continues one state."""
     check_allowed(request)
     query: ThreadQuery = request.state.query
     family = family_of(query.family)

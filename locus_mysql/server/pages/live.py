@@ -1,6 +1,6 @@
 """Events for pages of threads that are being written: one query per interval for all viewers of a tenant.
 
-An event only says that a thread changed. The page then loads itself again.
+An event only reports that a thread changed. The page then reloads.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MARKER = re.compile(r"[\x20-\x7e]{0,200}")
 
 
 class ChangePoller:
-    """Polls the threads that a tenant's viewers look at.
+    """Polls the threads that a tenant's viewers have open.
 
     Args:
         services: The stores.

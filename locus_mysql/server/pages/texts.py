@@ -37,7 +37,7 @@ _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
 def shown(value: object) -> Markup:
     """Return a stored text with a mark for each hidden character; with a shorter mark if there are very many."""
     text, count = _HIDDEN.subn(_mark, str(escape(str(value))), MOST_MARKS)
-    if count == MOST_MARKS:  # a mark takes a hundred times as much as what it stands for
+    if count == MOST_MARKS:  # a mark takes a hundred times the space of its text
         text = _HIDDEN.sub("\ufffd", text)
     return Markup(text)  # noqa: S704 - what was escaped, and our own marks
 

@@ -151,7 +151,7 @@ def test_the_server_is_reached_by_a_socket_in_a_private_folder_only(folder: Path
         sockets = {str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir() if link.is_symlink()}
         listening = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
         assert not [one for one in listening if one[3] == "0A" and f"socket:[{one[9]}]" in sockets]
-        assert folder.stat().st_mode & 0o077 == 0
+        assert (folder.stat().st_mode | (folder / "server").stat().st_mode) & 0o077 == 0
 
 
 def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -> None:
@@ -318,3 +318,12 @@ def test_copy_moves_threads_to_a_server(
             loaded = target.load(f"t{number}", f"c{number}")
             assert loaded is not None
             assert loaded.messages == STATE.messages
+
+
+def test_health_reports_an_embedded_database(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+    assert cli.main(["health", "--dsn", dsn(folder)]) == 0, capsys.readouterr().err
+    printed = capsys.readouterr().out
+    assert f"at {folder}, through pymysql" in printed
+    assert "threads  1 of tenant 'default'" in printed

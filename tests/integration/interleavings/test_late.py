@@ -18,6 +18,7 @@ import pytest
 from locus_mysql import NO_CHECKPOINT
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
@@ -36,6 +37,7 @@ from locus_mysql.integrations.memu.relations import RelationOperations
 from locus_mysql.integrations.memu.resources import ResourceOperations
 from locus_mysql.memory import Put
 
+from ..engines import ENGINE
 from .stage import Call, Process, Stage
 
 pytestmark = pytest.mark.slow
@@ -646,7 +648,7 @@ def test_a_packet_that_arrives_late_changes_nothing(stage: Stage, raw: pymysql.C
     with raw.cursor() as cursor:
         for schema in {"working": [one.working.schema], "memu": [one.memu.schema]}.get(family, []):
             for statement in schema.create():
-                cursor.execute(statement.sql)
+                cursor.execute((OCEANBASE.statement(statement) if ENGINE == "oceanbase" else statement).sql)
     raw.commit()
     tables = Tables(raw, prefix)
     found = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import subprocess
 import sys
 
@@ -48,6 +49,39 @@ def test_schema_follows_prefix_search_and_parser(capsys: pytest.CaptureFixture[s
     assert "WITH PARSER ngram" in printed
     assert cli.main(["schema", "--no-search"]) == 0
     assert "FULLTEXT" not in capsys.readouterr().out
+
+
+def test_schema_for_oceanbase_has_partitions_by_thread(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--engine", "oceanbase", "--partitions", "16", "--family", "dicts"]) == 0
+    output = capsys.readouterr().out
+    assert re.findall(r"PARTITION BY KEY \((.*)\) PARTITIONS 16;\n", output) == [
+        "tenant, thread_id",
+        "tenant, thread_id",
+        "tenant, token",
+    ]
+    assert "VARBINARY(512)" in output
+    assert cli.main(["schema", "--engine", "oceanbase"]) == 0
+    output = capsys.readouterr().out
+    assert "PARTITION" not in output
+    assert "VARBINARY(512)" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--partitions", "4"], "--partitions is for OceanBase: give --engine oceanbase"),
+        (["--engine", "oceanbase", "--partitions", "1"], "must be 2 to 8192, not 1"),
+        (["--engine", "oceanbase", "--partitions", "9000"], "must be 2 to 8192, not 9000"),
+        (["--engine", "oceanbase", "--family", "memu"], "family 'memu' are not supported on OceanBase"),
+    ],
+)
+def test_partitions_that_cannot_be_are_refused(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["schema", *arguments]) != 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
 
 
 def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import pytest
 
 from locus_mysql.dialect import Query, Statement
-from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
+from locus_mysql.dialect.memories.dialect import MemoryDialect
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
+from locus_mysql.dialect.working import sessions
 from locus_mysql.dialect.working.dialect import WorkingDialect
+from locus_mysql.dialect.working.pieces import SessionKey
+
+from .every_statement import every_statement
 
 READ = "SELECT a FROM {t}{which}"
 
@@ -48,6 +53,13 @@ def test_a_template_and_a_piece_are_replaced_and_filled() -> None:
     assert some.read(" WHERE a").sql == "SELECT a FROM `p_t` WHERE a"
 
 
+def test_a_template_is_replaced_only_where_a_certain_piece_stands_in_it() -> None:
+    some, elsewhere = Some({"FAMILY": "toys", "t": "`p_t`"}), variant()
+    elsewhere.instead_of(READ, "SELECT b FROM {t}{which}", {" WHERE a": " WHERE b"})
+    assert elsewhere.statement(some.read(" WHERE a")).sql == "SELECT b OUT OF `p_t` WHERE b"
+    assert elsewhere.statement(some.read(" WHERE c")).sql == "SELECT a OUT OF `p_t` WHERE c"
+
+
 def test_a_family_that_does_not_hold_there_is_refused() -> None:
     with pytest.raises(FamilyRefused, match=r"'games' are not supported on Elsewhere.*docs/engines.md"):
         variant().statement(Some({"FAMILY": "games", "t": "`p_t`"}).read())
@@ -55,7 +67,7 @@ def test_a_family_that_does_not_hold_there_is_refused() -> None:
 
 def test_no_table_of_a_refused_family_is_created() -> None:
     with pytest.raises(FamilyRefused):
-        variant().statement(WorkingDialect("p_").schema.create()[0])
+        variant().statement(MemoryDialect("p_").schema.create()[0])
 
 
 def test_ids_are_text_again_and_bytes_stay() -> None:
@@ -66,15 +78,45 @@ def test_ids_are_text_again_and_bytes_stay() -> None:
 
 
 def test_replacements_take_the_parameters_of_mysqls_statements() -> None:
-    CheckpointDialect("p_").loading  # noqa: B018 - imports all statements of checkpoints
     assert OCEANBASE.replacements
     for text, replacement in OCEANBASE.replacements.items():
         assert replacement.count("%s") == text.count("%s"), text
+    supported = [
+        statement for folder, _, statement in every_statement() if folder in ("checkpoints", "transcripts", "working")
+    ]
+    assert len(supported) > 200
+    for statement in supported:
+        assert OCEANBASE.statement(statement).sql.count("%s") == len(statement.params), statement.sql
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        sessions.with_variables(("a",), "", 1, 5),
+        sessions.with_variables(("a", "b"), "", 2, 5),
+        sessions.with_variables(tuple(map(str, range(200))), "[]", 200, 5),
+        sessions.without_variables(),
+        sessions.with_task(5),
+        sessions.with_note(5),
+        sessions.without_notes(),
+        sessions.with_ttl(5),
+    ],
+)
+def test_each_change_of_a_session_keeps_its_parameters(change: sessions.Change) -> None:
+    limits = sessions.Allowed(1, 2, 3)
+    begin = WorkingDialect("p_").sessions.begin(SessionKey("t", "s"), b"", 1, 2, change, relied=0, allowed=limits)
+    sent = OCEANBASE.statement(begin)
+    assert sent.sql.count("%s") == len(begin.params)
+    assert not re.search(r"\{[A-Za-z_]", sent.sql)
 
 
 @pytest.mark.parametrize(
     ("mysql", "oceanbase"),
     [
+        (
+            "SELECT * FROM (VALUES ROW(%s, %s), ROW(%s, %s)) AS fresh (name, value)",
+            "SELECT * FROM (SELECT %s AS name, %s AS value UNION ALL SELECT %s, %s) AS fresh",
+        ),
         ("SELECT 1 FOR SHARE", "SELECT 1 LOCK IN SHARE MODE"),
         ("SELECT j.a COLLATE utf8mb4_0900_bin AS a", "SELECT j.a AS a"),
         (

@@ -191,7 +191,7 @@ class CheckpointThreads:
     def _page(
         self, rows: Sequence[SteppedThread], wanted: ThreadFilter, last: SteppedThread | None, *, walks: bool
     ) -> Page[ThreadRow]:
-        """Return a page of the threads of these rows, with a cursor behind the last one."""
+        """Return a page of the threads of these rows, with a cursor after the last one."""
         items = [self._thread_row(row) for row in rows]
         if wanted.metadata is not None:  # the keys are hashes, so a match must be checked; damaged metadata is shown
             name, value = wanted.metadata

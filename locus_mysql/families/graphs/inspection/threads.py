@@ -64,7 +64,7 @@ from .statistics import statistics_of
 from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
 from .values_as_json import stored_as_writes
 
-#: Most threads that a filtered page examines, and the size of a batch. The next page continues behind them.
+#: Most threads that a filtered page examines, and the size of a batch. The next page continues after them.
 EXAMINED, AT_ONCE = 2_000, 200
 
 #: Threads whose ids a page compares with a pattern that begins with a wildcard.

@@ -152,6 +152,41 @@ async def test_writes_to_several_transcripts_are_all_or_nothing(store: Any) -> N
     assert await store.write([]) == []
 
 
+async def test_a_tag_changes_beside_a_state_that_is_not_sent_again(store: Any, make_store: Make) -> None:
+    large = {"text": [str(number) for number in range(5_000)]}
+    await store.append(KEY, header=Header(large, "0", "scope"))
+    other = make_store()
+    assert (await other.get(KEY)).header.state == large
+    for writer, number in ((store, 1), (other, 2), (store, 3)):
+        (written,) = await writer.write([Write(KEY, items(number), fold=lambda state, _: state, tag=str(number))])
+        assert written.added == 1
+    assert (await store.get(KEY)).header == Header(large, "3", "scope")  # its checksum was verified, too
+    with pytest.raises(InvalidInput):
+        await store.write([Write(KEY, items(4), tag="4")])
+
+
+async def test_a_repeated_write_of_several_transcripts_changes_none_of_them_if_asked(store: Any) -> None:
+    state = TranscriptKey("test", "app", "state")
+
+    def writes(number: int, value: int) -> list[Write]:
+        return [Write(KEY, items(number), fold=count), Write(state, fold=lambda _, __: value)]
+
+    await store.write(writes(1, 1), once=True)
+    await store.write(writes(2, 2), once=True)
+    assert [one.added for one in await store.write(writes(1, 1), once=True)] == [0, 0]
+    assert (await store.get(state)).header.state == 2
+    await store.write(writes(1, 1))
+    assert (await store.get(state)).header.state == 1
+    assert (await store.get(KEY)).header.state == {"items": 2}
+
+
+async def test_a_transcript_can_outlive_the_others(make_store: Make) -> None:
+    store, other = make_store(ttl_s=1_000), TranscriptKey("test", "app", "kept")
+    await store.write([Write(KEY, items(1)), Write(other, items(1), expires=False)])
+    assert (await store.get(KEY)).expires_at is not None
+    assert (await store.get(other)).expires_at is None
+
+
 async def test_the_last_item_is_popped(store: Any) -> None:
     assert await store.pop(KEY) is None
     await store.append(KEY, items(1, 2))

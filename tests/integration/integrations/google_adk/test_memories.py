@@ -21,6 +21,9 @@ from .conftest import MakeMemory
 
 pytestmark = pytest.mark.kept_tables  # full-text indexes see no rows of other tests
 
+#: From version 2.13 on, memories have ids, by which they can be deleted.
+HAS_IDS = hasattr(BaseMemoryService, "delete_memory")
+
 ADA = {"app_name": "shop", "user_id": "ada"}
 
 
@@ -35,7 +38,8 @@ def session(session_id: str, *events: Event, **names: str) -> Session:
 
 async def found(service: BaseMemoryService, query: str, **names: str) -> list[Any]:
     response = await service.search_memory(**{**ADA, **names}, query=query)
-    return sorted((one.id or "", one.author, one.timestamp, one.content) for one in response.memories)
+    parts = [(one.id if HAS_IDS else None, one.author, one.timestamp, one.content) for one in response.memories]
+    return sorted(parts, key=repr)
 
 
 QUERIES = ("Lisbon", "lisbon weather", "tea", "parcel", "nothing known", "", "?!", 'her "green tea" parcel')
@@ -65,6 +69,8 @@ async def outcomes(service: BaseMemoryService) -> list[Any]:
     await look()
     await service.add_session_to_memory(session("s1", lisbon, parcel))  # the events of a session are replaced
     await look()
+    if not HAS_IDS:
+        return seen
     await service.delete_memory(**ADA, memory_id="e1")
     await service.delete_memory(**ADA, memory_id="unknown")
     await service.delete_memory(**ADA)
@@ -132,7 +138,8 @@ async def test_processes_that_add_one_session_store_each_event_once(make_memory:
     services = [make_memory() for _ in range(4)]
     events = [said(f"e{number}", f"parcel {number}") for number in range(8)]
     await asyncio.gather(*(one.add_session_to_memory(session("s", *events)) for one in services))
-    assert [one[0] for one in await found(services[0], "parcel")] == [event.id for event in events]
+    response = await services[0].search_memory(**ADA, query="parcel")
+    assert sorted(one.id or "" for one in response.memories) == [event.id for event in events]
 
 
 async def test_what_cannot_be_stored_is_refused(make_memory: MakeMemory) -> None:

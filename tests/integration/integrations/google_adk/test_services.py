@@ -31,6 +31,7 @@ AGENTS = ROOT / "examples/adk/agents"
 pytestmark = pytest.mark.kept_tables
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # older versions warn of experimental features
 async def test_a_runner_continues_a_conversation_of_another_process(
     make_sessions: MakeSessions, make_memory: MakeMemory
 ) -> None:

@@ -70,7 +70,9 @@ class Mirror:
 
     def write(self, call: calls.Call, *commands: calls.Command[Any]) -> None:
         """Carry out commands on the copy, with the time to live of a call."""
-        groups = [(command,) for command in commands] if calls.End() in commands else [commands]  # End stands alone
+        groups = (
+            [(command,) for command in commands] if calls.End() in commands else [commands]
+        )  # End is the only command
         for group in groups:
             update = calls.Call("learn", call.address, group, UNLIMITED, call.ttl_us, token=os.urandom(16))
             try:

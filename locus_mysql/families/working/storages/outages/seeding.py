@@ -36,7 +36,7 @@ class Seeding:
         seeded = False
         try:
             versions = yield from self._versions(state)
-            with self._lock:  # whoever learns something from here on sends it to the fallback
+            with self._lock:  # every process that reads something from here on sends it to the fallback
                 known = self.mirror.known(state.address)
                 state.offline = True
             self.states.count(state)

@@ -67,7 +67,7 @@ class LearnedStamps:
 
 @dataclass(slots=True, eq=False)
 class SessionState:
-    """A session as this process knows it.
+    """A session, as far as this process has read it.
 
     Args:
         address: The session.

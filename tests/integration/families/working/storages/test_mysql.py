@@ -192,7 +192,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
     run_sql(f"DELETE FROM {database}.locus_working_history WHERE value IS NULL")
     monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
     await memory.set("x", 1)
-    names = run_sql(f"SELECT name FROM {database}.locus_working_entries ORDER BY name")
+    names = run_sql(f"SELECT CONVERT(name USING utf8mb4) FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["held", "x"]
 
 
