@@ -38,6 +38,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "langgraph": need_langgraph,
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
     "openai-agents": lambda _: None,  # the same
+    "pydantic-ai": lambda _: None,  # and so does this one
     "adk": lambda _: None,  # the same
 }
 

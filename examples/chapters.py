@@ -43,6 +43,7 @@ CHAPTERS: Mapping[str, Chapter] = {
     "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
     "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.story"),
+    "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
     "incident": Chapter(
         "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"

@@ -83,7 +83,16 @@ def test_every_check_holds_and_nothing_is_left_behind(
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS if FULL else ASYNC_DRIVERS[:1])
 @pytest.mark.parametrize(
     ("chapter", "checks"),
-    [("langgraph", 7), ("memories", 8), ("working", 10), ("claude", 9), ("openai", 6), ("adk", 8), ("incident", 7)],
+    [
+        ("langgraph", 7),
+        ("memories", 8),
+        ("working", 10),
+        ("claude", 9),
+        ("openai", 6),
+        ("pydantic", 6),
+        ("adk", 8),
+        ("incident", 7),
+    ],
 )
 def test_a_chapter_holds_and_leaves_nothing_behind(
     chapter: str,
@@ -112,12 +121,16 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "working",
         "claude",
         "openai",
+        "pydantic",
         "adk",
         "incident",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
-    assert "there are agents, langgraph, memories, working, claude, openai, adk, incident" in capsys.readouterr().err
+    assert (
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(

@@ -24,6 +24,9 @@ from locus.memory import registry
 from locus.testing import ScriptedModel
 from opentelemetry import trace
 from opentelemetry.util._once import Once
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai import Conversation
+from pydantic_ai.models.test import TestModel
 
 import locus_mysql
 from locus_mysql import MySQLConfig
@@ -33,6 +36,7 @@ from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionServ
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
 
@@ -86,6 +90,9 @@ def all_examples() -> list[Example]:
     names = {"AdkSessionService": AdkSessionService, "AdkMemoryService": AdkMemoryService, "Event": Event}
     for service in (AdkSessionService, AdkMemoryService):
         examples += examples_of(service.__name__, service.__doc__ or "", names)
+    names = {"PydanticConversationStore": PydanticConversationStore, "Conversation": Conversation}
+    names["agent"] = PydanticAgent(TestModel())
+    examples += examples_of("PydanticConversationStore", PydanticConversationStore.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

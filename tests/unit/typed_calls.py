@@ -15,11 +15,14 @@ from google.adk.runners import Runner as AdkRunner
 from google.adk.sessions.base_session_service import BaseSessionService
 from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
+from pydantic_ai import Conversation
+from pydantic_ai.conversation_store import ConversationStore
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -35,6 +38,9 @@ async def use() -> None:
         await ClaudeSessionStore(DSN).load({"project_key": "p", "session_id": "s"}), list[SessionStoreEntry] | None
     )
     ClaudeAgentOptions(session_store=session_store)
+    conversations: ConversationStore = PydanticConversationStore(DSN)
+    loaded: Conversation | None = await PydanticConversationStore(DSN).load("c", limit=20)
+    await conversations.save(loaded or Conversation(), scope="ada")
 
     sessions: BaseSessionService = AdkSessionService(DSN)
     memory: BaseMemoryService = AdkMemoryService(DSN)

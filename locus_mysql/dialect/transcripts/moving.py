@@ -10,7 +10,7 @@ from ..checksums import version_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, places
 from .pieces import RowKey
-from .writing import ItemRow
+from .writing import RECOUNT, REMOVE_AT, ItemRow
 
 # In the order of the primary key, from a transcript on.
 HEADERS = """
@@ -51,26 +51,11 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, 0, %s, %s, %s)
 # Lock an existing transcript. Its revision stays: the batch only completes what it had.
 HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
 
-REMOVE_AT = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs}) WHERE {KEY}"
-
 PUT = """
 INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
 SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_at, fresh.checksum ^ {seq}
   FROM {transcripts} t
   JOIN (VALUES {rows}) AS fresh (seq, item_id, content, created_at, checksum)
- WHERE {KEY}
-"""
-
-# Count the items of a transcript anew.
-RECOUNT = """
-UPDATE {transcripts} t
-  JOIN (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.content)), 0) AS size_bytes, COALESCE(MAX(i.seq), 0) AS last_seq
-          FROM {transcripts} t
-          JOIN {items} i ON {OF_TRANSCRIPT}
-         WHERE {KEY}) AS counted
-   SET t.items      = counted.items,
-       t.size_bytes = counted.size_bytes,
-       t.last_seq   = GREATEST(t.last_seq, counted.last_seq)
  WHERE {KEY}
 """
 

@@ -25,6 +25,12 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
  ORDER BY i.seq{order}
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
+
+# Up to the item of this id. Relies on the index identity.
+UNTIL = """
+   AND i.seq <= (SELECT h.seq FROM {items} h
+                  WHERE h.tenant = %s AND h.item_id = %s
+                    AND h.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}))"""
 LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
 
 # One item by its id. Relies on the index identity.
@@ -128,8 +134,8 @@ class ReadingStatements(Statements):
         return Query(self._text(REVISION), key, row=RevisionRow)
 
     def items(
-        self, key: RowKey, *, after: int | None = None, before: int | None = None, limit: int | None = None,
-        offset: int = 0, last: bool = False,
+        self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
+        limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
         """Items of a transcript.
 
@@ -137,6 +143,7 @@ class ReadingStatements(Statements):
             key: The transcript.
             after: Only items after this seq.
             before: Only items before this seq.
+            until: Only the item of this id and those before it.
             limit: At most this many.
             offset: Leave out this many first.
             last: Begin with the last one.
@@ -146,6 +153,9 @@ class ReadingStatements(Statements):
             if bound is not None:
                 conditions += text
                 params.append(bound)
+        if until is not None:
+            conditions += UNTIL
+            params += (key.tenant, until, *key)
         params_behind = _params()
         order = " DESC" if last else ""
         if limit is not None:

@@ -14,6 +14,9 @@ from .pieces import RowKey, header_checksum, item_checksum
 #: At most this many rows are written by one statement.
 ROWS_PER_STATEMENT = 100
 
+#: At most this many rows are removed by one statement.
+SEQS_PER_STATEMENT = 1_000
+
 # Remove a transcript that has expired, so that the next statement creates a new one.
 BURY = """
 DELETE t, i
@@ -110,6 +113,20 @@ UPDATE {transcripts} t
 """
 
 REMOVE_ITEM = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = %s WHERE {KEY}"
+
+# Remove items by their seqs; and count the items of a transcript anew.
+REMOVE_AT = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs}) WHERE {KEY}"
+RECOUNT = """
+UPDATE {transcripts} t
+  JOIN (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.content)), 0) AS size_bytes, COALESCE(MAX(i.seq), 0) AS last_seq
+          FROM {transcripts} t
+          JOIN {items} i ON {OF_TRANSCRIPT}
+         WHERE {KEY}) AS counted
+   SET t.items      = counted.items,
+       t.size_bytes = counted.size_bytes,
+       t.last_seq   = GREATEST(t.last_seq, counted.last_seq)
+ WHERE {KEY}
+"""
 
 REMOVE_ITEMS = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} WHERE {KEY}"
 
@@ -214,9 +231,9 @@ class WritingStatements(Statements):
         """Undo the batch unless the transcript exists and has this tag."""
         return Statement(self._text(GUARD_TAG), (tag, *key))
 
-    def guard_item(self, key: RowKey, row: ItemRow) -> Statement:
+    def guard_item(self, key: RowKey, item_id: bytes) -> Statement:
         """Undo the batch unless the transcript has an item of this id."""
-        return Statement(self._text(GUARD_ITEM), (row.item_id, *key))
+        return Statement(self._text(GUARD_ITEM), (item_id, *key))
 
     def set_header(self, key: RowKey, header: HeaderRow, *, keeps_state: bool = False) -> Statement:
         """Replace the columns that belong to the caller; ``keeps_state``: the state is the stored one, and not sent."""
@@ -251,6 +268,12 @@ class WritingStatements(Statements):
     def remove_item(self, key: RowKey, seq: int) -> Statement:
         """Remove one item."""
         return Statement(self._text(REMOVE_ITEM), (seq, *key))
+
+    def remove_at(self, key: RowKey, seqs: Sequence[int]) -> tuple[Statement, ...]:
+        """Remove items by their seqs, and count those that stay."""
+        portions = [seqs[start : start + SEQS_PER_STATEMENT] for start in range(0, len(seqs), SEQS_PER_STATEMENT)]
+        removals = [Statement(self._text(REMOVE_AT, seqs=places(len(one))), (*one, *key)) for one in portions]
+        return (*removals, Statement(self._text(RECOUNT), (*key, *key)))
 
     def remove_items(self, key: RowKey) -> Statement:
         """Remove all items."""

@@ -1,8 +1,8 @@
 """Recognises the conversation in a state, whichever framework saved it. Pure functions that accept any JSON.
 
-They recognise the messages of Locus, of OpenAI's, Anthropic's and Gemini's interfaces, and of LangChain in each form in
-which it dumps them. Tool calls are joined with their results: with the messages that answer them, by id, and with the
-``tool_executions`` of a Locus state.
+They recognise the messages of Locus, of OpenAI's, Anthropic's and Gemini's interfaces, of LangChain in each form in
+which it dumps them, and of Pydantic AI, whose messages have parts of several kinds. Tool calls are joined with their
+results: with the messages that answer them, by id, and with the ``tool_executions`` of a Locus state.
 """
 
 from __future__ import annotations
@@ -173,6 +173,8 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if not isinstance(value, Mapping):
         return None
     inner, named = value, None
+    if isinstance(parts := value.get("parts"), list) and any(isinstance(_kind_of(part), str) for part in parts):
+        return _of_parts(value, parts)
     if isinstance(kwargs := value.get("kwargs"), Mapping) and isinstance(path := value.get("id"), list):
         inner, named = kwargs, path[-1] if path else None
     elif isinstance(data := value.get("data"), Mapping) and isinstance(value.get("type"), str):
@@ -184,6 +186,34 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     if _role(inner):
         return inner
     return {**inner, "type": named} if isinstance(named, str) and named else None
+
+
+def _kind_of(part: Any) -> Any:
+    return part.get("part_kind") if isinstance(part, Mapping) else None
+
+
+def _of_parts(value: Mapping[str, Any], parts: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the fields of a request or response whose parts have kinds, in Anthropic's form."""
+    blocks: list[Any] = []
+    for part in parts:
+        kind = _kind_of(part)
+        if kind == "tool-call":
+            arguments = part.get("args")
+            arguments = _parsed(arguments) if isinstance(arguments, str) else arguments
+            blocks.append(
+                {"type": "tool_use", "id": part.get("tool_call_id"), "name": part.get("tool_name"), "input": arguments}
+            )
+        elif kind in {"tool-return", "retry-prompt"} and part.get("tool_call_id"):
+            returned = {"tool_use_id": part["tool_call_id"], "content": _as_text(part.get("content"))}
+            blocks.append({"type": "tool_result", "is_error": kind == "retry-prompt", **returned})
+        elif kind == "thinking":
+            blocks.append({"type": kind})
+        elif isinstance(content := part.get("content") if isinstance(part, Mapping) else None, list):
+            blocks += [{"type": one.get("kind")} if isinstance(one, Mapping) else one for one in content]
+        else:
+            blocks.append(content if isinstance(content, str) else {"type": kind})
+    role = "assistant" if value.get("kind") == "response" else "user"
+    return {"role": role, "content": blocks, "timestamp": value.get("timestamp")}
 
 
 def _role(fields: Mapping[str, Any]) -> str:

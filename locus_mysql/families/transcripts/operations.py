@@ -96,6 +96,7 @@ class TranscriptOperations:
         Raises:
             InvalidInput: Something cannot be stored exactly; nothing was written.
             VersionConflict: A transcript has another revision or tag than expected; nothing was written.
+            NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
         yield from self._housekeeping()
@@ -109,6 +110,15 @@ class TranscriptOperations:
         self._writing.remember(where, rows[0] if rows else None)
         return transcript
 
+    def get_all(self, keys: Sequence[TranscriptKey]) -> Operation[list[Transcript | None]]:
+        """Return transcripts without their items, in the order of the keys; see `get`. One round trip."""
+        queries = [self.sql.reading.header(row_key(self._tenant, key)) for key in keys]
+        if not queries:
+            return []
+        results = yield Batch(tuple(queries), atomic=False)
+        rows = [results.row(query) for query in queries]
+        return [None if row is None else transcript_of(self._tenant, row) for row in rows]
+
     def read(
         self,
         key: TranscriptKey,
@@ -116,6 +126,7 @@ class TranscriptOperations:
         last: int | None = None,
         after: int | None = None,
         before: int | None = None,
+        until: str | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> Operation[Read | None]:
@@ -128,6 +139,7 @@ class TranscriptOperations:
             last: Only this many of the last items.
             after: Only items after this seq.
             before: Only items before this seq.
+            until: Only the item of this id and those before it; none if there is no such item.
             limit: At most this many, from the first one on. Excludes ``last``.
             offset: Leave out this many first; needs ``limit``.
 
@@ -143,6 +155,7 @@ class TranscriptOperations:
             where,
             after=after,
             before=before,
+            until=None if until is None else check_name(until, "The id of an item", ID_BYTES),
             limit=limit if last is None else last,
             offset=offset,
             last=last is not None,
@@ -198,12 +211,13 @@ class TranscriptOperations:
         """
         where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
         encoded = encode_content(content, "The item", self.config.compression)
-        row = ItemRow(check_name(item_id, "The id of an item", ID_BYTES), encoded)
+        encoded_id = check_name(item_id, "The id of an item", ID_BYTES)
+        row = ItemRow(encoded_id, encoded)
         writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
         try:
             results = yield Batch.of(
                 writing.lock_existing(where),
-                writing.guard_item(where, row),
+                writing.guard_item(where, encoded_id),
                 writing.replace(where, row),
                 ledger.record_revision(where, token),
                 outcome,

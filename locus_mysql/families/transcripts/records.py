@@ -140,6 +140,9 @@ class Write:
         expected_tag: The tag that it must have.
         tag: Replaces the stored tag; only together with a fold.
         expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many others need.
+        needs: The id of an item that it must have already.
+        remove: The seqs of items to remove.
+        delete: Delete it, with its items. Excludes ``items`` and ``header``.
     """
 
     key: TranscriptKey
@@ -150,3 +153,6 @@ class Write:
     expected_tag: str | None = None
     tag: str | None = None
     expires: bool = True
+    needs: str | None = None
+    remove: Sequence[int] = ()
+    delete: bool = False

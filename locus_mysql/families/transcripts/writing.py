@@ -13,7 +13,7 @@ from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ...errors import InvalidInput, VersionConflict
+from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.exact_json import decode_json
 from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
@@ -72,6 +72,9 @@ class PlannedWrite:
         self._new_tag = None if write.tag is None else check_name(write.tag, "The tag", ID_BYTES, least=0)
         self.header = None if write.header is None else self._encoded(write.header)
         self.tag = None if write.expected_tag is None else check_name(write.expected_tag, "The tag", ID_BYTES, least=0)
+        self.needed = None if write.needs is None else check_name(write.needs, "The id of an item", ID_BYTES)
+        if write.delete and (write.items or write.header is not None or write.fold is not None):
+            raise InvalidInput("A transcript cannot be written to and deleted at once.")
         self.known = NOTHING
 
     @property
@@ -92,7 +95,8 @@ class PlannedWrite:
     @property
     def changes_nothing(self) -> bool:
         """Whether the transcript has all items already, and the header stays."""
-        return self.is_repeated and self.write.header is None
+        write = self.write
+        return self.is_repeated and write.header is None and not (write.remove or write.delete)
 
     def fold(self, known: KnownHeader) -> None:
         """Compute the new state."""
@@ -128,11 +132,17 @@ class PlannedWrite:
             steps.append(writing.guard(self.key, self.known.revision))
         if self.tag is not None:
             steps.append(writing.guard_tag(self.key, self.tag))
+        if self.needed is not None:
+            steps.append(writing.guard_item(self.key, self.needed))
         if rows:
             steps += writing.add(self.key, rows)
         if self.header is not None and (self.write.fold is None or self.header != self.known.row):
             keeps_state = self.write.fold is not None and self.header.state == self.known.row.state
             steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
+        if self.write.remove:
+            steps += writing.remove_at(self.key, self.write.remove)
+        if self.write.delete:
+            steps.append(writing.delete(self.key))
         return tuple(steps)
 
     def _forget_fold(self) -> None:
@@ -190,7 +200,9 @@ class WritingOperations:
                     plan.take_all()
             else:
                 for plan, revision in zip(ordered, revisions, strict=True):
-                    if plan.header is not None:
+                    if plan.write.delete:
+                        self._known.pop(plan.key)
+                    elif plan.header is not None:
                         self._remember(plan.key, KnownHeader(revision, plan.header))
                 of = dict(zip((plan.key for plan in ordered), revisions, strict=True))
                 return [Written(len(plan.items), of[plan.key]) for plan in plans]
@@ -261,7 +273,7 @@ class WritingOperations:
         """Raise if a transcript is not as the caller expects."""
         for plan in plans:
             expected = plan.write.expected
-            if expected is None and plan.tag is None:
+            if expected is None and plan.tag is None and plan.needed is None:
                 continue
             rows = yield from fetch(self.sql.reading.header(plan.key))
             revision, tag = (rows[0].revision, rows[0].tag) if rows else (0, None)
@@ -270,6 +282,10 @@ class WritingOperations:
                 raise VersionConflict(
                     f"Transcript {plan.write.key.name!r} {'exists already' if expected == 0 else has}. Nothing was "
                     "changed. Read it again."
+                )
+            if plan.needed is not None and not (yield from fetch(self.sql.reading.present(plan.key, [plan.needed]))):
+                raise NotFound(
+                    f"Transcript {plan.write.key.name!r} has no item {plan.write.needs!r}. Nothing was changed."
                 )
 
     def remember(self, key: RowKey, row: StoredHeader | None) -> None:

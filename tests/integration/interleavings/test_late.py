@@ -433,6 +433,15 @@ def two_written(side: Side) -> Call:
     return side.transcripts.begin("write", writes)
 
 
+def one_removed(side: Side) -> Call:
+    return side.transcripts.begin("write", [Write(SESSION, remove=[1], needs="2")])
+
+
+def one_deleted(side: Side) -> Call:
+    revision = side.transcripts.get(SESSION).revision
+    return side.transcripts.begin("write", [Write(SESSION, delete=True, expected=revision)])
+
+
 TRANSCRIPTS: dict[str, Case] = {
     "append to a new one": (None, added),
     "append": (some_added, lambda side: added(side, 3)),
@@ -441,6 +450,8 @@ TRANSCRIPTS: dict[str, Case] = {
     "append that is refused": (some_added, lambda side: added(side, 3, expected=0)),
     "append with a header": (some_added, lambda side: added(side, 3, header=Header({"a": 1}, "tag"))),
     "write of two": (some_added, two_written),
+    "removal of an item": (some_added, one_removed),
+    "deletion in a write": (some_added, one_deleted),
     "replace": (some_added, lambda side: side.transcripts.begin("replace", SESSION, "1", "other")),
     "replace of what is missing": (some_added, lambda side: side.transcripts.begin("replace", SESSION, "9", "other")),
     "pop": (some_added, lambda side: side.transcripts.begin("pop", SESSION)),

@@ -1,0 +1,344 @@
+"""The contract of the conversation store, with real agents on scripted models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic_ai import (
+    Agent,
+    BinaryContent,
+    Conversation,
+    DeferredToolRequests,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolApproved,
+    ToolCallPart,
+    UserError,
+    UserPromptPart,
+)
+from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from locus_mysql import Database
+from locus_mysql.errors import InvalidInput
+from locus_mysql.inspection import Inspector
+from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
+
+from ...conftest import MakeConfig
+from ...proxy import WireProxy
+from .conftest import Make
+
+pytestmark = pytest.mark.kept_tables("transcripts")
+
+RunSQL = Callable[..., Any]
+
+
+def asked(text: str) -> ModelRequest:
+    return ModelRequest(parts=[UserPromptPart(content=text)])
+
+
+def entry(number: int, text: str = "text") -> ConversationEntry:
+    return ConversationEntry(id=f"e{number}", parent_id=f"e{number - 1}" if number else None, message=asked(text))
+
+
+def record(head: int | None, conversation_id: str = "c", **fields: Any) -> ConversationRecord:
+    return ConversationRecord(conversation_id=conversation_id, head_id=None if head is None else f"e{head}", **fields)
+
+
+async def test_an_agent_continues_a_conversation_in_another_process(make_store: Make) -> None:
+    agent = Agent(TestModel())
+    first = await agent.run("Where is the office?", conversation=Conversation(conversation_id="c"))
+    assert len(await make_store().save(first, scope="ada")) == 2
+    other = make_store()
+    loaded = await other.load("c", scope="ada")
+    assert loaded == first.conversation
+    second = await agent.run("And its door?", conversation=loaded)
+    assert len(await other.save(second)) == 2
+    final = await make_store().load("c")
+    assert final is not None
+    assert final.messages == second.all_messages()
+    assert final.usage.requests == 2
+    assert await make_store().load("c", scope="bob") is None
+    assert await make_store(tenant="acme").load("c") is None
+
+
+async def test_a_run_that_waits_for_approval_is_continued(make_store: Make) -> None:
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("delete_file", {"path": "/tmp/x"}, "call-1")])
+        return ModelResponse(parts=[TextPart(content="Done.")])
+
+    agent = Agent(FunctionModel(answer), output_type=[str, DeferredToolRequests])
+
+    @agent.tool_plain(requires_approval=True)
+    def delete_file(path: str) -> str:
+        return f"deleted {path}"
+
+    store = make_store()
+    paused = await agent.run("Delete it", conversation=Conversation(conversation_id="c"))
+    await store.save(paused)
+    loaded = await make_store().load("c")
+    assert loaded is not None
+    assert loaded.deferred_tool_requests is not None
+    (call,) = loaded.deferred_tool_requests.approvals
+    results = loaded.deferred_tool_requests.build_results(approvals={call.tool_call_id: ToolApproved()})
+    done = await agent.run(conversation=loaded, deferred_tool_results=results)
+    assert done.output == "Done."
+    await store.save(done)
+    again = await store.load("c")
+    assert again is not None
+    assert again.deferred_tool_requests is None
+    assert again.messages == done.all_messages()
+
+
+async def test_of_two_writers_one_is_refused_and_nothing_is_lost(make_store: Make) -> None:
+    stores = make_store(), make_store()
+    conversation = Conversation(conversation_id="c", messages=[asked("first")])
+    await stores[0].save(conversation)
+    for number in range(10):
+        loaded = [await one.load("c") for one in stores]
+        for place, one in enumerate(loaded):
+            assert one is not None
+            one.messages.append(asked(f"{number} {place}"))
+        saves = [store.save(one) for store, one in zip(stores, loaded, strict=True) if one is not None]
+        outcomes = await asyncio.gather(*saves, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in outcomes) == ["ConversationConflict", "list"]
+    entries = await stores[1].load_entries("c")
+    assert entries is not None
+    assert len(entries) == 11
+
+
+async def test_of_two_writers_one_creates_a_conversation(make_store: Make) -> None:
+    stores = make_store(), make_store()
+    for number in range(5):
+        new = [Conversation(conversation_id=f"c{number}", messages=[asked("a")]) for _ in stores]
+        saves = [store.save(one) for store, one in zip(stores, new, strict=True)]
+        outcomes = await asyncio.gather(*saves, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in outcomes) == ["ConversationConflict", "list"]
+        (only,) = await stores[0].load_entries(f"c{number}") or ()
+        assert only.parent_id is None
+
+
+async def test_a_fork_beside_a_deletion_has_its_whole_history_or_is_refused(make_store: Make) -> None:
+    stores = make_store(), make_store()
+    for number in range(10):
+        source, new = f"source {number}", f"fork {number}"
+        messages: list[ModelMessage] = [asked(str(place)) for place in range(4)]
+        await stores[0].save(Conversation(conversation_id=source, messages=messages))
+        await stores[1].load(source)
+        forked, _ = await asyncio.gather(
+            stores[1].fork(source, at=2, new_conversation_id=new), stores[0].delete(source), return_exceptions=True
+        )
+        loaded = await stores[0].load(new)
+        if isinstance(forked, BaseException):
+            assert isinstance(forked, UserError)
+            assert loaded is None
+        else:
+            assert loaded is not None
+            assert loaded.messages == messages[:2]
+        assert await stores[0].load(source) is None
+
+
+async def test_a_deletion_leaves_what_forks_use_and_nothing_else(
+    make_store: Make, run_sql: RunSQL, database: str
+) -> None:
+    def items() -> int:
+        ((count,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_transcript_items")
+        return int(count)
+
+    store = make_store()
+    messages: list[ModelMessage] = [asked(str(place)) for place in range(6)]
+    await store.save(Conversation(conversation_id="a", messages=messages))
+    fork = await store.fork("a", at=2, new_conversation_id="b")
+    fork.messages.append(asked("fork"))
+    await store.save(fork)
+    deep = await store.fork("b", new_conversation_id="c")
+    assert items() == 7
+    await store.delete("a")
+    assert items() == 3
+    await store.save(Conversation(conversation_id="a", messages=messages[:1]))
+    await store.delete("b")
+    assert await store.load("c") == deep
+    assert items() == 4
+    await store.delete("c")
+    assert items() == 1
+    await store.delete("a")
+    ((left,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_transcripts")
+    assert (items(), left) == (0, 0)
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_the_last_entries_are_read_alone(make_store: Make, run_sql: RunSQL, database: str) -> None:
+    def rows_read() -> int:
+        ((rows,),) = run_sql(
+            "SELECT COUNT_READ FROM performance_schema.table_io_waits_summary_by_table"
+            " WHERE OBJECT_SCHEMA = %s AND OBJECT_NAME = 'locus_transcript_items'",
+            database,
+        )
+        return int(rows)
+
+    store = make_store()
+    messages: list[ModelMessage] = [asked(str(place)) for place in range(2_000)]
+    await store.save(Conversation(conversation_id="c", messages=messages))
+    for process in (store, make_store()):
+        await process.load("warm")
+        before, trips = rows_read(), process.database.stats().round_trips
+        loaded = await process.load("c", limit=20)
+        assert loaded is not None
+        assert loaded.messages == messages[-20:]
+        assert rows_read() - before <= 25
+        assert process.database.stats().round_trips - trips == 2
+    before = store.database.stats().round_trips
+    assert len(await store.load_entries("c") or ()) == 2_000
+    assert store.database.stats().round_trips - before == 2
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_a_save_stores_only_what_is_new(make_store: Make) -> None:
+    store = make_store()
+    await store.save(Conversation(conversation_id="c", messages=[asked("x" * 1_000_000)]))
+    loaded = await store.load("c", limit=1)
+    assert loaded is not None
+    loaded.messages.append(asked("new"))
+    before = store.database.stats()
+    await store.save(loaded)
+    after = store.database.stats()
+    assert after.round_trips - before.round_trips == 2
+
+
+async def test_a_save_whose_answer_is_lost_is_carried_out_once(make_store: Make, proxy: WireProxy) -> None:
+    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    first = record(0)
+    await store.write_record(first, new_entries=[entry(0)], expected_revision=None)
+    second = record(2)
+    proxy.drop_after_send()
+    await store.write_record(second, new_entries=[entry(1), entry(2)], expected_revision=first.revision)
+    assert await store.read_record("c") == second
+    assert len(await store.read_history("e2")) == 3
+    proxy.drop_after_send()
+    await store.delete_record("c", expected_revision=second.revision)
+    assert await store.read_record("c") is None
+
+
+async def test_ids_that_differ_are_kept_apart(make_store: Make) -> None:
+    store = make_store()
+    ids = ["a", "A", "a ", "é", "e\u0301", "a/b", "%", "'; DROP TABLE x; --", "\U0001f600", "x" * 800]
+    for one in ids:
+        await store.save(Conversation(conversation_id=one, messages=[asked(one)]), scope=one[:700])
+    for one in ids:
+        loaded = await store.load(one)
+        assert loaded is not None
+        assert loaded.conversation_id == one
+        assert loaded.messages[0].parts[0].content == one  # type: ignore[union-attr]
+        assert [each.conversation_id for each in await store.list_conversations(scope=one[:700])] == [one]
+    for bad in ("", "x" * 801, "\0", "\ud800"):
+        with pytest.raises(InvalidInput):
+            await store.save(Conversation(conversation_id=bad, messages=[asked("x")]))
+    for unknown in ("e1", "'", "\U0001f600"):
+        with pytest.raises(KeyError):
+            await store.read_entry(unknown)
+        with pytest.raises(KeyError):
+            await store.read_history(unknown)
+
+
+async def test_what_cannot_be_stored_exactly_changes_nothing(make_store: Make) -> None:
+    store = make_store()
+    await store.save(Conversation(conversation_id="c", messages=[asked("first")]))
+    before = await store.load("c")
+    for message in (asked("half \ud800"), ModelRequest(parts=[], metadata={"x": object()})):
+        loaded = await store.load("c")
+        assert loaded is not None
+        loaded.messages.append(message)
+        with pytest.raises(InvalidInput):
+            await store.save(loaded)
+        assert await store.load("c") == before
+
+
+async def test_large_messages_are_returned_equal(make_store: Make) -> None:
+    store = make_store()
+    report = BinaryContent(bytes(range(256)) * 8_000, media_type="application/pdf")
+    messages: list[ModelMessage] = [
+        ModelRequest(parts=[UserPromptPart(content=["Look: \0 \u2028 \U0001f600", report])]),
+        ModelResponse(parts=[TextPart(content="word " * 500_000), ToolCallPart("f", '{"n": 1e400}', "id")]),
+    ]
+    await store.save(Conversation(conversation_id="c", messages=messages))
+    loaded = await make_store().load("c")
+    assert loaded is not None
+    assert loaded.messages == messages
+
+
+async def test_a_head_that_is_not_stored_is_refused(make_store: Make) -> None:
+    store = make_store()
+    for head, entries in ((5, []), (5, [entry(5)])):
+        with pytest.raises(ConversationConflict):
+            await store.write_record(record(head), new_entries=entries, expected_revision=None)
+    await store.write_record(record(0), new_entries=[entry(0)], expected_revision=None)
+    other = record(None, "other")
+    await store.write_record(other, expected_revision=None)
+    with pytest.raises(InvalidInput, match="Fork that conversation"):
+        await store.write_record(record(0, "other"), expected_revision=other.revision)
+    with pytest.raises(ConversationConflict):
+        await store.write_record(record(7, "other"), expected_revision=other.revision)
+    with pytest.raises(InvalidInput, match="before itself"):
+        await store.write_record(
+            record(1, "round"),
+            new_entries=[ConversationEntry(id="e1", parent_id="e1", message=asked("x"))],
+            expected_revision=None,
+        )
+    assert await store.read_record("other") == other
+    assert await store.read_record("round") is None
+
+
+async def test_a_database_is_shared(make_config: MakeConfig, driver: str) -> None:
+    async with Database(make_config(driver=driver)) as database:
+        mine, other = (PydanticConversationStore(database, tenant=tenant) for tenant in ("acme", "other"))
+        await mine.save(Conversation(conversation_id="c", messages=[asked("x")]))
+        assert await mine.load("c") is not None
+        assert await other.load("c") is None
+        assert await other.list_conversations() == []
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_a_conversation_expires(make_store: Make, run_sql: RunSQL, database: str) -> None:
+    store = make_store(ttl_s=3_600)
+    await store.save(Conversation(conversation_id="c", messages=[asked("x")]))
+    run_sql(f"UPDATE {database}.locus_transcripts SET expires_at = UTC_TIMESTAMP(6)")
+    assert await store.load("c") is None
+    assert await store.list_conversations() == []
+    with pytest.raises(KeyError):
+        await store.read_entry("c")
+    await store.save(Conversation(conversation_id="c", messages=[asked("y")]))
+    loaded = await store.load("c")
+    assert loaded is not None
+    assert len(loaded.messages) == 1
+
+
+@pytest.mark.parametrize("driver", ["mysql-connector"])
+async def test_the_inspector_shows_a_conversation(make_store: Make, make_config: MakeConfig) -> None:
+    agent = Agent(FunctionModel(_look_up))
+
+    @agent.tool_plain
+    def office(city: str) -> str:
+        return f"At the canal of {city}."
+
+    await make_store().save(await agent.run("Where?", conversation=Conversation(conversation_id="c")), scope="ada")
+    async with Inspector(make_config()) as inspector:
+        rows = (await inspector.threads("transcripts")).items
+        assert sorted(row.thread_id for row in rows) == ["pydantic-ai//c", "pydantic-ai//c/entries"]
+        view = await inspector.state("transcripts", "pydantic-ai//c/entries")
+    assert view is not None
+    assert [(one.role, one.text) for one in view.messages if one.text] == [("user", "Where?"), ("assistant", "There.")]
+    (call,) = [call for one in view.messages for call in one.tool_calls]
+    assert (call.name, call.arguments, call.result) == ("office", {"city": "Leiden"}, "At the canal of Leiden.")
+
+
+def _look_up(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    if len(messages) == 1:
+        return ModelResponse(parts=[ToolCallPart("office", {"city": "Leiden"}, "call-1")])
+    return ModelResponse(parts=[TextPart(content="There.")])
