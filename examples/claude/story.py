@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import Mapping
 from itertools import count
@@ -22,7 +23,9 @@ from locus_mysql.runtime.database import Database
 from ..database import own_tables
 from ..display import Screen
 from ..process import options_of, running
+from .agent_worker import AgentShift
 from .entries import DIRECTORY, KEY, SESSION, TURNS, turn
+from .scripted_model import ScriptedModel
 from .worker import Shift
 
 
@@ -45,6 +48,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         async with Database(config) as database:
             store = ClaudeSessionStore(database)
             screen.title(f"Sessions of the Claude Agent SDK in MySQL at {where} through {config.driver}")
+            await agent(screen, store, config)
             await killed(screen, store, config)
             await shared(screen, store, config)
             await suite(screen, database)
@@ -55,6 +59,34 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
             await engine.close()
     screen.verdict(time.monotonic() - began)
     return not screen.failed
+
+
+async def agent(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
+    """An agent runs in a process that is killed between two turns; another one, without its files, goes on."""
+    screen.scene("An agent of the SDK, killed between two turns, continued on another machine")
+    session, answers = None, []
+    with ScriptedModel().serving() as model, tempfile.TemporaryDirectory() as folder:
+        directory = tempfile.mkdtemp(dir=folder)
+        for prompt in ("I am Ada.", "Who am I?"):
+            shift = AgentShift(
+                options=options_of(config),
+                model=model.url,
+                directory=directory,
+                home=tempfile.mkdtemp(dir=folder),
+                prompt=prompt,
+                session=session,
+            )
+            async with running("examples.claude.agent_worker", shift) as other:
+                event = await other.next_event()
+                session = event.get("session")
+                answers.append(event.get("answer", ""))
+                screen.line("Ada", prompt)
+                screen.line("agent", f"{answers[-1]} (pid {other.pid})")
+                screen.check(await other.kill() == -9, "its process was ended by SIGKILL")
+        screen.check(model.heard == [2, 4], "in the second turn, the model got the messages of the first one")
+        messages = await get_session_messages_from_store(store, session or "", directory)
+        said = [text for one in messages if (text := _text(one.message))]
+        screen.check([one for one in said if one in answers] == answers, "the session has both turns, once each")
 
 
 async def killed(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
@@ -104,7 +136,8 @@ async def suite(screen: Screen, database: Database) -> None:
 
 
 def _text(message: object) -> str:
-    return str(message["content"]) if isinstance(message, Mapping) else ""
+    content = message["content"] if isinstance(message, Mapping) else ""
+    return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
 
 
 def _drop(schema: Schema) -> Operation[None]:

@@ -29,12 +29,12 @@ from .tables import add_family
 
 def add_vacuum(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``vacuum``."""
-    ageless = ", ".join(family.name for family in families() if not family.holds_threads)
+    ageless = ", ".join(family.name for family in families() if not family.vacuumed_by_age)
     parser.add_argument(
         "--older-than-days",
         type=float,
         metavar="DAYS",
-        help=f"remove checkpoints older than this many days; not needed for a --family without threads: {ageless}",
+        help=f"remove checkpoints older than this many days; not needed for these values of --family: {ageless}",
     )
     parser.set_defaults(complain=parser.error)
     _add_which_tables(parser)
@@ -55,7 +55,7 @@ def _add_which_tables(parser: argparse.ArgumentParser) -> None:
 def vacuum(arguments: argparse.Namespace) -> int:
     """Remove old checkpoints and the unneeded rows of any family; creates no tables."""
     days: float | None = arguments.older_than_days
-    if days is None and (arguments.family is None or find_family(arguments.family).holds_threads):
+    if days is None and (arguments.family is None or find_family(arguments.family).vacuumed_by_age):
         arguments.complain("the following arguments are required: --older-than-days")
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
     age = () if days is None else (days,)

@@ -64,7 +64,7 @@ class Maintenance(Protocol):
 
         Args:
             older_than_days: The age in days from which rows are removed, if the family removes any by age. Commands
-                require it for families with threads; for others without it, the default of the method applies.
+                require it for a family that is `vacuumed_by_age`; for others without it, the method's default applies.
         """
 
 
@@ -127,7 +127,11 @@ class Family(Protocol):
 
     @property
     def holds_threads(self) -> bool:
-        """Return whether it stores threads of checkpoints, so that its clean-up needs an age."""
+        """Return whether the inspector and its commands show its rows as threads."""
+
+    @property
+    def vacuumed_by_age(self) -> bool:
+        """Return whether `Maintenance.vacuum` removes what is older than a number of days, which it then needs."""
 
     @property
     def on_request(self) -> bool:

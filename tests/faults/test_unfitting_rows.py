@@ -14,6 +14,8 @@ from locus_mysql import (
     SyncWorkingMemory,
 )
 from locus_mysql.errors import LocusMySQLError
+from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.integrations.langgraph import MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import HashingEmbedder
@@ -120,8 +122,25 @@ def memu(config: MySQLConfig) -> Reads:
     }
 
 
+def transcripts(config: MySQLConfig) -> Reads:
+    store = SyncTranscriptStore(config)
+    key = TranscriptKey("kind", "collection", "name")
+    store.append(key, [NewItem({"a": "x" * 500}, "id"), NewItem(1)], header=Header({"s": 1}, "tag"))
+    return {
+        "get": lambda: store.get(key),
+        "read": lambda: store.read(key),
+        "read the last": lambda: store.read(key, last=1),
+        "open": lambda: store.open(key),
+        "find": lambda: store.find(key, "id"),
+        "holding": lambda: store.holding("kind", "id"),
+        "list_transcripts": lambda: store.list_transcripts("kind", "collection", states=True),
+        "recent": lambda: store.recent("kind", "collection"),
+        "count": lambda: store.count(),
+    }
+
+
 @pytest.mark.parametrize("driver", SYNC_DRIVERS)
-@pytest.mark.parametrize("family", [checkpoints, graphs, memories, working, memu])
+@pytest.mark.parametrize("family", [checkpoints, graphs, memories, working, transcripts, memu])
 def test_unexpected_rows_raise_only_errors_of_this_package(
     make_config: MakeConfig, proxy: WireProxy, family: Callable[[MySQLConfig], Reads], driver: str
 ) -> None:

@@ -87,7 +87,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("langgraph", 7),
         ("memories", 8),
         ("working", 10),
-        ("claude", 5),
+        ("claude", 9),
         ("openai", 6),
         ("pydantic", 6),
         ("adk", 8),

@@ -15,6 +15,8 @@ from locus_mysql import (
 )
 from locus_mysql.errors import LocusMySQLError, UsageError
 from locus_mysql.families.graphs.store import SyncMySQLCheckpointSaver
+from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, MySQLStore
 from locus_mysql.integrations.memu import MemuDatabase
@@ -226,6 +228,53 @@ async def test_graphs(make_config: MakeConfig) -> None:
         assert [one["checkpoint"]["kind"] for one in dicts.list_checkpoints(thread_id="plain 2")] == ["plain"]
     await inspected(config, "versions", searched=True)
     await inspected(config.model_copy(update={"tenant": "dicts"}), "versions", searched=True)
+
+
+async def test_transcripts(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with SyncTranscriptStore(config) as store:
+
+        def write(name: str, content: dict[str, Any]) -> None:
+            key = TranscriptKey("zoo", "collection", name)
+            item = NewItem({"type": "user", "message": {"role": "user", "content": content.get("text", "")}, **content})
+            store.append(key, [item], header=Header({"kind": content["kind"], "odd": content.get("odd")}))
+            try:
+                store.append(key._replace(collection=name, part="part"), [NewItem(content, name)])
+            except UsageError:
+                store.delete(key)
+                raise
+
+        zoo = Zoo(write)
+        zoo.fill()
+        listed = store.list_transcripts("zoo", "collection", states=True)
+        assert sorted(one.key.name for one in listed) == sorted({*zoo.accepted, *BOTH})
+        assert [one.header.state["kind"] for one in listed if one.key.name in BOTH] == ["plain", "plain"]
+        assert plain(one.key.name for one in store.recent("zoo", "collection")) == BOTH
+        for name in {*zoo.accepted, *BOTH}:
+            (item,) = store.read(TranscriptKey("zoo", "collection", name)).items
+            part = TranscriptKey("zoo", name, name, "part")
+            assert set(item.content) - set(store.find(part, name).content) == {"type", "message"}
+            assert part in [one.key for one in store.holding("zoo", name)]
+        assert store.read(TranscriptKey("zoo", "collection", "plain 1")).items[0].content["text"] == (
+            "an ordinary sentence"
+        )
+    async with Inspector(config) as inspector:
+        names: list[str] = []
+        cursor = None
+        while True:
+            page = await inspector.threads("transcripts", limit=7, cursor=cursor)
+            names += [row.thread_id for row in page.items]
+            if (cursor := page.cursor) is None:
+                break
+        assert len(names) == len(set(names)) == 2 * len(listed)
+        for name in names:
+            assert await inspector.thread("transcripts", name) is not None
+            for row in (await inspector.history("transcripts", name)).items:
+                assert await inspector.state("transcripts", name, row.checkpoint_id) is not None
+        hits = await inspector.search("ordinary", family="transcripts")  # among those written last
+        assert [hit.thread_id for hit in hits] == ["zoo/collection/plain 2"]
+        assert (await inspector.statistics("transcripts")).threads == len(names)
+        assert len(await inspector.changed([("transcripts", name) for name in names])) == len(names)
 
 
 async def test_memories(make_config: MakeConfig) -> None:

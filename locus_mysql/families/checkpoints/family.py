@@ -25,6 +25,7 @@ class CheckpointFamily:
     """
 
     holds_threads = True
+    vacuumed_by_age = True
     on_request = False
 
     def __init__(self, kind: Kind, title: str, users: str, *, exported: bool = True) -> None:

@@ -16,6 +16,7 @@ class GraphFamily:
     title = "Graphs"
     users = "MySQLCheckpointSaver, and LangGraph's savers"
     holds_threads = True
+    vacuumed_by_age = True
     on_request = False
 
     def schema(self, config: MySQLConfig) -> Schema:

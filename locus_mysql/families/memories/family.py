@@ -15,6 +15,7 @@ class MemoryFamily:
     title = "Long-term memory"
     users = "MemoryStore, MySQLMemory, and LangGraph's stores"
     holds_threads = False
+    vacuumed_by_age = False
     on_request = False
     page = InspectorPage("memories", "Memories")
 

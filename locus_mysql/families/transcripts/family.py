@@ -16,6 +16,7 @@ class TranscriptFamily:
     title = "Transcripts"
     users = "ClaudeSessionStore, OpenAISession, AdkSessionService, PydanticConversationStore"
     holds_threads = True
+    vacuumed_by_age = False
     on_request = False
 
     def schema(self, config: MySQLConfig) -> Schema:

@@ -62,7 +62,9 @@ class PlannedWrite:
                     continue
                 known.add(item_id)
             self.items.append((item, ItemRow(item_id, encode_content(item.content, "The item", self._compression))))
-        self._had_items = bool(self.items)
+        self._all = self.items
+        #: The revision at which the transcript was found to have the items that are left out; None if none are.
+        self._left_out_at: int | None = None
         if write.fold is not None and write.header is not None:
             raise InvalidInput("A write has a header or a fold, not both.")
         if write.tag is not None and write.fold is None:
@@ -83,12 +85,12 @@ class PlannedWrite:
     @property
     def is_repeated(self) -> bool:
         """Whether the write has items, and the transcript has all of them already."""
-        return self._had_items and not self.items
+        return bool(self._all) and not self.items
 
     @property
     def adds_items(self) -> bool:
         """Whether the write was given items."""
-        return self._had_items
+        return bool(self._all)
 
     @property
     def changes_nothing(self) -> bool:
@@ -107,9 +109,16 @@ class PlannedWrite:
         # A state that the fold returned as it was is not sent again.
         self.header = HeaderRow(tag, known.row.scope, stored if state is before else self._state(state))
 
-    def leave_out(self, present: set[bytes]) -> None:
-        """Leave out items that the transcript has already."""
-        self.items = [(item, row) for item, row in self.items if row.item_id not in present]
+    def leave_out(self, present: set[bytes], revision: int) -> None:
+        """Leave out items that the transcript has at this revision. A fold has to be computed again."""
+        self.items = [(item, row) for item, row in self._all if row.item_id not in present]
+        self._left_out_at = revision if present else None
+        self._forget_fold()
+
+    def take_all(self) -> None:
+        """Leave out no item: the transcript may have lost those that it had."""
+        self.items, self._left_out_at = self._all, None
+        self._forget_fold()
 
     def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
@@ -117,7 +126,9 @@ class PlannedWrite:
         steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us if self.write.expires else None))
         if self.write.expected is not None:
             steps.append(writing.guard(self.key, self.write.expected))
-        if self.write.fold is not None:
+        if self._left_out_at is not None:
+            steps.append(writing.guard(self.key, self._left_out_at))
+        if self.write.fold is not None and self.header is not None:
             steps.append(writing.guard(self.key, self.known.revision))
         if self.tag is not None:
             steps.append(writing.guard_tag(self.key, self.tag))
@@ -133,6 +144,10 @@ class PlannedWrite:
         if self.write.delete:
             steps.append(writing.delete(self.key))
         return tuple(steps)
+
+    def _forget_fold(self) -> None:
+        if self.write.fold is not None:
+            self.header = None
 
     def _encoded(self, header: Header) -> HeaderRow:
         tag = None if header.tag is None else check_name(header.tag, "The tag", ID_BYTES, least=0)
@@ -180,8 +195,9 @@ class WritingOperations:
             except Outdated as refused:
                 yield from self._void(ordered, refused)
                 yield from self._check_expectations(ordered)
-                for plan in ordered:  # another process wrote since this one read the state
+                for plan in ordered:  # another process wrote since this one read the state, or which items are stored
                     self._known.pop(plan.key)
+                    plan.take_all()
             else:
                 for plan, revision in zip(ordered, revisions, strict=True):
                     if plan.write.delete:
@@ -229,16 +245,22 @@ class WritingOperations:
             plan.token = os.urandom(16)
 
     def _leave_out_present(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
-        """Leave out the items that are stored. One round trip."""
-        queries = {}
+        """Leave out the items that are stored. One round trip.
+
+        Revisions are read before the items. The next batch is refused if a transcript was written since, so an item
+        that was deleted meanwhile is not left out.
+        """
+        reading, asked = self.sql.reading, []
         for plan in plans:
             ids = [row.item_id for row in plan.rows if row.item_id is not None]
             if ids:
-                queries[plan.key] = self.sql.reading.present(plan.key, ids)
-        results = yield Batch(tuple(queries.values()), atomic=False)
-        for plan in plans:
-            if plan.key in queries:
-                plan.leave_out({row.item_id for row in results.rows(queries[plan.key])})
+                asked.append((plan, reading.revision(plan.key), reading.present(plan.key, ids)))
+        queries = tuple(query for _, revision, present in asked for query in (revision, present))
+        results = yield Batch(queries, atomic=False)
+        for plan, revision, present in asked:
+            row = results.row(revision)
+            if row is not None:
+                plan.leave_out({found.item_id for found in results.rows(present)}, row.revision)
 
     def _unchanged(self, plans: Sequence[PlannedWrite]) -> Operation[list[Written]]:
         """Return the result of writes all of whose items are stored already. One round trip."""

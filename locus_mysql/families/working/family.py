@@ -15,6 +15,7 @@ class WorkingFamily:
     title = "Working memory"
     users = "WorkingMemory"
     holds_threads = False
+    vacuumed_by_age = False
     on_request = False
     page = InspectorPage("sessions", "Sessions")
 

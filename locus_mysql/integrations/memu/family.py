@@ -23,6 +23,7 @@ class MemuFamily:
     title = "memU"
     users = "MemuDatabase"
     holds_threads = False
+    vacuumed_by_age = False
     on_request = True
 
     def __init__(self, fields: Sequence[str] = ()) -> None:

@@ -18,6 +18,8 @@ from locus_mysql import (
 )
 from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
 from ..built_in import open_built_in
 from ..conftest import MakeConfig
@@ -109,6 +111,16 @@ def test_vacuum_and_health_know_the_tables_of_versions(
         assert cli.main(["vacuum", "--older-than-days", "8.5", "--dsn", dsn]) == 0
         assert capsys.readouterr().out == "Removed 2 checkpoints of versions.\n"
         assert [found["checkpoint_id"] for found in saver.list_checkpoints(thread_id="t")] == ["3"]
+
+
+def test_vacuum_of_a_family_that_only_expires_needs_no_age(
+    dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SyncTranscriptStore(config) as store:
+        store.append(TranscriptKey("kind", "collection", "name"), [NewItem(1)])
+        assert cli.main(["vacuum", "--dsn", dsn, "--family", "transcripts"]) == 0
+        assert "Removed 0 expired transcripts" in capsys.readouterr().out
+        assert store.count() == 1
 
 
 def test_the_printed_schema_is_what_the_package_itself_would_make(

@@ -310,6 +310,7 @@ class ToyFamily:
     title = "Toys"
     users = "ToyBox"
     holds_threads = False
+    vacuumed_by_age = False
     on_request = False
 
     def schema(self, config: MySQLConfig) -> Schema:

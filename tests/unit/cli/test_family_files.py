@@ -26,6 +26,7 @@ class Toys:
     title = "Toys"
     users = "nobody"
     holds_threads = False
+    vacuumed_by_age = False
     on_request = True
     noun = "toy"
     constants = False

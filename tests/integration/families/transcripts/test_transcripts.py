@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from locus_mysql.engine.operation import Duplicate, Outdated
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
+from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
+from ...conftest import MakeConfig
 from .conftest import Make
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -50,6 +55,15 @@ async def test_any_json_value_is_returned_equal(store: Any) -> None:
     assert [item.content for item in read.items] == values
     assert list(read.items[7].content) == ["b", "a"]
     assert await store.find(KEY, "id") is None
+
+
+async def test_a_write_to_several_counts_only_new_items_in_each_state(store: Any) -> None:
+    other = KEY._replace(part="other")
+    await store.write([Write(KEY, items(1), fold=count)])
+    first, second = await store.write([Write(KEY, items(1), fold=count), Write(other, items(1), fold=count)])
+    assert (first.added, second.added) == (0, 1)
+    assert (await store.get(KEY)).header.state == {"items": 1}
+    assert (await store.get(other)).header.state == {"items": 1}
 
 
 async def test_items_with_a_stored_id_are_left_out(store: Any, make_store: Make) -> None:
@@ -353,3 +367,33 @@ async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
         before = rows_read()
         assert len((await store.read(KEY, **options)).items) == 20
         assert rows_read() - before <= 25, options
+
+
+def interrupted(operation: Any, before: int, act: Callable[[], object]) -> Any:
+    """Carry out an operation, and do something else before its batch of this number."""
+    batch = next(operation)
+    for number in itertools.count(1):
+        if number == before:
+            act()
+        try:
+            try:
+                results = yield batch
+            except (Duplicate, Outdated) as error:
+                batch = operation.throw(error)
+            else:
+                batch = operation.send(results)
+        except StopIteration as end:
+            return end.value
+
+
+@pytest.mark.parametrize("how", ["delete", "clear", "pop"])
+@pytest.mark.parametrize("before", [2, 3])  # the batch that finds the stored items, and that which adds the others
+def test_an_item_that_is_deleted_while_it_is_left_out_is_not_lost(
+    make_config: MakeConfig, how: str, before: int
+) -> None:
+    config = make_config(driver="pymysql")
+    with SyncTranscriptStore(config) as store, SyncTranscriptStore(config) as other:
+        other.append(KEY, items(1))
+        operation = TranscriptOperations(config).append(KEY, items(1, 2))
+        store._run(interrupted(operation, before, lambda: getattr(other, how)(KEY)))
+        assert numbers(store.read(KEY)) == [1, 2]
