@@ -41,11 +41,11 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "working": working.figures,
     "inspection": inspection.figures,
     "copying": copying.figures,
-    "frameworks": frameworks.figures,
     "time": timing.figures,
     "time in other processes": processes.figures,
     "time of working memory": working.times,
     "server": server.figures,
+    "frameworks": frameworks.figures,  # last: what the frameworks import would slow the collections before each call
 }
 
 

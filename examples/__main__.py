@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
         held = asyncio.run(_until_stopped(show(config, sys.stdout)))
     if arguments.chapter is None:
         others = ", ".join(name for name in CHAPTERS if name != chosen)
-        print(f"Other chapters, shown by `ci/demo NAME`: {others}.")
+        print(f"Other chapters, by `ci/demo NAME`: {others}.")
     return OK if held else FAILED
 
 
