@@ -152,6 +152,8 @@ class SessionOperations:
         sessions = []
         for transcript in found:
             owner, _ = ids_of(transcript.key)
+            if user_id not in {None, owner}:
+                continue  # the command `copy` keeps the scope of the session that it copies
             app, user = states.get(app_key(app_name), {}), states.get(user_key(app_name, owner), {})
             sessions.append(_stored_session(transcript, app, user, []))
         sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))

@@ -16,7 +16,10 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 from google.genai import types
 
+from locus_mysql import Database
 from locus_mysql.errors import InvalidInput
+from locus_mysql.families.transcripts.inspection import TranscriptChanges
+from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.google_adk import StaleSessionError
 
@@ -415,3 +418,16 @@ async def test_an_append_beside_another_process_takes_five_round_trips(make_sess
     before = one.database.stats().round_trips
     await one.append_event(mine, said("z", state={"app:n": 4}))
     assert one.database.stats().round_trips - before == 1
+
+
+@pytest.mark.parametrize("driver", ["aiomysql"])
+async def test_a_session_that_was_copied_to_another_user_is_not_listed_for_the_first(
+    make_sessions: MakeSessions, make_config: MakeConfig
+) -> None:
+    service = make_sessions()
+    await service.create_session(**ADA, session_id="s")
+    async with Database(make_config()) as database:
+        copying = TranscriptChanges(database.config).copy("google-adk/shop/ada~1s", "google-adk/shop/bob~1s")
+        schema = TranscriptOperations(database.config).schema
+        await database.asynchronous.run(copying, schema, database.config.ddl_mode)
+    assert [one.user_id for one in (await service.list_sessions(**ADA)).sessions] == ["ada"]
