@@ -36,8 +36,9 @@ VALUES (%s, %s, %s, %s, %s, %s, {US_SINCE_1970}, 0, %s, %s, %s, UTC_TIMESTAMP(6)
        items      = {transcripts}.items + fresh.items,
        size_bytes = {transcripts}.size_bytes + fresh.size_bytes,
        last_seq   = {transcripts}.last_seq + fresh.items,
-       expires_at = fresh.expires_at
+       expires_at = {later}
 """
+REPLACED, LATEST = "fresh.expires_at", "GREATEST({transcripts}.expires_at, fresh.expires_at)"  # NULL stands for never
 NEVER, AFTER = "NULL", "UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND"
 
 # Lock an existing transcript, and count items that are removed next.
@@ -199,7 +200,13 @@ class WritingStatements(Statements):
     """Writing transcripts and their items."""
 
     def lock(
-        self, key: RowKey, sid: bytes, rows: Sequence[ItemRow] = (), ttl_us: int | None = None
+        self,
+        key: RowKey,
+        sid: bytes,
+        rows: Sequence[ItemRow] = (),
+        ttl_us: int | None = None,
+        *,
+        only_later: bool = False,
     ) -> tuple[Statement, ...]:
         """Lock a transcript, or create it, and count items that are added next.
 
@@ -208,12 +215,14 @@ class WritingStatements(Statements):
             sid: Its sid if it is new.
             rows: The items.
             ttl_us: It expires after this many microseconds.
+            only_later: Not before it would have expired anyway.
         """
         expiry, ttl = (NEVER, ()) if ttl_us is None else (AFTER, (ttl_us,))
         size_bytes = sum(len(row.content) for row in rows)
         counts = (len(rows), size_bytes, len(rows))
         params = (*key, sid, *counts, *ttl, header_checksum(key, None, None, None))
-        return Statement(self._text(BURY), key), Statement(self._text(LOCK, expiry=expiry), params)
+        text = self._text(LOCK, expiry=expiry, later=LATEST if only_later else REPLACED)
+        return Statement(self._text(BURY), key), Statement(text, params)
 
     def lock_existing(self, key: RowKey, removed: int = 0, size_bytes: int = 0) -> Statement:
         """Lock a transcript if it exists, and count items that are removed next."""

@@ -140,6 +140,7 @@ class Write:
         expected_tag: The tag that it must have.
         tag: Replaces the stored tag; only together with a fold.
         expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many others need.
+        is_shared: Whether the transcript never expires earlier than before, as writers with another ``ttl_s`` need it.
         needs: The id of an item that it must have already.
         remove: The seqs of items to remove.
         delete: Delete it, with its items. Excludes ``items`` and ``header``.
@@ -153,6 +154,7 @@ class Write:
     expected_tag: str | None = None
     tag: str | None = None
     expires: bool = True
+    is_shared: bool = False
     needs: str | None = None
     remove: Sequence[int] = ()
     delete: bool = False

@@ -123,7 +123,8 @@ class PlannedWrite:
     def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
         writing, rows = sql.writing, self.rows
-        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us if self.write.expires else None))
+        ttl_us = ttl_us if self.write.expires else None
+        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us, only_later=self.write.is_shared))
         if self.write.expected is not None:
             steps.append(writing.guard(self.key, self.write.expected))
         if self._left_out_at is not None:

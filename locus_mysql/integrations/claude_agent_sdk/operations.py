@@ -47,8 +47,8 @@ class SessionOperations:
         """Store entries at the end of a transcript, all or none.
 
         An entry whose ``uuid`` the transcript has already is left out; those without one are always added. The summary
-        of a main transcript is computed from the new entries, in the same transaction. One round trip, two after
-        another process wrote to the session.
+        of a main transcript is computed from the new entries, in the same transaction. One round trip; four if
+        another process has written to the session since this one did, two for the first of a process.
 
         Args:
             key: The transcript.
@@ -58,7 +58,7 @@ class SessionOperations:
             InvalidInput: The key or an entry cannot be stored exactly.
             StateTooLarge: The entries need a larger packet than the server's ``max_allowed_packet``.
         """
-        transcript, fold = key_of(key), None if "subpath" in key else _summarized(key)
+        transcript, fold = key_of(key), None if key.get("subpath") else _summarized(key)
         for start in range(0, len(entries), ENTRIES_AT_ONCE):
             items = [NewItem(entry, _item_id(entry)) for entry in entries[start : start + ENTRIES_AT_ONCE]]
             yield from self._transcripts.append(transcript, items, fold=fold)
@@ -88,7 +88,7 @@ class SessionOperations:
 
     def delete(self, key: SessionKey) -> Operation[None]:
         """Delete a session with all its transcripts; with a ``subpath``, only that transcript. One round trip."""
-        yield from self._transcripts.delete(key_of(key), parts="subpath" not in key)
+        yield from self._transcripts.delete(key_of(key), parts=not key.get("subpath"))
 
     def list_subkeys(self, key: SessionListSubkeysKey) -> Operation[list[str]]:
         """Return the subpaths of a session's transcripts, in order by code point. One round trip."""

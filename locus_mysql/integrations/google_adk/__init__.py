@@ -15,7 +15,8 @@ except ModuleNotFoundError as error:
 
     raise SetupError(f"Google ADK is not installed. Run {install_command('adk')}.") from error
 
-from .errors import StaleSessionError
+from google.adk.errors import StaleSessionError
+
 from .memories import AdkMemoryService
 from .services import memory_service, register_services, session_service
 from .sessions import AdkSessionService

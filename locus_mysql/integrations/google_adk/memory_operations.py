@@ -167,11 +167,10 @@ class MemoryServiceOperations:
         if not memory_id:
             return
         scope = _scope(app_name, user_id)
-        found = yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE)
-        if found:
-            gone = [(hit.item.namespace, hit.item.key) for hit in found]
-            tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
-            yield from self._items.write_batch([tombstone], gone)
+        tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
+        # Again until there is none: one may have been added between a search and the first tombstone.
+        while found := (yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE)):
+            yield from self._items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
 
     def _write(self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]) -> Procedure[None]:
         """Write memories that were not deleted before, and delete others."""
@@ -225,9 +224,8 @@ def _text_of(content: Content | None) -> str:
 
 def _entry(item: MemoryItem) -> MemoryEntry:
     value = item.value
-    timestamp = value.get("timestamp")
-    if (at := value.get("at")) is not None:
-        timestamp = datetime.fromtimestamp(at).isoformat()
+    at = value.get("at")
+    timestamp = value.get("timestamp") if at is None else _time_text(at)
     return MemoryEntry(
         id=value["id"],
         content=Content.model_validate(value["content"]),
@@ -235,3 +233,11 @@ def _entry(item: MemoryItem) -> MemoryEntry:
         timestamp=timestamp,
         custom_metadata=item.metadata,
     )
+
+
+def _time_text(at: float) -> str | None:
+    """Return the time of an event as ADK writes it; None for a number that is no time."""
+    try:
+        return datetime.fromtimestamp(at).isoformat()
+    except (OverflowError, OSError, ValueError):
+        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from google.adk.errors import StaleSessionError
 from google.adk.errors.already_exists_error import AlreadyExistsError
 from google.adk.errors.session_not_found_error import SessionNotFoundError
 from google.adk.events.event import Event
@@ -16,10 +17,10 @@ from google.adk.sessions.session import Session
 from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import VersionConflict
+from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.gather import gather
-from .errors import StaleSessionError
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
 from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, session_key, user_key
 
@@ -58,7 +59,7 @@ class SessionOperations:
 
         Args:
             app_name: The app: up to 800 bytes of UTF-8 without NUL.
-            user_id: The user: with the session's id up to 799 bytes; ``/`` and ``~`` count twice.
+            user_id: The user: up to 795 bytes; with the session's id up to 799, where ``/`` and ``~`` count twice.
             state: The first state. Keys with ``app:`` and ``user:`` change what the app's and the user's sessions
                 share; those with ``temp:`` are left out.
             session_id: The id, without white space around it; None or blank: a generated one.
@@ -69,6 +70,8 @@ class SessionOperations:
         """
         session_id = (session_id or "").strip() or platform_uuid.new_uuid()
         key, changes = session_key(app_name, user_id, session_id), changes_in(json_of_state(state))
+        for shared in (app_key(app_name), user_key(app_name, user_id)):
+            row_key(self.config.tenant, shared)  # an id that cannot be stored is refused before anything is
         now = platform_time.get_time()
         writes = [
             Write(key, header=Header(changes.session, tag=repr(now), scope=user_id), expected=0),
@@ -149,6 +152,8 @@ class SessionOperations:
         sessions = []
         for transcript in found:
             owner, _ = ids_of(transcript.key)
+            if user_id not in {None, owner}:
+                continue  # the command `copy` keeps the scope of the session that it copies
             app, user = states.get(app_key(app_name), {}), states.get(user_key(app_name, owner), {})
             sessions.append(_stored_session(transcript, app, user, []))
         sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
@@ -165,7 +170,7 @@ class SessionOperations:
     def append(self, session: Session, event: Event) -> Operation[Appended]:
         """Store an event at the end of a session, and its changes of states, all or nothing.
 
-        One round trip; one more for a state that this process has not read or written since another process did.
+        One round trip; five if another process has changed one of the shared states since this one read or wrote it.
         An equal event is stored once.
 
         Args:
@@ -220,7 +225,8 @@ class SessionOperations:
         transcript, items = found
         known = session.events[-1].id if session.events else None
         last = event_id_of(items[-1].content) if items else None
-        if _updated_at(transcript) > session.last_update_time and last != known:
+        # Times of events are those of their writers' clocks: they count only where the session has no events.
+        if last != known and (known is not None or _updated_at(transcript) > session.last_update_time):
             raise _stale(session)
         return Marker.of(transcript)
 

@@ -11,7 +11,7 @@ from agents import TResponseInputItem
 from ...config import MySQLConfig
 from ...engine.operation import Operation
 from ...errors import InvalidInput
-from ...families.transcripts.coding import row_key
+from ...families.transcripts.coding import encode_exactly, row_key
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import NewItem, TranscriptKey
 from ...families.transcripts.writing import ITEMS_LIMIT
@@ -62,6 +62,9 @@ class SessionOperations:
             StateTooLarge: The items need a larger packet than the server's ``max_allowed_packet``.
         """
         added = new_items(items)
+        if len(added) > ITEMS_LIMIT:
+            for item in added:  # before the first transaction
+                encode_exactly(item.content, "The item")
         for start in range(0, len(added), ITEMS_LIMIT):
             yield from self._transcripts.append(self._key, added[start : start + ITEMS_LIMIT])
 

@@ -14,7 +14,7 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationEnt
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
-from ...errors import InvalidInput, NotFound, VersionConflict
+from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.lru_cache import LRUCache
@@ -159,6 +159,7 @@ class ConversationOperations:
             CorruptCheckpoint: A row is damaged.
         """
         chain: list[Item] = []
+        read_from = set[str]()
         wanted = head_id
         while wanted is not None and (limit is None or len(chain) < limit):
             last = None if limit is None else limit - len(chain)
@@ -168,6 +169,9 @@ class ConversationOperations:
                 if self._log_of_entry.pop(wanted) is None:
                     raise KeyError(wanted)
                 continue  # deleted since this process read it; ask where it is now
+            if wanted in read_from:
+                raise CorruptCheckpoint(f"The history of entry {wanted!r} is endless: entries point at each other.")
+            read_from.add(wanted)
             for item in reversed(read.items):
                 if item.item_id == wanted:
                     chain.append(item)
@@ -188,7 +192,8 @@ class ConversationOperations:
             members = [*_members(found, without=conversation_id), conversation_id]
             new = Write(_record_key(conversation_id), header=header_of(StoredRecord(record, log)), expected=0)
             revision = 0 if found is None else found.revision
-            entries = Write(log_key, items, Header({"conversations": members}), expected=revision, needs=branch_point)
+            shared = Header({"conversations": members})
+            entries = Write(log_key, items, shared, expected=revision, is_shared=True, needs=branch_point)
             try:
                 yield from self._transcripts.write([new, entries])
             except VersionConflict:
@@ -213,7 +218,8 @@ class ConversationOperations:
         header = header_of(StoredRecord(record, log))
         changed = Write(_record_key(conversation_id), header=header, expected_tag=expected)
         try:
-            yield from self._transcripts.write([changed, Write(_log_key(log), items, needs=branch_point)])
+            entries = Write(_log_key(log), items, is_shared=True, needs=branch_point)
+            yield from self._transcripts.write([changed, entries])
         except VersionConflict:
             raise ConversationConflict(conversation_id) from None
         except NotFound:
@@ -244,6 +250,7 @@ class ConversationOperations:
             header=Header({"conversations": [one.record.conversation_id for one in kept]}),
             remove=[item.seq for item in items if item.item_id not in used],
             expected=revision,
+            is_shared=True,
         )
 
     def _stored(self, conversation_id: str) -> Operation[StoredRecord | None]:

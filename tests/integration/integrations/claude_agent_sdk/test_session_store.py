@@ -180,3 +180,27 @@ async def test_the_inspector_shows_a_session(make_store: Make, make_config: Make
         view = await inspector.state("transcripts", row.thread_id)
     assert view is not None
     assert [one.text for one in view.messages] == ["Where is the office?", "At the canal."]
+
+
+async def test_a_subpath_of_none_is_the_main_transcript(make_store: Make) -> None:
+    store = make_store()
+    main: Any = {**KEY, "subpath": None}
+    await store.append(main, [said("user", "Where is the office?")])
+    await store.append({**KEY, "subpath": "subagents/a"}, [said("user", "x")])
+    (summary,) = await store.list_session_summaries("project")
+    assert summary["data"]["first_prompt"] == "Where is the office?"
+    await store.delete(main)
+    assert await store.list_subkeys(KEY) == []
+
+
+@pytest.mark.parametrize("driver", ["aiomysql"])
+async def test_an_append_after_another_process_takes_four_round_trips(make_store: Make) -> None:
+    store, other = make_store(), make_store()
+    await store.append(KEY, [said("user", "one")])
+    await other.append(KEY, [said("user", "two")])
+    before = store.database.stats().round_trips
+    await store.append(KEY, [said("user", "three")])
+    assert store.database.stats().round_trips - before == 4
+    new = make_store()
+    await new.append(KEY, [said("user", "four")])
+    assert await new.load(KEY) == await store.load(KEY)

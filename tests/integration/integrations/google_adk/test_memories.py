@@ -148,3 +148,62 @@ async def test_what_cannot_be_stored_is_refused(make_memory: MakeMemory) -> None
         with pytest.raises(InvalidInput):
             await memory.add_events_to_memory(**ADA, events=[said("good", "text"), bad])
     assert await found(memory, "text") == []
+
+
+async def test_one_event_with_an_impossible_time_does_not_hide_the_others(make_memory: MakeMemory) -> None:
+    memory = make_memory()
+    times = (1_763_900_000_000.0, -1e18, 1e300, 1_763_900_000.0)  # the first is in milliseconds
+    events = [said(f"e{number}", f"parcel {number}", at) for number, at in enumerate(times)]
+    await memory.add_session_to_memory(session("s", *events))
+    response = await memory.search_memory(**ADA, query="parcel")
+    assert sorted(one.id or "" for one in response.memories) == [event.id for event in events]
+    stamped = [one.id for one in response.memories if one.timestamp is not None]
+    assert stamped == ["e3"]
+
+
+@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
+async def test_a_deletion_finds_a_memory_that_was_added_while_it_looked(
+    make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting, adding = make_memory(), make_memory()
+    event = said("e1", "Ada lives in Lisbon.")
+    await adding.add_events_to_memory(**ADA, session_id="s1", events=[event])
+    run, added = deleting._run_step, asyncio.Event()
+
+    async def run_step(step: Any) -> Any:
+        result = await run(step)
+        if not added.is_set():  # the deletion has looked for memories
+            added.set()
+            await adding.add_events_to_memory(**ADA, session_id="s2", events=[event])
+        return result
+
+    monkeypatch.setattr(deleting, "_run_step", run_step)
+    await deleting.delete_memory(**ADA, memory_id="e1")
+    assert await found(adding, "Lisbon") == []
+
+
+@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
+async def test_ids_of_memories_compare_by_code_point(make_memory: MakeMemory) -> None:
+    memory = make_memory()
+    ids = ["a", "A", "a ", "\u00e1", "a\u0301", '"a"', "%", "a/b", "1"]
+    await memory.add_events_to_memory(**ADA, session_id="s", events=[said(one, "a parcel") for one in ids])
+    for number, one in enumerate(ids):
+        await memory.delete_memory(**ADA, memory_id=one)
+        left = [entry.id for entry in (await memory.search_memory(**ADA, query="parcel")).memories]
+        assert sorted(map(str, left)) == sorted(ids[number + 1 :])
+
+
+async def test_hostile_queries_and_empty_memories(make_memory: MakeMemory) -> None:
+    memory = make_memory()
+    await memory.add_events_to_memory(**ADA, session_id="s", events=[said("e", "a parcel")])
+    await memory.add_memory(
+        **ADA, memories=[MemoryEntry(content=types.Content(parts=[types.Part()])), MemoryEntry(content=types.Content())]
+    )
+    for query in (
+        "@distance +(",
+        "parcel " * 200_000,
+        " ".join(f"w{n}" for n in range(20_000)),
+        "a\0parcel",
+        "%s %(x)s",
+    ):
+        await memory.search_memory(**ADA, query=query)

@@ -16,7 +16,10 @@ from google.adk.sessions.in_memory_session_service import InMemorySessionService
 from google.adk.sessions.session import Session
 from google.genai import types
 
+from locus_mysql import Database
 from locus_mysql.errors import InvalidInput
+from locus_mysql.families.transcripts.inspection import TranscriptChanges
+from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.google_adk import StaleSessionError
 
@@ -374,3 +377,57 @@ async def test_the_inspector_shows_a_session(make_sessions: MakeSessions, make_c
     assert (asked.role, asked.text) == ("user", "Where is the parcel?")
     (tool_call,) = called.tool_calls
     assert (tool_call.name, tool_call.arguments, tool_call.result) == ("find", {"parcel": 7}, '{"place": "Bonn"}')
+
+
+async def test_a_user_id_that_is_too_long_for_a_state_creates_nothing(make_sessions: MakeSessions) -> None:
+    service = make_sessions()
+    user = "u" * 797
+    with pytest.raises(InvalidInput):
+        await service.create_session(app_name="shop", user_id=user, session_id="s")
+    assert (await service.list_sessions(app_name="shop")).sessions == []
+
+
+async def test_a_session_from_elsewhere_that_lacks_the_last_event_is_stale_whatever_the_clocks(
+    make_sessions: MakeSessions,
+) -> None:
+    service = make_sessions()
+    session = await service.create_session(**ADA, session_id="s")
+    await service.append_event(session, said("one", 1_763_900_100.0))
+    copy = Session.model_validate_json(session.model_dump_json())
+    await service.append_event(session, said("two, by a clock that is late", 1_763_900_000.0))
+    with pytest.raises(StaleSessionError):
+        await service.append_event(copy, said("three"))
+
+
+def test_the_error_of_a_stale_session_is_that_of_adk() -> None:
+    from google.adk import runners
+
+    assert StaleSessionError is runners.StaleSessionError
+
+
+@pytest.mark.parametrize("driver", ["aiomysql"])
+async def test_an_append_beside_another_process_takes_five_round_trips(make_sessions: MakeSessions) -> None:
+    one, other = make_sessions(), make_sessions()
+    mine = await one.create_session(**ADA, session_id="s", state={"app:n": 1})
+    theirs = await other.create_session(**ADA, session_id="t")
+    await one.append_event(mine, said("x", state={"app:n": 3}))
+    await other.append_event(theirs, said("x", state={"app:n": 2}))
+    before = one.database.stats().round_trips
+    await one.append_event(mine, said("y", state={"app:n": 3}))
+    assert one.database.stats().round_trips - before == 5
+    before = one.database.stats().round_trips
+    await one.append_event(mine, said("z", state={"app:n": 4}))
+    assert one.database.stats().round_trips - before == 1
+
+
+@pytest.mark.parametrize("driver", ["aiomysql"])
+async def test_a_session_that_was_copied_to_another_user_is_not_listed_for_the_first(
+    make_sessions: MakeSessions, make_config: MakeConfig
+) -> None:
+    service = make_sessions()
+    await service.create_session(**ADA, session_id="s")
+    async with Database(make_config()) as database:
+        copying = TranscriptChanges(database.config).copy("google-adk/shop/ada~1s", "google-adk/shop/bob~1s")
+        schema = TranscriptOperations(database.config).schema
+        await database.asynchronous.run(copying, schema, database.config.ddl_mode)
+    assert [one.user_id for one in (await service.list_sessions(**ADA)).sessions] == ["ada"]

@@ -278,3 +278,13 @@ async def test_the_inspector_shows_a_session(make_session: Make, make_config: Ma
     shown = [(one.role, one.text) for one in view.messages]
     assert shown[0] == ("user", "What is the weather?")
     assert shown[-1] == ("assistant", "It rains in Delft.")
+
+
+async def test_an_item_that_cannot_be_stored_behind_ten_thousand_others_leaves_none(make_session: Make) -> None:
+    session = make_session()
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"deep": deep}
+    with pytest.raises(InvalidInput):
+        await session.add_items([*said(*range(10_000)), deep])
+    assert await session.get_items() == []

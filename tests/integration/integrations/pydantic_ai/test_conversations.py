@@ -26,7 +26,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from locus_mysql import Database
-from locus_mysql.errors import InvalidInput
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 
@@ -342,3 +342,33 @@ def _look_up(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     if len(messages) == 1:
         return ModelResponse(parts=[ToolCallPart("office", {"city": "Leiden"}, "call-1")])
     return ModelResponse(parts=[TextPart(content="There.")])
+
+
+async def test_a_fork_that_expires_does_not_take_the_entries_of_its_source_with_it(
+    make_store: Make, run_sql: RunSQL, database: str
+) -> None:
+    store, brief = make_store(), make_store(ttl_s=3_600)
+    await store.save(Conversation(conversation_id="c", messages=[asked("x")]))
+    fork = await brief.fork("c", new_conversation_id="fork")
+    fork.messages.append(asked("y"))
+    await brief.save(fork)
+    run_sql(f"UPDATE {database}.locus_transcripts SET expires_at = UTC_TIMESTAMP(6) WHERE expires_at IS NOT NULL")
+    assert await store.load("fork") is None
+    loaded = await store.load("c")
+    assert loaded is not None
+    assert len(loaded.messages) == 1
+
+
+async def test_entries_that_follow_each_other_are_no_endless_history(make_store: Make) -> None:
+    store = make_store()
+    around = [ConversationEntry(id=one, parent_id=other, message=asked(one)) for one, other in (("a", "b"), ("b", "a"))]
+    first = record(0)
+    await store.write_record(first, new_entries=[entry(0), *around], expected_revision=None)
+    second = ConversationRecord(conversation_id="c", head_id="a")
+    async with asyncio.timeout(20):
+        try:
+            await store.write_record(second, expected_revision=first.revision)
+        except InvalidInput:
+            return
+        with pytest.raises(CorruptCheckpoint):
+            await store.read_history("a")
