@@ -237,7 +237,7 @@ class ConnectionOptions(BaseModel):
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The servers to try, in order. For an embedded database, its folder stands for the server's socket."""
         if self.embedded is not None:
-            return (Endpoint(self.host, self.port, str(self.embedded.absolute())),)
+            return (Endpoint(self.host, self.port, str(self.embedded)),)
         if self.unix_socket:
             return (Endpoint(self.host, self.port, self.unix_socket),)
         return tuple(_endpoint(host, self.port) for host in self.hosts or (self.host,))
@@ -285,6 +285,22 @@ class ConnectionOptions(BaseModel):
     def _check_host(cls, value: str) -> str:
         _endpoint(value, 1)
         return value
+
+    @field_validator("embedded", mode="before")
+    @classmethod
+    def _check_embedded_is_given(cls, value: Any) -> Any:
+        if value == "":
+            raise ValueError("names no folder")
+        return value
+
+    @field_validator("embedded")
+    @classmethod
+    def _check_embedded(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        if "\0" in str(value):
+            raise ValueError("must not hold NUL")
+        return value.absolute()  # now, as connections are opened later, when the current folder may be another
 
     @field_validator("hosts")
     @classmethod

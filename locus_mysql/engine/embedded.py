@@ -45,11 +45,11 @@ def start_server(config: ConnectionOptions) -> Endpoint:
         config: Names the folder (``embedded``) and the database.
 
     Raises:
-        SetupError: pylibseekdb is not installed, or another process uses the folder.
+        SetupError: pylibseekdb is not installed, another process uses the folder, or it cannot be written.
         Unavailable: The server did not start.
     """
     assert config.embedded is not None  # noqa: S101 - the caller has checked it
-    return _SERVERS.start(config.embedded.absolute(), config.database)
+    return _SERVERS.start(config.embedded, config.database)
 
 
 async def start_server_async(config: ConnectionOptions) -> Endpoint:
@@ -65,7 +65,7 @@ def stop_server(folder: str | Path) -> None:
     Args:
         folder: The folder.
     """
-    _SERVERS.stop(Path(folder).absolute())
+    _SERVERS.stop(Path(folder))
 
 
 class _Server:
@@ -77,6 +77,7 @@ class _Server:
         #: Whether a parent of this process has started it.
         self.inherited = False
         packages = _packages()
+        interpreter = _interpreter()
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -84,7 +85,7 @@ class _Server:
                 f"The folder {folder} for the embedded database cannot be made: {error.strerror}."
             ) from None
         self._reports = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `stop`
-        keeper = (sys.executable, "-P", str(_KEEPER), str(folder), database, str(os.getpid()), packages)
+        keeper = (interpreter, "-P", str(_KEEPER), str(folder), database, str(os.getpid()), packages)
         self._keeper = subprocess.Popen(  # noqa: S603 - our own program
             keeper,
             bufsize=0,
@@ -93,11 +94,16 @@ class _Server:
             stderr=self._reports,
             start_new_session=True,  # so that Ctrl-C ends the program first
         )
+        reset_at_fork(self)  # now: a child that is forked during the start has the pipe too
+        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
         timer = threading.Timer(START_TIMEOUT_S, self._keeper.kill)
         timer.daemon = True
         timer.start()
         try:
             answer = self._answer()
+        except BaseException:  # such as Ctrl-C: the server is stopped as soon as it has started
+            self._keeper.stdin.close()
+            raise
         finally:
             timer.cancel()
         try:
@@ -124,6 +130,10 @@ class _Server:
 
     def stop(self) -> None:
         """Stop the server, and wait until it has ended."""
+        self._stop_keeper()
+        self._reports.close()
+
+    def _stop_keeper(self) -> None:
         assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
         assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
         self._keeper.stdin.close()
@@ -133,9 +143,8 @@ class _Server:
             self._keeper.kill()
             self._keeper.wait()
         self._keeper.stdout.close()
-        self._reports.close()
 
-    def forget_in_child(self) -> None:
+    def reset_in_child(self) -> None:
         """After a fork: the server ends with the process that started it, so the child closes its end of the pipe."""
         assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
         self._keeper.stdin.close()
@@ -147,11 +156,11 @@ class _Server:
         return self._keeper.stdout.readline().decode()
 
     def _failure(self, answer: str) -> Exception:
-        """Return the error for a keeper that did not answer as it should."""
-        self._keeper.wait()
+        """Stop a keeper that did not answer as it should, and return the error."""
+        self._stop_keeper()
         self._reports.seek(0)
         reported = self._reports.read().decode(errors="replace")
-        self.stop()
+        self._reports.close()
         if self._keeper.returncode == embedded_keeper.IN_USE:
             process = f"process {answer}" if answer.isdecimal() else "another process"
             return SetupError(
@@ -159,7 +168,13 @@ class _Server:
                 "folder. End that process, or name another folder. To share a database between processes, use a "
                 "MySQL server."
             )
-        reason = " ".join(reported.split())[-_SHOWN:] or f"exit code {self._keeper.returncode}"
+        if self._keeper.returncode == embedded_keeper.NOT_WRITABLE:
+            return SetupError(
+                f"The folder {self._folder} for the embedded database cannot be written: {answer}. Give this user the "
+                "right to write there, or name another folder."
+            )
+        printed = f"it printed {answer[:_SHOWN]!r}" if answer else f"exit code {self._keeper.returncode}"
+        reason = " ".join(reported.split())[-_SHOWN:] or printed
         return Unavailable(
             f"The embedded server in {self._folder} did not start: {reason}. Its log is in "
             f"{self._folder / 'server/log'}; it needs about 1 GB of memory and 3 GB of disk space."
@@ -177,9 +192,15 @@ class _Servers:
 
     def start(self, folder: Path, database: str) -> Endpoint:
         """Return the address of a folder's server, which is started if it does not run."""
+        folder = _real(folder)
         with self._lock:
             server = self._servers.get(folder)
             if server is not None and server.inherited:
+                if not Path(str(server.endpoint.unix_socket)).exists():
+                    raise SetupError(
+                        f"The embedded server in {folder} has ended with the process that started it, a parent of this "
+                        "one. Keep that process running, or use a MySQL server."
+                    )
                 return server.endpoint
             if server is not None and not server.runs:
                 self._servers.pop(folder).stop()
@@ -191,6 +212,7 @@ class _Servers:
 
     def stop(self, folder: Path) -> None:
         """Stop a folder's server, if this process has started it."""
+        folder = _real(folder)
         with self._lock:
             server = self._servers.get(folder)
             if server is not None and not server.inherited:
@@ -204,8 +226,11 @@ class _Servers:
     def reset_in_child(self) -> None:
         """After a fork: the servers are the parent's. The child may use them for as long as the parent runs."""
         self._lock = threading.Lock()
-        for server in self._servers.values():
-            server.forget_in_child()
+
+
+def _real(folder: Path) -> Path:
+    """Return the one path of a folder, which may have others through symbolic links."""
+    return Path(os.path.realpath(folder))  # Path.resolve() raises an error for links in a circle
 
 
 def _packages() -> str:
@@ -221,6 +246,20 @@ def _packages() -> str:
             "Linux (x86-64 and ARM64, glibc 2.28 or later) and macOS (ARM64)."
         )
     return str(Path(spec.origin).parent.parent)
+
+
+def _interpreter() -> str:
+    """Return the program that runs the keeper.
+
+    Raises:
+        SetupError: This program has no Python interpreter to start.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):  # a frozen program would start itself
+        raise SetupError(
+            "The embedded database needs a Python interpreter (sys.executable), which this program does not have. Use "
+            "a MySQL server."
+        )
+    return sys.executable
 
 
 _SERVERS = _Servers()

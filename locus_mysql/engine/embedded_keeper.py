@@ -15,9 +15,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Exit codes: another process has the folder; the server ended.
+#: Exit codes: another process has the folder; the server ended; the folder cannot be written.
 IN_USE = 3
 SERVER_ENDED = 4
+NOT_WRITABLE = 5
 
 #: How long the keeper of a program that was killed may take to stop its server.
 LOCK_WAIT_S = 10.0
@@ -37,7 +38,11 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
         program: The process id of the program, for the message of others.
         packages: Where pylibseekdb is installed.
     """
-    lock = _lock(folder / "lock", program)
+    try:
+        lock = _lock(folder / "lock", program)
+    except OSError as error:
+        print(f"{error.filename or folder}: {error.strerror}", flush=True)
+        return NOT_WRITABLE
     if lock is None:
         return IN_USE
     # Not before the program's own: PYTHONPATH may have changed.
@@ -61,7 +66,10 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
 
 
 def _lock(file: Path, program: int) -> int | None:
-    """Lock the folder for as long as this process lives; None if another process has the lock."""
+    """Lock the folder for as long as this process lives; None if another process has the lock.
+
+    Waits for the server of a program that has ended, and for one whose start the same program has interrupted.
+    """
     import fcntl  # Windows has none, and imports this module too
 
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
@@ -72,7 +80,7 @@ def _lock(file: Path, program: int) -> int | None:
             break
         except BlockingIOError:
             owner = os.pread(descriptor, 20, 0).decode().strip()
-            if time.monotonic() > deadline or _is_running(owner):
+            if time.monotonic() > deadline or (owner != str(program) and _is_running(owner)):
                 print(owner, flush=True)
                 return None
             time.sleep(POLL_S)

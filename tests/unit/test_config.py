@@ -54,7 +54,7 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("host", "db.example.com:3307", "db.example.com:3307"),
     ("port", "3307", 3307),
     ("unix_socket", "/run/my.sock", "/run/my.sock"),
-    ("embedded", "folder", Path("folder")),
+    ("embedded", "folder", Path("folder").absolute()),
     ("hosts", ["a", "b:3307"], ("a", "b:3307")),
     ("reads", "secondary", "secondary"),
     ("reads", "inspect", "inspect"),
@@ -261,9 +261,26 @@ def test_an_ipv6_address_is_shown_in_brackets() -> None:
 )
 def test_a_dsn_names_the_folder_of_an_embedded_database(dsn: str, folder: str, others: dict[str, str]) -> None:
     config = from_dsn(dsn)
-    assert config.embedded == Path(folder)
+    assert config.embedded == Path(folder).absolute()
     assert [str(endpoint) for endpoint in config.endpoints] == [str(Path(folder).absolute())]
     assert {name: getattr(config, name) for name in others} == others
+
+
+def test_the_folder_of_an_embedded_database_stays_the_same_when_the_program_changes_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = MySQLConfig(embedded="memory")
+    monkeypatch.chdir("/")
+    assert config.embedded == tmp_path / "memory"
+    assert [str(endpoint) for endpoint in config.endpoints] == [str(tmp_path / "memory")]
+
+
+def test_a_folder_of_an_embedded_database_that_no_system_takes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="embedded: names no folder"):
+        MySQLConfig(embedded="")
+    with pytest.raises(ConfigError, match="embedded: must not hold NUL"):
+        from_dsn("mysql+embedded:///a%00b")
 
 
 @pytest.mark.parametrize("dsn", ["mysql+embedded://", "mysql+embedded:///", "mysql+embedded://host/folder"])
@@ -284,7 +301,7 @@ def test_an_embedded_database_has_no_address_and_no_user(options: dict[str, Any]
 def test_an_embedded_database_replaces_the_server_in_the_environment_and_the_other_way_round() -> None:
     server = {"LOCUS_MYSQL_DSN": "mysql+asyncmy://agent:pw@db/app", "LOCUS_MYSQL_TENANT": "acme"}
     config = MySQLConfig.from_env(server, dsn="mysql+embedded:///m")
-    assert (config.embedded, config.database, config.driver) == (Path("m"), "locus", "asyncmy")
+    assert (config.embedded, config.database, config.driver) == (Path("m").absolute(), "locus", "asyncmy")
     assert (config.tenant, config.user) == ("acme", "root")
     config = MySQLConfig.from_env({"LOCUS_MYSQL_EMBEDDED": "m"}, host="db", user="agent")
     assert (config.embedded, config.host, config.driver) == (None, "db", "mysql-connector")

@@ -181,6 +181,36 @@ def test_a_folder_is_free_after_its_server_was_stopped(folder: Path) -> None:
         assert store.load("t") == {"n": 2}
 
 
+def test_a_folder_is_the_same_by_every_path_to_it(folder: Path) -> None:
+    folder.mkdir()
+    (folder.parent / "link").symlink_to(folder)
+    with SyncCheckpointStore(dsn(folder)) as store, SyncCheckpointStore(dsn(folder.parent / "link")) as other:
+        store.save("t", {"n": 1})
+        assert other.load("t") == {"n": 1}
+        process = server_process(folder)
+        stop_server(folder.parent / "x/../link")
+        assert not runs(process)
+
+
+def test_a_folder_may_have_spaces_and_quotes_in_a_long_name(tmp_path: Path) -> None:
+    folder = tmp_path / 'an agent\'s "memory" $HOME; 日本語' / ("x" * 120)
+    with Database.embedded(folder) as db:
+        SyncCheckpointStore(db).save("t", {"n": 1})
+    stop_server(folder)
+    with Database.embedded(folder) as db:
+        assert SyncCheckpointStore(db).load("t") == {"n": 1}
+    stop_server(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
+    (folder / "lock").mkdir(parents=True)  # also root cannot write to it
+    with (
+        SyncCheckpointStore(dsn(folder)) as store,
+        pytest.raises(SetupError, match=r"memory for the embedded database cannot be written: .*lock: Is a directory"),
+    ):
+        store.load("t")
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
@@ -198,6 +228,29 @@ def test_a_server_that_does_not_start_is_explained(folder: Path) -> None:
         pytest.raises(Unavailable, match=r"did not start: .*\. Its log is in .*server/log"),
     ):
         store.load("t")
+
+
+def test_what_a_keeper_prints_before_its_answer_hangs_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/sitecustomize.py").write_text("print('hello')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    with (
+        SyncCheckpointStore(dsn(folder), retry_deadline_s=0) as store,
+        pytest.raises(Unavailable, match=r"did not start: it printed 'hello'"),
+    ):
+        store.load("t")
+
+
+def test_a_program_without_an_interpreter_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    with (
+        SyncCheckpointStore(dsn(folder)) as store,
+        pytest.raises(SetupError, match=r"needs a Python interpreter .* Use a MySQL server"),
+    ):
+        store.load("t")
+    assert not folder.exists()
 
 
 def test_a_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +352,80 @@ with SyncCheckpointStore(sys.argv[1]) as store:
     program = python(code, dsn(folder))
     output, errors = program.communicate(timeout=DEADLINE_S)
     assert (output, errors) == ("['child 0', 'child 1', 't'] {'saw': {'of': 'parent'}}\n", "")
+
+
+def test_a_start_that_was_interrupted_can_be_repeated(folder: Path) -> None:
+    code = """
+import signal, sys, threading, time
+from pathlib import Path
+from locus_mysql import SyncCheckpointStore
+def interrupt():
+    while not (Path(sys.argv[2]) / "lock").exists():
+        time.sleep(0.001)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+with SyncCheckpointStore(sys.argv[1]) as store:
+    threading.Thread(target=interrupt).start()
+    try:
+        store.save("t", {"n": 1})
+    except KeyboardInterrupt as error:
+        kept = error  # with its traceback, as a notebook keeps it
+        store.save("t", {"n": 2})
+        print(store.load("t"))
+"""
+    program = python(code, dsn(folder), folder)
+    output, errors = program.communicate(timeout=DEADLINE_S)
+    assert (output, errors) == ("{'n': 2}\n", "")
+
+
+def test_a_forked_child_that_has_lost_the_server_of_its_parent_says_so(folder: Path) -> None:
+    code = """
+import os, sys, time
+from locus_mysql import SyncCheckpointStore
+from locus_mysql.errors import SetupError
+store = SyncCheckpointStore(sys.argv[1])
+store.save("t", {"n": 1})
+if os.fork() == 0:
+    while True:
+        try:
+            store.load("t")
+        except SetupError as error:
+            print(error)
+            break
+"""
+    program = python(code, dsn(folder))
+    output, errors = program.communicate(timeout=DEADLINE_S)
+    assert (program.returncode, errors) == (0, "")
+    assert f"The embedded server in {folder} has ended with the process that started it" in output
+
+
+async def test_a_server_ends_with_the_program_that_was_forked_during_its_start(folder: Path) -> None:
+    code = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from locus_mysql import SyncCheckpointStore
+def start():
+    with SyncCheckpointStore(sys.argv[1]) as store:
+        store.save("t", {"n": 1})
+starting = threading.Thread(target=start)
+starting.start()
+while not (Path(sys.argv[2]) / "lock").exists():
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    time.sleep(600)
+starting.join()
+print(child, flush=True)
+"""
+    program = python(code, dsn(folder), folder)
+    assert program.stdout is not None
+    child = int(program.stdout.readline())
+    process = server_process(folder)
+    try:
+        await asyncio.to_thread(program.wait, DEADLINE_S)
+        await until(lambda: not runs(process), "the end of the server")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        program.communicate()
 
 
 # Moving on
