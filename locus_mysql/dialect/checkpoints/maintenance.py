@@ -244,7 +244,7 @@ INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_
 SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND ROW_COUNT() = 0
+ WHERE t.tenant = %s AND t.thread_id = %s AND {AFFECTED} = 0
 """
 
 COPY_ROWS = """
