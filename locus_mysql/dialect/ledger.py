@@ -33,8 +33,8 @@ RETENTION_S = 900
 FORGOTTEN_AT_ONCE = 1_000
 
 # The number of rows that the statement before this one affected. A server that fails to send an answer, because the
-# connection broke, carries out the rest of the packet, but ROW_COUNT() is then -1 instead of that number. So -1 undoes
-# the batch, with error 3141; the client repeats it.
+# connection broke, carries out the rest of the packet; but after the first statement whose answer it fails to send,
+# ROW_COUNT() is -1 instead of that number. So -1 undoes the batch, with error 3141; the client repeats it.
 AFFECTED = "(ROW_COUNT() + JSON_LENGTH(IF(ROW_COUNT() >= 0, '[]', '')))"
 
 RECORD = "INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (%s, %s, UTC_TIMESTAMP(6))"

@@ -1,6 +1,6 @@
 """Connections that break while the server carries out a packet, so that it fails to send the answers.
 
-After that failure, ROW_COUNT() is -1 in the statements that follow in the packet. Each call is repeated, and must
+After the first such failure, ROW_COUNT() is -1 in the next statement of the packet. Each call is repeated, and must
 return, and leave in the tables, what it does when nothing breaks.
 """
 
@@ -16,7 +16,10 @@ import pymysql
 import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLCheckpointSaver
+from locus_mysql.dialect.checkpoints.tables import table_names
+from locus_mysql.dialect.graphs.tables import table_names as graph_tables
 from locus_mysql.engine.operation import fetch
+from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import NewValue, NewVersion
 from locus_mysql.families.graphs.values import Encoded
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
@@ -144,7 +147,8 @@ def three_put(stores: Stores) -> None:
 
 
 def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
-    """Save or replace a checkpoint as LangGraph's saver does it."""
+    """Save or replace a checkpoint as LangGraph's saver does it, in a process that has not used the thread before."""
+    versions = GraphOperations(stores.saver._operations.config)
     values = [NewValue("said", 1, Encoded("json", f'["{LONG}"]'.encode()))]
     new = NewVersion(
         codec="json",
@@ -159,7 +163,7 @@ def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
         replace=True,
         token=token or os.urandom(16),
     )
-    stores.saver._run(stores.saver._operations.versions.saving.save(TENANT, "thread", new, None))
+    stores.saver._run(versions.saving.save(TENANT, "thread", new, None))
 
 
 def run_put(stores: Stores) -> None:
@@ -370,6 +374,66 @@ async def test_a_call_whose_connection_breaks_while_its_packet_waits_for_a_lock_
         blocker.rollback()
         assert calling.result() == expected
     assert left(stores) == after
+
+
+async def test_a_copy_whose_connection_breaks_before_it_creates_the_thread_can_be_loaded(
+    stores: Stores, make_config: MakeConfig, server_dsn: str, database: str, proxy: WireProxy
+) -> None:
+    three_saved(stores)
+    stores.checkpoints.save("copy", said("what has expired"))
+    threads = table_names("locus_", "dicts")["threads"]
+    with connect(make_config(), database) as blocker, connected(server_dsn) as observer:
+        with blocker.cursor() as cursor:
+            cursor.execute(f"UPDATE {threads} SET expires_at = '2000-01-01' WHERE thread_id = 'copy'")
+        add_gate(blocker, f"BEFORE DELETE ON {threads} FOR EACH ROW UPDATE gate SET passed = passed + 1")
+        breaking = broken_at_gate(
+            lambda: stores.checkpoints.copy_thread("thread", "copy"), blocker, observer, database, proxy
+        )
+        assert await breaking is True
+    copied = checkpoints_left(stores)
+    assert copied["copy"] == copied["thread"]
+
+
+async def test_a_replacing_save_whose_connection_breaks_before_it_is_recorded_is_recorded(
+    stores: Stores, make_config: MakeConfig, server_dsn: str, database: str, proxy: WireProxy
+) -> None:
+    run_put(stores)
+    threads = graph_tables("locus_")["threads"]
+    with connect(make_config(), database) as blocker, connected(server_dsn) as observer:
+        takes_number = "IF NEW.last_seq <> OLD.last_seq THEN UPDATE gate SET passed = passed + 1; END IF"
+        add_gate(blocker, f"BEFORE UPDATE ON {threads} FOR EACH ROW {takes_number}")
+        assert await broken_at_gate(lambda: run_replaced(stores), blocker, observer, database, proxy) == 1
+
+
+def add_gate(connection: pymysql.Connection[Any], trigger: str) -> None:
+    """Create a table with one row, and a trigger that updates it, so that a statement waits while the row is locked."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE gate (passed INT NOT NULL)")
+        cursor.execute("INSERT INTO gate VALUES (0)")
+        cursor.execute(f"CREATE TRIGGER at_gate {trigger}")
+
+
+async def broken_at_gate(
+    call: Callable[[], Any],
+    blocker: pymysql.Connection[Any],
+    observer: pymysql.Connection[Any],
+    database: str,
+    proxy: WireProxy,
+) -> Any:
+    """Return the result of a call whose connection breaks while it waits at the gate.
+
+    The server sends the answer of the statement that waits to the broken connection. The next answer is the first that
+    it fails to send.
+    """
+    with ThreadPoolExecutor() as pool, blocker.cursor() as cursor:
+        blocker.begin()
+        cursor.execute("SELECT 1 FROM gate FOR UPDATE")
+        calling = pool.submit(call)
+        await until(lambda: waiting(observer, database) == 1, "the call waits")
+        proxy.drop_all()
+        await until(lambda: waiting(observer, database) == 2, "the call is repeated, and waits too")
+        blocker.rollback()
+        return calling.result()
 
 
 def lock_every_row(connection: pymysql.Connection[Any], database: str) -> None:
