@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .ledger import RETENTION_S
+from .ledger import AFFECTED, RETENTION_S
 from .schema import Schema
 
 
@@ -21,4 +21,5 @@ class Dialect:
         self.schema = schema
         self.names = names
         tables = {role: f"`{name}`" for role, name in names.items()}
-        self._pieces = {"FAMILY": schema.family, "RETENTION_S": str(RETENTION_S), **(pieces or {}), **tables}
+        shared = {"FAMILY": schema.family, "RETENTION_S": str(RETENTION_S), "AFFECTED": AFFECTED}
+        self._pieces = {**shared, **(pieces or {}), **tables}

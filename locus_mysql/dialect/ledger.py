@@ -32,11 +32,16 @@ RETENTION_S = 900
 #: `Ledger.forget_old` removes at most this many tokens.
 FORGOTTEN_AT_ONCE = 1_000
 
+# The number of rows that the statement before this one affected. A server that fails to send an answer, because the
+# connection broke, carries out the rest of the packet; but after the first statement whose answer it fails to send,
+# ROW_COUNT() is -1 instead of that number. So -1 undoes the batch, with error 3141; the client repeats it.
+AFFECTED = "(ROW_COUNT() + JSON_LENGTH(IF(ROW_COUNT() >= 0, '[]', '')))"
+
 RECORD = "INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (%s, %s, UTC_TIMESTAMP(6))"
 
-# The outcome is the number of rows that the statement before this one affected.
+# The statement before it must be an INSERT, UPDATE or DELETE.
 RECORD_AFFECTED = """
-INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, GREATEST(ROW_COUNT(), 0), UTC_TIMESTAMP(6))
+INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, {AFFECTED}, UTC_TIMESTAMP(6))
 """
 
 RECORD_OUTCOME = """
@@ -84,7 +89,10 @@ class Ledger(Statements):
         return Statement(self._text(RECORD), (tenant, token))
 
     def record_affected(self, tenant: str, token: bytes) -> Statement:
-        """Record the token of a write whose outcome is the number of rows that the statement before this affected."""
+        """Record the token of a write whose outcome is the number of rows that the statement before this affected.
+
+        That statement is an INSERT, UPDATE or DELETE. Undoes the batch if the server does not know the number.
+        """
         return Statement(self._text(RECORD_AFFECTED), (tenant, token))
 
     def _record_outcome(

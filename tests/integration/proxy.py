@@ -25,7 +25,7 @@ _QUIT = b"\x01\x00\x00\x00\x01"
 _COM_QUIT = 1
 _CLIENT_SSL = 1 << 11
 
-Fault = Literal["drop_before", "drop_after_send", "swallow_answer"]
+Fault = Literal["drop_before", "drop_after_send", "drop_while_running", "swallow_answer"]
 
 
 @dataclass
@@ -86,6 +86,13 @@ class WireProxy:
     def drop_after_send(self, n: int = 1) -> None:
         """Let the server carry out the n-th command from now, then close the connection with no answer."""
         self._arm(n, "drop_after_send")
+
+    def drop_while_running(self, n: int = 1) -> None:
+        """Send the server the n-th command from now, and close the connection at once: the server cannot answer.
+
+        Of a packet of several statements, the server carries out all, but fails to send every answer after the first.
+        """
+        self._arm(n, "drop_while_running")
 
     def swallow_answer(self, n: int = 1) -> None:
         """Let the server carry out the n-th command from now; the client waits for ever for the answer."""
@@ -252,6 +259,8 @@ class _Link:
                 self.finish(packet, continued)
                 return
             self.server.sendall(packet)
+            if fault == "drop_while_running":
+                return
             if header[3] == 1 and size == 32 and struct.unpack("<I", packet[4:8])[0] & _CLIENT_SSL:
                 while data := self.client.recv(65536):
                     proxy._open.wait()

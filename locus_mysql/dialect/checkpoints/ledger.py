@@ -15,6 +15,9 @@ RECORD_EITHER = """
 INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (%s, IF(LAST_INSERT_ID() = 1, %s, %s), UTC_TIMESTAMP(6))
 """
 
+# The number of a thread's checkpoints.
+NAMED = "(SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s)"
+
 # The tokens of checkpoints whose ids are about to be removed, if the checkpoints are so young that a repeated save
 # might insert them again.
 OF_ALL = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
@@ -73,6 +76,10 @@ class CheckpointLedger(ledger.Ledger):
     def record_either(self, tenant: str, token: bytes, token_if_expired: bytes) -> Statement:
         """Record one of two tokens of an operation on a thread that it locked by `lock_any`."""
         return Statement(self._text(RECORD_EITHER), (tenant, token, token_if_expired))
+
+    def record_count(self, tenant: str, thread_id: str, token: bytes) -> Statement:
+        """Record the token of a write whose outcome is the number of checkpoints that it is about to remove."""
+        return self._record_outcome(tenant, token, NAMED, (tenant, thread_id))
 
     def record_all(self, tenant: str, thread_id: str) -> Statement:
         """Record the tokens of all young checkpoints of a thread."""

@@ -12,7 +12,7 @@ from ..template import Statements
 from ..variants import OCEANBASE
 from .ledger import CheckpointLedger
 from .saving import NewRow
-from .threads import Number, ThreadId
+from .threads import ThreadId
 
 # Threads to clean up, page by page along the primary key. Those idle for longer than the cut-off are deleted whole;
 # others lose their old checkpoints.
@@ -203,10 +203,6 @@ TENANT_THREADS = """
 SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s ORDER BY t.thread_id LIMIT %s
 """
 
-COUNT_NAMED = """
-SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s
-"""
-
 # Copying a thread. First, rows of an expired destination are removed.
 DELETE_EXPIRED = """
 DELETE c FROM {checkpoints} c
@@ -244,7 +240,7 @@ INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_
 SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
- WHERE t.tenant = %s AND t.thread_id = %s AND ROW_COUNT() = 0
+ WHERE t.tenant = %s AND t.thread_id = %s AND {AFFECTED} = 0
 """
 
 COPY_ROWS = """
@@ -372,10 +368,6 @@ class MaintenanceStatements(Statements):
     def tenant_threads(self, tenant: str, limit: int) -> Query[ThreadId]:
         """Ids of a tenant's threads, expired ones too."""
         return Query(self._text(TENANT_THREADS), (tenant, limit), row=ThreadId)
-
-    def count_named(self, tenant: str, thread_id: str) -> Query[Number]:
-        """Return the number of checkpoints in a thread."""
-        return Query(self._text(COUNT_NAMED), (tenant, thread_id), row=Number)
 
     def copy_thread(
         self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement

@@ -24,7 +24,7 @@ IF_EXPIRED = """
                 WHERE t.tenant = v.tenant AND t.thread_id = v.thread_id AND t.expires_at <= UTC_TIMESTAMP(6))"""
 
 # After a save with replacement: its token, if it replaced a checkpoint of the same id.
-IF_REPLACED = "SELECT %s, %s, UTC_TIMESTAMP(6) FROM DUAL WHERE ROW_COUNT() = 2"
+IF_REPLACED = "SELECT %s, %s, UTC_TIMESTAMP(6) FROM DUAL WHERE {AFFECTED} = 2"
 
 
 class GraphLedger(ledger.Ledger):

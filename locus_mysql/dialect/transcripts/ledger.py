@@ -9,10 +9,6 @@ from .pieces import RowKey
 # The revision of the transcript after the write.
 REVISION = "(SELECT t.revision FROM {transcripts} t WHERE {KEY})"
 
-# The number of its items. ROW_COUNT() after the DELETE that removes them, which joins two tables, is 0 if the client's
-# connection breaks while the batch runs (MySQL 9.7).
-ITEMS = "(SELECT COUNT(*) FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} WHERE {KEY})"
-
 
 class TranscriptLedger(ledger.Ledger):
     """The ledger, and recording the outcomes of writes."""
@@ -20,7 +16,3 @@ class TranscriptLedger(ledger.Ledger):
     def record_revision(self, key: RowKey, token: bytes) -> Statement:
         """Record the token of a write whose outcome is the transcript's new revision."""
         return self._record_outcome(key.tenant, token, REVISION, key)
-
-    def record_items(self, key: RowKey, token: bytes) -> Statement:
-        """Record the token of a write whose outcome is the number of items that it is about to remove."""
-        return self._record_outcome(key.tenant, token, ITEMS, key)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from ...config import MySQLConfig
-from ...dialect import Statement
+from ...dialect import Query, Statement
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
+from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError
+from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
 from ..family import Count, Counts
 from .context import Context
@@ -88,19 +90,22 @@ class ThreadMaintenance:
                 return removed
 
     def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        unname = self._sql.maintenance.unname_before(tenant, thread_id, age_us)
+        unname, token = self._sql.maintenance.unname_before(tenant, thread_id, age_us), os.urandom(16)
+        landed = self._sql.ledger.find(tenant, token)
         try:
             results = yield Batch.of(
-                self._sql.threads.lock(tenant, thread_id, os.urandom(16)),
-                self._sql.threads.guard(),
+                self._sql.threads.lock(tenant, thread_id, token),
+                self._sql.threads.guard(landed),
                 self._sql.checkpoints.delete_left_behind(tenant, thread_id),
                 self._sql.ledger.record_all(tenant, thread_id),
                 unname,
+                self._sql.ledger.record_affected(tenant, token),
                 self._sql.maintenance.sweep(tenant, thread_id),
+                landed=landed,
             )
         except Outdated:  # it was deleted meanwhile
             return 0
-        return results.of(unname).affected
+        return affected_rows(results, unname, landed)
 
     def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
         """Remove everything that no checkpoint of a thread needs any more."""
@@ -128,25 +133,26 @@ class ThreadMaintenance:
         landed = self._sql.ledger.find(tenant, token)
         return (yield from self._remove(lock, landed, (tenant, thread_id), token))
 
-    def _remove(self, lock: Statement, landed: Statement, place: tuple[str, str], token: bytes) -> Operation[int]:
-        """Remove a whole thread if it can be locked; returns how many checkpoints it had, as far as that is known."""
-        count = self._sql.maintenance.count_named(*place)
+    def _remove(
+        self, lock: Statement, landed: Query[OutcomeRow], place: tuple[str, str], token: bytes
+    ) -> Operation[int]:
+        """Remove a whole thread if it can be locked; returns how many checkpoints it had."""
         try:
             results = yield Batch.of(
                 lock,
                 self._sql.threads.guard(landed),
-                count,
                 self._sql.ledger.record_all(*place),
-                self._sql.ledger.record(place[0], token),
+                self._sql.ledger.record_count(*place, token),
                 self._sql.checkpoints.delete_all(*place),
                 self._sql.threads.drop(*place),
+                landed,
                 landed=landed,
             )
         except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
             self._cache.forget(place)
-        return 0 if results.landed is not None else results.rows(count)[0].number
+        return results.rows(landed)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
         removed = 0

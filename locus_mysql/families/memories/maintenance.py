@@ -80,7 +80,7 @@ class MemoryMaintenance:
                         writing.touch(tenant, [path for path, _ in loose], token),
                         self.sql.vectors.remove_gone(tenant, loose),
                         self.sql.maintenance.remove_loose_signs(tenant, loose),
-                        self.sql.ledger.record_affected(tenant, token),
+                        self.sql.ledger.record(tenant, token),
                         landed=self.sql.ledger.find(tenant, token),
                     )
                     removed.update(loose)

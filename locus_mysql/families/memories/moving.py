@@ -150,7 +150,7 @@ class MovingOperations:
             self.sql.moving.absent(tenant, absent),
             self.sql.moving.restore(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),
-            self.sql.ledger.record_affected(tenant, token),
+            self.sql.ledger.record(tenant, token),
             landed=self.sql.ledger.find(tenant, token),
         )
 

@@ -110,11 +110,10 @@ class WritingOperations:
         token = os.urandom(16)
         steps = self._put_steps(tenant, token, items, gone)
         writing = self.sql.writing
+        ledger = self.sql.ledger
         delete = writing.delete(tenant, gone) if gone else None
-        if delete is not None:
-            steps.append(delete)
-        record = self.sql.ledger.record_affected(tenant, token)
-        landed = self.sql.ledger.find(tenant, token)
+        record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
+        landed = ledger.find(tenant, token)
         try:
             results = yield Batch.of(*steps, record, landed=landed)
         except Outdated as refused:

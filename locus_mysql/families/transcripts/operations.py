@@ -256,8 +256,8 @@ class TranscriptOperations:
         remove = self.sql.writing.remove_items(where)
         results = yield Batch.of(
             self.sql.writing.lock_emptied(where),
-            ledger.record_items(where, token),
             remove,
+            ledger.record_affected(self._tenant, token),
             landed=ledger.find(self._tenant, token),
         )
         return _outcome(results.landed) if results.landed is not None else results.of(remove).affected

@@ -161,7 +161,7 @@ class Server:
         return [one.params for one in self.asked if one.sql == name]
 
 
-REMOVES = "{} guard count_named record_all record delete_all drop"
+REMOVES = "{} guard record_all record_count delete_all drop find"
 
 
-PRUNES = "lock guard delete_left_behind record_all unname_before sweep sweep_2"
+PRUNES = "lock guard delete_left_behind record_all unname_before record_affected sweep sweep_2"

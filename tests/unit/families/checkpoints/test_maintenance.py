@@ -38,7 +38,7 @@ def test_housekeeping_after_a_save_is_sampled(monkeypatch: pytest.MonkeyPatch) -
                 after: list[str] = []
                 try:
                     while True:
-                        rows = {"expired": Result(rows=(("owner", "gone"),)), "count_named": Result(rows=((1,),))}
+                        rows = {"expired": Result(rows=(("owner", "gone"),)), "find": Result(rows=((1,),))}
                         batch = operation.send(answer(batch, **rows))
                         after.append(names(batch) + ("" if batch.atomic else " apart"))
                         if "expired" in after[-1]:
@@ -50,7 +50,7 @@ def test_housekeeping_after_a_save_is_sampled(monkeypatch: pytest.MonkeyPatch) -
                             assert params(batch, "index_pending") == (maintenance.INDEXED_PER_SAVE, True)
                 except StopIteration:
                     sent[turn, ttl_s, text] = after
-    removes = "lock_idle guard count_named record_all record delete_all drop"
+    removes = "lock_idle guard record_all record_count delete_all drop find"
     assert {key: after for key, after in sent.items() if after} == {
         (maintenance.SAVES_PER_INDEXING, None, "words"): ["index_pending forget_old apart"],
         (maintenance.SAVES_PER_INDEXING, 60, "words"): ["index_pending forget_old apart"],
@@ -64,7 +64,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
         orphaned=[[("lost",)]],
         expired=[[("owner", "gone")]],
         threads_before=[[("idle", 1), ("used", 0), ("busy", 0), ("saved", 1)]],
-        count_named=[[(3,)], [(5,)]],
+        find=[[(3,)], [(5,)]],
         unname_before=[7],
         lock=[0, outdated()],
         lock_idle=[0, 0, outdated()],
@@ -100,7 +100,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
     assert all(len(token) == 16 for *_, token, _ in server.params("lock_idle"))
     assert all(len(token) == 16 for *_, token in server.params("lock"))
     assert all(len(token) == 16 for *_, token, _ in server.params("adopt"))
-    assert server.params("record")[0] == ("owner", server.params("lock_idle")[0][2])
+    assert server.params("record_count")[0] == ("owner", "gone", server.params("lock_idle")[0][2])
     assert ops.context.cache.snapshot(("tenant", "idle"))[:5] == Snapshot()[:5]
     assert ops.context.cache.snapshot(("tenant", "saved"))[:5] == Snapshot()[:5]
 
@@ -111,7 +111,7 @@ def test_a_vacuum_continues_while_pages_are_full() -> None:
         orphaned=[[("x",)] * maintenance.PAGE, [("y",)]],
         expired=[[("tenant", "x")] * maintenance.PAGE, [("tenant", "x")]],
         threads_before=[threads, [("last", 0)]],
-        count_named=[[(1,)]] * (maintenance.PAGE + 1),
+        find=[[(1,)]] * (maintenance.PAGE + 1),
         unname_before=[1] * (maintenance.PAGE + 1),
     )
     assert server.run(operations().maintenance.vacuum("tenant")) == 2 * (maintenance.PAGE + 1)
@@ -124,19 +124,19 @@ def test_a_vacuum_continues_while_pages_are_full() -> None:
 def test_a_tenant_is_forgotten_thread_by_thread_until_there_is_none() -> None:
     server = Server(
         tenant_threads=[[("a",), ("b",)], [("c",)], []],
-        count_named=[[(2,)], [(1,)], [(4,)]],
+        find=[[(2,)], [], [(4,)]],
         lock_any=[0, "landed", 0],
     )
     ops = operations()
     for name in "abc":
         save_to(ops, name)
-    assert server.run(ops.maintenance.forget_tenant("tenant")) == 2 + 4  # recognised batches are not counted again
+    assert server.run(ops.maintenance.forget_tenant("tenant")) == 2 + 1 + 4  # the outcome of a recognised batch is 1
     removes = REMOVES.format("lock_any")
     page = ["orphaned", "tenant_threads"]
     assert server.sent == [*page, removes, removes, *page, removes, *page, "forget_old"]
     assert server.params("tenant_threads")[0] == ("tenant", maintenance.PAGE)
     tokens = [token for *_, token in server.params("lock_any")]
-    assert [token for _, token in server.params("record")] == tokens
+    assert [token for *_, token in server.params("record_count")] == tokens
     assert len(set(tokens)) == 3
     assert {len(token) for token in tokens} == {16}
     assert all(ops.context.cache.snapshot(("tenant", name))[:5] == Snapshot()[:5] for name in "abc")
