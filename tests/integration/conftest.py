@@ -39,17 +39,17 @@ MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Run all tests that use the durable server in one process, as each such server takes 600 MB of memory.
 
-    The mark has to be there before pytest-xdist reads it, which is before `pytest_collection_modifyitems` below.
+    pytest-xdist reads the mark before `pytest_collection_modifyitems` below runs, so it is added here.
     """
     if "own_server" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.xdist_group("own_server"))
 
 
-@pytest.hookimpl(trylast=True)  # after -k and -m, so that a test whose other side they deselect is kept
+@pytest.hookimpl(trylast=True)  # after -k and -m: a test whose other sides they deselect is kept
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Rotate the tests of several sides among the sides in short runs, and run slow tests first.
+    """In short runs, select one side for each test of several sides. Run slow tests first.
 
-    So no process is still busy with a slow test when all others have finished.
+    With the slow tests first, no process still runs one when all others have finished.
     """
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY)):
@@ -139,7 +139,7 @@ def proxy(server_dsn: str) -> Iterator[WireProxy]:
 
 @pytest.fixture
 def no_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable the random maintenance that one save in 32 does: its round trip would disturb tests that count."""
+    """Disable random maintenance, which one save in 32 runs: tests count round trips, and it adds one."""
     monkeypatch.setattr(cleaning, "one_in", lambda one_in: False)
     monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: False)
 

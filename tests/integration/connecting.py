@@ -1,4 +1,4 @@
-"""`connect`: connections with which the tests themselves prepare and check data."""
+"""`connect`: opens connections with which tests prepare and check data directly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def connect(config: MySQLConfig, database: str | None = None, *, autocommit: boo
 
 @cache
 def _trusting() -> ssl.SSLContext:
-    """Return a shared TLS context. PyMySQL makes one per connection, and each reads all system certificates (20 ms)."""
+    """Return a shared TLS context. PyMySQL's own, one per connection, each read all system certificates (20 ms)."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

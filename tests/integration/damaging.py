@@ -16,8 +16,8 @@ from ..thoroughness import FULL
 RunSQL: TypeAlias = Callable[..., tuple[Any, ...]]
 
 
-#: The number of rows damaged in each table: the last one, which builds on others, and one of those. Each damage is
-#: followed by all reads of a test.
+#: The number of rows damaged in each table. It starts at the last row, which builds on others; short runs leave out
+#: every second row. Each damage is followed by all reads of a test.
 MOST_ROWS = 4 if FULL else 2
 
 
@@ -41,7 +41,7 @@ class Damage:
 
     @property
     def hides(self) -> bool:
-        """Whether queries may no longer find the row: a missing row is noticed only by rows that build on it."""
+        """Whether queries may no longer find the row. Only reads of rows that build on it detect a missing row."""
         return self.column in {
             "tenant", "thread_id", "ns_key", "version_key", "seq", "hidden", "expires_at", "task_key"
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which drivers the integration tests run with."""
+"""The drivers with which the integration tests run."""
 
 from __future__ import annotations
 

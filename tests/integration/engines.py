@@ -16,12 +16,12 @@ PROCESSLIST = (
     else "information_schema.processlist"
 )
 
-#: Begins the query for those connections of a list that wait for a lock.
+#: The beginning of a query for the connections, among a list of them, that wait for a lock.
 #:
-#: On MySQL, by the indexes of the tables: to read all of them takes the server 4 ms, and keeps its locks meanwhile. A
-#: waiting lock that moved with its row is listed under the thread that moved it; that on the table is not. On
-#: OceanBase, by the reason for which a statement is tried again: its view of locks does not list the waits of a
-#: statement in a packet of several.
+#: On MySQL, the query uses the indexes of the tables: a full scan takes the server 4 ms, during which it holds its own
+#: locks. When a row moves, a lock that waits for it is listed under the thread that moved it; the lock on the table is
+#: not. On OceanBase, the query uses the reason for which a statement is retried: the view of locks does not list the
+#: waits of a statement in a packet of several.
 LOCK_WAITS = (
     "SELECT STRAIGHT_JOIN DISTINCT t.processlist_id FROM performance_schema.threads t"
     " JOIN performance_schema.data_locks l ON l.thread_id = t.thread_id AND l.lock_type = 'TABLE'"
@@ -34,7 +34,7 @@ LOCK_WAITS = (
 
 _REFUSED = "They are about families that are refused there."
 
-#: Tests that are left out on OceanBase, by patterns of their ids, and why; docs/engines.md has the same list.
+#: Patterns of the ids of tests that are left out on OceanBase, and the reasons. docs/engines.md has the same list.
 LEFT_OUT = {
     r"::TestPlans::": "They read MySQL's query plans, or count the rows that it reads.",
     r"test_other_tenants_have_no_part_in_them": "A query has a phrase in quotes, which mean nothing there.",
@@ -53,7 +53,7 @@ LEFT_OUT = {
 
 
 def left_out_because(nodeid: str, fixtures: Sequence[str]) -> str | None:
-    """Return why a test is left out on this engine; None if it runs there."""
+    """Return the reason why a test is left out on this engine, or None if it runs there."""
     if ENGINE == "mysql":
         return "It is about partitions of OceanBase." if "test_partitions" in nodeid else None
     if "own_server" in fixtures:

@@ -1,4 +1,4 @@
-"""`KeptSchemas`: schemas whose tables are made once and reused by many tests, one after another."""
+"""`KeptSchemas`: schemas whose tables are created once and reused by many tests, one after another."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from locus_mysql.dialect.variants import variant_of
 from .connecting import connect
 from .engines import PROCESSLIST
 
-#: How long the server may take to end the connections of a test that is over, before its schema is given up.
+#: Limit in seconds for the server to end the connections of a finished test. After it, the test's schema is dropped.
 GONE_S = 2.0
 
 
 class KeptSchemas:
-    """Schemas with the tables of some families, which are empty and as we make them.
+    """Schemas with the empty tables of some families, as the package creates them.
 
-    Making and dropping one family's takes the server 64 ms of CPU time, most of it for the full-text index; emptying
-    them 3 ms. A schema is dropped, and never lent again, if anything of it is not as it was when it was new: a table
-    more or less, another definition, a trigger, text in a full-text index (which remembers deleted rows), or a
-    connection that is still open and may yet write.
+    Creating and dropping one family's tables takes the server 64 ms of CPU time, most of it for the full-text index;
+    emptying them takes 3 ms. A schema is dropped instead of reused if it differs from a new one: a table was added or
+    dropped, a definition was changed, a trigger was added, a full-text index contains text (it keeps entries of deleted
+    rows), or a connection is still open and may write.
 
     Args:
         config: The server, and an administrator.
@@ -41,7 +41,7 @@ class KeptSchemas:
         self._variant = variant_of(" ".join(self._run("SELECT VERSION(), @@version_comment")[0]))
 
     def lend(self, families: Iterable[str]) -> str:
-        """The name of a schema with the tables of these families."""
+        """Return the name of a schema with the tables of these families."""
         wanted = frozenset(families)
         if free := self._free.get(wanted):
             return free.pop()
@@ -66,7 +66,7 @@ class KeptSchemas:
         self._free.setdefault(frozenset(families), []).append(name)
 
     def drop(self) -> None:
-        """Drop all that were not lent when the tests ended."""
+        """Drop all schemas that no test holds."""
         for name in (name for names in self._free.values() for name in names):
             self._run(f"DROP DATABASE {name}")
 

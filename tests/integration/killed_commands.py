@@ -1,4 +1,4 @@
-"""`killed`: runs commands that write or read files of lines in processes that are killed during their work."""
+"""`killed`: runs commands that write or read files of lines, in processes that are killed in the middle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 DEADLINE_S = 240.0
 
-#: Runs a command, and kills its process at the n-th call of a function, half of whose work is done.
+#: Runs a command, and kills its process in the n-th call of a function, after half of that call's work.
 _KILLED = """
 import os, signal, sys
 from locus_mysql.transfer import family_pages, jsonl, part_file
@@ -40,10 +40,10 @@ def killed(what: str, at: int, *arguments: str, items: int) -> bool:
     """Run a command that is killed at its n-th write or read, and return whether it was killed.
 
     Args:
-        what: ``write`` or ``read``: a piece of a file, or a line.
-        at: At which time.
+        what: ``write`` to count writes of a piece of a file, ``read`` to count reads of a line.
+        at: The number of the write or read at which the process is killed.
         arguments: The command and its arguments.
-        items: How many items it writes, or takes, at once.
+        items: The number of items that the command writes or reads at once.
     """
     script = [sys.executable, "-c", _KILLED, what, str(at), str(items), *arguments]
     return subprocess.run(script, capture_output=True, timeout=DEADLINE_S).returncode == -9

@@ -1,4 +1,4 @@
-"""`Tables`: restores tables to an earlier moment, like a server that loses its newest commits while processes go on."""
+"""`Tables`: restores tables to an earlier state, like a server that loses its newest commits while clients run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Moment: TypeAlias = dict[str, tuple[Any, ...]]
 
 
 class Tables:
-    """The tables of a schema, to be noted and put back as a failover to a server that lags, or a backup, does it.
+    """Copies the tables of a schema, and restores them like a failover to a lagging replica, or like a backup.
 
-    Numbers that the server draws begin where they did, so that they are drawn again.
+    Restoring also resets the AUTO_INCREMENT counters, so that the server assigns the same numbers again.
 
     Args:
         run_sql: Runs a statement as the administrator.
@@ -26,7 +26,7 @@ class Tables:
         self._database = database
 
     def note(self) -> Moment:
-        """All rows as they are now."""
+        """Return all current rows."""
         names = [name for (name,) in self._run_sql(f"SHOW TABLES FROM {self._database}")]
         return {
             name: self._run_sql(f"SELECT {', '.join(self._columns(name))} FROM {self._database}.{name}")
@@ -34,7 +34,7 @@ class Tables:
         }
 
     def put_back(self, moment: Moment) -> None:
-        """Make the rows those of an earlier moment."""
+        """Replace all rows with those of an earlier moment."""
         for name, rows in moment.items():
             self._run_sql(f"DELETE FROM {self._database}.{name}")
             columns = self._columns(name)

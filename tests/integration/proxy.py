@@ -88,14 +88,14 @@ class WireProxy:
         self._arm(n, "drop_after_send")
 
     def drop_while_running(self, n: int = 1) -> None:
-        """Send the server the n-th command from now, and close the connection at once: the server cannot answer.
+        """Send the server the n-th command from now, and close the connection at once, before its answer.
 
         Of a packet of several statements, the server carries out all, but fails to send every answer after the first.
         """
         self._arm(n, "drop_while_running")
 
     def swallow_answer(self, n: int = 1) -> None:
-        """Let the server carry out the n-th command from now; the client waits for ever for the answer."""
+        """Let the server carry out the n-th command from now; never forward its answer, so the client waits."""
         self._arm(n, "swallow_answer")
 
     def answer_instead(self, answer: bytes, n: int = 1) -> None:
@@ -104,7 +104,7 @@ class WireProxy:
             self._answers[self.total.commands + n] = answer
 
     def inject(self, data: bytes) -> None:
-        """Send every client these bytes now, which it did not ask for."""
+        """Send every client these bytes now, which answer no command."""
         for link in list(self._links):
             link.client.sendall(data)
 
@@ -112,8 +112,8 @@ class WireProxy:
         """From now on, let bytes of the server through one by one.
 
         Args:
-            after_bytes: The number of bytes of each connection that pass at once, counted from its beginning.
-            interval_s: The time between two.
+            after_bytes: The number of bytes of each connection, counted from its beginning, that are not delayed.
+            interval_s: The time between two bytes.
         """
         self._drip = (after_bytes, interval_s)
 
@@ -130,11 +130,11 @@ class WireProxy:
         self._treat(n, _Treatment(times=2))
 
     def black_hole(self) -> None:
-        """Forward nothing any more, in both directions and also for new connections; close nothing."""
+        """Stop forwarding in both directions, also for new connections; close no connection."""
         self._open.clear()
 
     def resume(self) -> None:
-        """Forward again, what came in the meantime first."""
+        """Forward again, beginning with the packets that arrived in the meantime."""
         self._open.set()
 
     def drop_all(self) -> None:
@@ -228,13 +228,13 @@ class _Link:
             self.close()
 
     def upstream(self) -> None:
-        """Packets of the client, whole."""
+        """Forward the client's packets, each as a whole."""
         proxy = self.proxy
         continued = False
         while True:
             header = _read(self.client, 4)
             size = int.from_bytes(header[:3], "little")
-            proxy._open.wait()  # a black hole does not even read
+            proxy._open.wait()  # in a black hole, the proxy stops reading too
             packet = header + _read(self.client, size)
             fault: Fault | None = None
             answer: bytes | None = None
@@ -268,7 +268,7 @@ class _Link:
                 return
 
     def finish(self, packet: bytes, continued: bool) -> None:
-        """Have the server carry out the command, then a goodbye: it closes when it has done both."""
+        """Send the server the command and a COM_QUIT: it closes the connection after it has carried out both."""
         self.finishing = True
         self.server.sendall(packet)
         while continued:
@@ -279,7 +279,7 @@ class _Link:
         self.server.sendall(_QUIT)
 
     def downstream(self) -> None:
-        """Bytes of the server, as they come; only its greeting is read as a packet."""
+        """Forward the server's bytes as they arrive; only its greeting is parsed as a packet."""
         proxy = self.proxy
         header = _read(self.server, 4)
         greeting = _read(self.server, int.from_bytes(header[:3], "little"))
@@ -308,7 +308,7 @@ class _Link:
         self.forward(data * treatment.times)
 
     def forward(self, data: bytes) -> None:
-        """Send the client what came from the server, at once or byte by byte."""
+        """Send the client bytes of the server, at once or one by one."""
         drip = self.proxy._drip
         if drip is None:
             self.forwarded += len(data)
@@ -335,14 +335,14 @@ class _Link:
 
 
 def without_tls(greeting: bytes) -> bytes:
-    """The greeting of a server that offers no TLS."""
+    """Return the greeting with the server's support of TLS removed."""
     position = _capabilities_at(greeting)
     capabilities = int.from_bytes(greeting[position : position + 2], "little") & ~_CLIENT_SSL
     return greeting[:position] + capabilities.to_bytes(2, "little") + greeting[position + 2 :]
 
 
 def with_version(text: str) -> Callable[[bytes], bytes]:
-    """The greeting of a server of another version."""
+    """Return a function that replaces the version in a greeting."""
 
     def change(greeting: bytes) -> bytes:
         return greeting[:1] + text.encode() + greeting[greeting.index(b"\0", 1) :]

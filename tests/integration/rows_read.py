@@ -14,7 +14,7 @@ def rows_read(connection: pymysql.Connection[Any], operation: Operation[Any]) ->
     """Run an operation's statements one by one, without an engine.
 
     Returns:
-        What the operation returns; and the rows that the server read.
+        The operation's result, and the number of rows that the server read.
     """
     with connection.cursor() as cursor:
         rows = RowsRead(cursor)
@@ -32,13 +32,13 @@ def rows_read(connection: pymysql.Connection[Any], operation: Operation[Any]) ->
 
 
 class RowsRead:
-    """Counts the rows that a session reads from here on.
+    """Counts the rows that a session reads after this object was created.
 
-    It compares the session's counters and never resets them: `FLUSH STATUS` resets those of all sessions of the server,
-    also of other tests.
+    It compares the session's counters and never resets them: `FLUSH STATUS` resets the counters of all sessions of the
+    server, and so those of other tests.
 
     Args:
-        cursor: Of the session.
+        cursor: A cursor of the session.
     """
 
     def __init__(self, cursor: pymysql.cursors.Cursor) -> None:
@@ -47,7 +47,7 @@ class RowsRead:
         self._asking = self._before - first
 
     def number(self) -> int:
-        """Return how many rows were read, without those that asking for the counters reads."""
+        """Return the number of rows read, without those read by the query for the counters."""
         return self._counter() - self._before - self._asking
 
     def _counter(self) -> int:

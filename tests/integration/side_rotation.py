@@ -1,4 +1,4 @@
-"""`rotated`: tests that run on several sides in full runs, and in short runs on one, each time another."""
+"""`rotated`: selects one side for each test in short runs. In full runs, a test runs on all of its sides."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ def rotated(items: Sequence[pytest.Item], *rotations: Sequence[str]) -> set[str]
     """Return the ids of the tests to leave out, so that each test runs on one side of its rotation.
 
     Every operation is a generator, written once; the sides differ only in the short loops that drive it. So it is
-    enough that each operation is tested on one side, and each side by its part of the tests. Which side it is depends
-    on the test's name alone, and stays the same from run to run. Tests of what the sides do differently run on all of
-    their sides: those that name sides of no rotation, and those marked ``both_sides``.
+    enough that each operation is tested on one side, and each side by some of the tests. The side depends only on the
+    test's name, and stays the same from run to run. Tests of behaviour that differs between sides run on all of their
+    sides: those whose sides are no rotation, and those marked ``both_sides``.
 
     Args:
         items: All collected tests.
-        rotations: The names of sides among which tests rotate that run on exactly these, as ids of tests contain them.
+        rotations: Groups of names of sides, as the ids of tests contain them. A test whose sides are exactly one group
+            runs on one side of that group.
     """
     sides_of: dict[str, dict[str, str]] = defaultdict(dict)
     for item in items:

@@ -35,7 +35,7 @@ class StoredCheckpoint:
 
 
 def assert_all_sound(connection: Any) -> None:
-    """Verify all tables of the schema, whatever their prefix and kind."""
+    """Verify all tables of the schema, of every prefix and kind."""
     tables = [name for (name,) in _rows(connection, "SHOW TABLES")]
     for table in tables:
         if table.endswith("threads") and table.replace("threads", "checkpoints") in tables:
@@ -165,7 +165,7 @@ def _chain(place: tuple[str, str], rows: dict[int, StoredCheckpoint], row: Store
 
 
 def _rows_whose_text_is_held(rows: dict[int, StoredCheckpoint]) -> set[int]:
-    """Return the rows whose text belongs to a named row: its own, and those it continues."""
+    """Return the rows whose text belongs to a named row: the named rows, and the rows that they continue."""
     held: set[int] = set()
     for row in rows.values():
         link: StoredCheckpoint | None = row if row.name is not None else None

@@ -59,7 +59,7 @@ class Rival:
 
 @pytest.fixture
 def lock_thread(own_config: MakeConfig) -> Iterator[Callable[[MySQLConfig, str], Rival]]:
-    """``lock_thread(config, thread_id)``: a rival, who lets go at the end whatever happens."""
+    """Return ``lock_thread(config, thread_id)``, which returns a rival. Its lock is released after the test."""
     rivals: list[Rival] = []
 
     def lock(config: MySQLConfig, thread_id: str) -> Rival:
@@ -76,7 +76,7 @@ def lock_thread(own_config: MakeConfig) -> Iterator[Callable[[MySQLConfig, str],
 async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
     open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
 ) -> None:
-    """The server gives up after a second (innodb_lock_wait_timeout); the save is repeated."""
+    """The server ends the wait after a second (innodb_lock_wait_timeout); the save is repeated."""
     config = own_config()
     store = open_store(side, config=config)
     await store.save("thread", state_of(1))
@@ -119,7 +119,7 @@ async def test_a_save_raises_an_error_at_the_retry_deadline(
 async def test_a_deadlock_is_repeated(
     open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
 ) -> None:
-    """The rival has one of two threads and then wants the other, which the copy has: one of both is the victim."""
+    """The rival locks one of two threads and requests the other, which the copy has locked: the server ends one."""
     config = own_config()
     store = open_store(side, config=config)
     await store.save("a", state_of(1))
@@ -127,7 +127,7 @@ async def test_a_deadlock_is_repeated(
     before = own_sql(deadlocks)[0][0]
     rival = lock_thread(config, "nothing")
     with rival.connection.cursor() as cursor:
-        # Changed rows make the rival the heavier one: InnoDB ends the lighter.
+        # InnoDB ends the transaction that changed fewer rows, so the rival changes many.
         cursor.execute("CREATE TEMPORARY TABLE heavy (n INT PRIMARY KEY)")
         cursor.executemany("INSERT INTO heavy VALUES (%s)", [(n,) for n in range(500)])
         cursor.execute("CREATE TEMPORARY TABLE copied AS SELECT * FROM locus_store_threads WHERE thread_id = 'a'")
@@ -369,7 +369,7 @@ async def test_a_closed_store_opens_again(make_config: MakeConfig, driver: str) 
 
 @pytest.mark.parametrize("side", EVERY_SIDE)
 def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side: str) -> None:
-    """In a process of its own: pytest's has threads, and a fork copies only one."""
+    """Runs in a separate process: pytest's own has several threads, and a fork copies only one."""
     driver, _, way = side.rpartition("-")
     config = make_config(driver=driver)
     (endpoint, *_) = config.endpoints

@@ -1,4 +1,4 @@
-"""Awkward ids, metadata and states: each comes back exactly, or is refused before anything is written."""
+"""Unusual ids, metadata and states: each is returned exactly, or refused before anything is written."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def limit_of(what: str) -> int:
 @both_kinds
 @one_of_each
 async def test_every_id_is_its_own(open_store: OpenStore, side: str, kind: str) -> None:
-    """All are different, even under a collation, a trim or a LIKE that would make them equal."""
+    """Ids stay distinct even if a collation, a trim or a LIKE would treat them as equal."""
     store = open_store(side, kind)
     ids = [
         *GOOD_IDS,
@@ -234,14 +234,14 @@ ODD_STATES: dict[str, dict[str, Any]] = {
 
 
 def exactly(one: Any, other: Any) -> bool:
-    """Equal in values, in their types and in order."""
+    """Return whether two states are equal in values, types and order."""
     return repr(one) == repr(other)
 
 
 @both_kinds
 @one_of_each
 async def test_an_odd_state_comes_back_exactly(open_store: OpenStore, side: str, kind: str) -> None:
-    """Alone, as a continuation of an ordinary state, and continued by one; to its writer and to another process."""
+    """It is saved alone, after an ordinary state, and before one; its writer and another process load it."""
     store = open_store(side, kind)
     ordinary = {"log": [{"content": "x" * 5000}]}
     for name, state in ODD_STATES.items():
@@ -364,7 +364,7 @@ async def test_a_million_small_items_come_back_exactly(open_store: OpenStore, si
     assert (await store.get_disk_usage("thread"))["payload_bytes"] < 20_000_000
 
 
-# Packets over max_allowed_packet: the tests' own server takes a megabyte
+# Packets over max_allowed_packet, which is one megabyte on the tests' own server
 
 
 @one_of_each

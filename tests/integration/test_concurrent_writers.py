@@ -1,4 +1,4 @@
-"""Several writers of one thread, some of which die: nothing is lost, mixed up or left half-written."""
+"""Several writers of one thread, some of which are killed: no data is lost, mixed up or partially written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ State = dict[str, Any]
 
 
 def state_of(*turns: str) -> State:
-    """A state that is large enough to be stored as a delta of the one before it."""
+    """Return a state that is large enough to be stored as a delta of the previous one."""
     return {"turns": len(turns), "messages": [{"role": "user", "content": turn * 400} for turn in turns]}
 
 
@@ -35,7 +35,7 @@ def grown(state: State, turn: str) -> State:
 
 
 def run_in_processes(*jobs: tuple[Callable[..., None], tuple[Any, ...]]) -> None:
-    """Run each job in a process of its own, at once; fail if one does."""
+    """Run all jobs concurrently, each in a separate process; fail if one fails."""
     processes = [PROCESSES.Process(target=target, args=args) for target, args in jobs]
     for process in processes:
         process.start()
@@ -91,7 +91,7 @@ def test_processes_that_make_a_thread_at_once_all_save_to_it(make_config: MakeCo
         assert store.list_threads() == ["new"]
 
 
-# Two writers, each with a memory of its own, one after the other
+# Two writers with separate caches, one after the other
 
 
 @pytest.fixture(params=ONE_OF_EACH)
@@ -167,7 +167,7 @@ async def test_a_thread_deleted_and_made_anew_by_another_is_not_mixed_up(
         await one.save("thread", state_at("a", turn), f"a{turn}")
     await other.delete("thread")
     for turn in range(saves):
-        # Other lengths and places: neither the lists nor their bases are those of the old thread.
+        # States of other lengths and contents: neither the lists nor their bases equal those of the old thread.
         await other.save("thread", state_at("b", saves - turn), f"b{turn}")
     assert await one.load("thread") == state_at("b", 1)
     await one.save("thread", state_at("a", saves), "late")
@@ -241,7 +241,7 @@ async def test_a_load_sees_what_another_saved_last(open_store: OpenStore, side: 
 
 
 class Gate:
-    """A proxy that lets the client's first commands through, then the n-th whole, half or not at all; then nothing."""
+    """A proxy that forwards the client's first commands, then all, half or none of the n-th, and then nothing."""
 
     def __init__(self, port: int, held: int, part: str) -> None:
         self.reached = threading.Event()
@@ -312,7 +312,7 @@ def go_on(config: MySQLConfig) -> None:
 
 
 def wait_for(process: ForkServerProcess, event: threading.Event) -> bool:
-    """Wait for the event, and return whether it was set; False if the process ended before."""
+    """Wait until the event is set and return True, or return False if the process ends first."""
     while not event.wait(0.005):
         if not process.is_alive():
             return event.is_set()
@@ -320,7 +320,7 @@ def wait_for(process: ForkServerProcess, event: threading.Event) -> bool:
 
 
 def kills(config: MySQLConfig, port: int) -> Iterator[str]:
-    """Let the process go on once for each command it sends and each part of it, and kill it there."""
+    """Kill the process at each of its commands: before it, in the middle of it, and after it."""
     for part in ("none", "half", "whole"):
         for held in range(1, 100):
             with Gate(port, held, part) as gate:
@@ -340,7 +340,7 @@ def kills(config: MySQLConfig, port: int) -> Iterator[str]:
 def test_a_process_killed_between_any_two_packets_leaves_a_thread_that_loads(
     make_config: MakeConfig, server_dsn: str, pipeline: bool
 ) -> None:
-    """It replaces a checkpoint, prunes and checks the tables: the save with the most statements."""
+    """The save replaces a checkpoint, prunes and checks the tables: no other save has as many statements."""
     (endpoint, *_) = MySQLConfig(dsn=server_dsn).endpoints
     config = make_config(driver="pymysql", pipeline=pipeline, keep_checkpoints=3, ssl_mode="DISABLED")
     old = state_of(*(f"t{turn}" for turn in range(6)))

@@ -1,4 +1,4 @@
-"""The demo does its whole job, as a process too, and reports failures correctly."""
+"""The demo runs completely, also as a separate process, and reports failures correctly."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def tables(config: MySQLConfig, run_sql: RunSql) -> Callable[[], tuple[Any, ...]]:
-    """The tables there are now."""
+    """Return a function that lists the existing tables."""
     return lambda: run_sql(f"SHOW TABLES FROM {config.database}")
 
 

@@ -45,7 +45,7 @@ from .integrations.langgraph.graphs import chat
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
-#: Stands in the examples for the reader's own server; `options` may follow.
+#: The placeholder in examples for the reader's own server; `options` may follow.
 EXAMPLE_DSN = re.compile(r"mysql://user:password@localhost/app(?:\?(?P<options>[^\"'\s]*))?")
 
 BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
@@ -56,7 +56,8 @@ class Example(NamedTuple):
 
     place: str
     code: str
-    #: What the reader has at this place: in a document nothing, in a docstring the public names, `Agent` and a model.
+    #: Names that the example may use without an import: none in a document; in a docstring the public names, `Agent`
+    #: and a model.
     names: dict[str, Any]
 
 
@@ -103,7 +104,7 @@ EXAMPLES = all_examples()
 
 @pytest.fixture
 def dsn(server_dsn: str, database: str) -> str:
-    """The DSN of an empty schema on the test server."""
+    """Return the DSN of an empty schema on the test server."""
     config = MySQLConfig(dsn=server_dsn)
     (endpoint,) = config.endpoints
     password = quote(config.password.get_secret_value(), safe="")
@@ -115,14 +116,16 @@ def dsn(server_dsn: str, database: str) -> str:
 
 @pytest.fixture
 def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put back afterwards what an example registers with Locus."""
+    """Restore Locus' registry after an example that registers something."""
     monkeypatch.setattr(registry, "_CHECKPOINTERS", dict(registry._CHECKPOINTERS))
 
 
 @pytest.fixture
 def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the settings of loggers after an example, and those of OpenTelemetry, which accepts them once in a
-    process."""
+    """Restore the settings of loggers and of OpenTelemetry after an example.
+
+    OpenTelemetry accepts settings only once in a process.
+    """
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(spans, "_made", None)
@@ -134,7 +137,7 @@ def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def at_server(code: str, dsn: str) -> str:
-    """The code with the example DSN replaced by a real one."""
+    """Return the code with the example DSN replaced by a real one."""
 
     def real(match: re.Match[str]) -> str:
         if not match["options"]:
@@ -145,7 +148,7 @@ def at_server(code: str, dsn: str) -> str:
 
 
 def run(code: str, place: str, names: dict[str, Any]) -> None:
-    """Run a block; one with ``await`` at its top level runs in an event loop, as in a notebook."""
+    """Run a block. A block with ``await`` at its top level runs in an event loop, as in a notebook."""
     compiled = compile(code, place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     result = types.FunctionType(compiled, {"__name__": "__main__", **names})()
     if asyncio.iscoroutine(result):
@@ -162,16 +165,16 @@ def test_an_example_of_the_documents_runs(
     restored_telemetry: None,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # some create a folder
+    monkeypatch.chdir(tmp_path)  # some examples create a folder
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     run(at_server(example.code, dsn), example.place, example.names)
-    gc.collect()  # what an example leaves to the collector must not disturb another test
+    gc.collect()  # objects that an example did not close are collected now, not during another test
     for folder in tmp_path.iterdir():
         stop_server(folder)
 
 
 def sql_examples() -> Iterator[str]:
-    """The statements in blocks of SQL, in all documents."""
+    """Yield the statements in the SQL blocks of all documents."""
     for path in DOCUMENTS:
         for block in re.findall(r"^```sql\n(.*?)^```$", read(path), re.MULTILINE | re.DOTALL):
             for statement in re.split(r";\n", block):
@@ -198,7 +201,7 @@ def test_a_query_for_administrators_runs(
 
 
 def grants(ddl_mode: str) -> list[str]:
-    """The GRANT statements that the documents give for a mode."""
+    """Return the GRANT statements that the documents list for a mode."""
     text = read(ROOT / "docs" / "security.md")
     section = text[text.index(f"-- ddl_mode '{ddl_mode}'") :]
     return re.findall(r"^GRANT .*?(?=;$)", section[: section.index("\n\n")], re.MULTILINE)

@@ -17,7 +17,7 @@ from locus_mysql.working import MySQLStorage
 from .conftest import MakeConfig
 from .engines import ENGINE
 
-#: Ids that a collation may take for the same, in the order of their code points.
+#: Ids that a collation may treat as equal, in the order of their code points.
 ALIKE = ("A", "a", "a\t", "a ", "a  ", "\u00e4", "a\u0308")
 
 

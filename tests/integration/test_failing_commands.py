@@ -1,4 +1,4 @@
-"""Every command in the registry, when it fails, reports the reason in words and never shows a password."""
+"""Every command in the registry that fails reports the reason in words and never shows a password."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import MakeConfig
 
 PASSWORD = "S3cret:pass/word%@"
 
-#: The arguments with which each command asks a server; FILE is a file that can be read. None: it asks none.
+#: The arguments with which each command queries a server, or None if it queries none. FILE is a readable file.
 ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "serve": ("--port", "0"),
     "token": None,
@@ -64,7 +64,7 @@ def test_a_command_that_fails_gives_the_reason_and_shows_no_password(
     (file := tmp_path / "FILE").write_text('{"format":"locus-mysql threads 1","family":"agents"}\n')
     for command, arguments in ARGUMENTS.items():
         if arguments is None or (command == "serve" and failure in {"nobody there", "no such host"}):
-            continue  # `serve` waits for a database that is away
+            continue  # `serve` waits for an unreachable database
         (tmp_path / "t").mkdir(exist_ok=True)
         for given in (["--dsn", dsn], []):
             monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn) if not given else monkeypatch.delenv("LOCUS_MYSQL_DSN", False)
@@ -75,11 +75,11 @@ def test_a_command_that_fails_gives_the_reason_and_shows_no_password(
             assert "Traceback" not in output, command
             for secret in (PASSWORD, quote(PASSWORD, safe=""), "S3cret", "pass/word"):
                 assert secret not in output, (command, output)
-    assert not os.path.exists(tmp_path / "FILE.out")  # noqa: PTH110 - of what may be a link
+    assert not os.path.exists(tmp_path / "FILE.out")  # noqa: PTH110 - the path may be a link
 
 
 def run(arguments: list[str]) -> int:
     try:
         return cli.main(arguments)
-    except SystemExit as ended:  # argparse
+    except SystemExit as ended:  # raised by argparse
         return int(ended.code or 0)

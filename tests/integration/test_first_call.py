@@ -1,4 +1,4 @@
-"""The first asynchronous call of a process does not stop its event loop for imports."""
+"""The first asynchronous call of a process does not block its event loop with imports."""
 
 from __future__ import annotations
 

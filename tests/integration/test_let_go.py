@@ -16,7 +16,7 @@ from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 
 from .conftest import EVERY_SIDE, MakeConfig, OpenStore
 
-#: Twice as many as may have a connection at once.
+#: Twice as many requests as there may be connections at once.
 REQUESTS, MOST_CONNECTIONS = 100, 50
 
 Connections = Callable[[], int]
@@ -24,7 +24,7 @@ Connections = Callable[[], int]
 
 @pytest.fixture
 def connections(run_sql: Callable[..., tuple[Any, ...]], database: str) -> Connections:
-    """``connections()``: how many there are to the test's schema, by the server's list of processes."""
+    """Return ``connections()``, which counts the connections to the test's schema in the server's list."""
     counting = "SELECT COUNT(*) FROM performance_schema.processlist WHERE DB = %s"
     return lambda: int(run_sql(counting, database)[0][0])
 
@@ -35,7 +35,7 @@ async def none_is_left(connections: Connections) -> bool:
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(0.01)
-        gc.collect()  # a thread may have had the last reference before
+        gc.collect()  # a thread may have held the last reference until now
     return True
 
 
@@ -58,7 +58,7 @@ async def test_a_store_for_each_request_that_is_never_closed(
         if number % 20 == 0:
             most = max(most, connections())
     gc.collect()
-    assert most < MOST_CONNECTIONS  # the server notices a dropped one a moment later
+    assert most < MOST_CONNECTIONS  # the server removes a closed connection with a delay
     assert await none_is_left(connections)
 
 

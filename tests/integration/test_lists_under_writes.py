@@ -42,13 +42,13 @@ one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
 class Others:
-    """Other processes: each time they are asked, they delete some threads, save to some, and make some.
+    """Other processes. Each call deletes some threads, saves to some, and creates some.
 
     Args:
         save: Saves to a thread, which it creates if necessary.
         delete: Deletes a thread.
-        at_once: How many threads are deleted each time; half as many are saved to and made.
-        threads: How many threads there are at first.
+        at_once: The number of threads deleted by each call. Half as many are saved to, and half as many are created.
+        threads: The number of threads at first.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Others:
         self._save = save
         self._delete = delete
         self._at_once = at_once
-        # Both of the threads that a listing has come by and of those that it has yet to come by.
+        # They include threads that a listing has already passed and threads that it has not reached yet.
         self._doomed = self.names[3::5] + self.names[3::5][::-1]
         self._busy = self.names[4::5]
         self._new = 0
@@ -81,7 +81,7 @@ class Others:
 
     @property
     def untouched(self) -> list[str]:
-        """The threads that are left alone."""
+        """Return the threads that no process changes."""
         touched = {*self.names[3::5], *self.names[4::5]}
         return [name for name in self.names if name not in touched]
 
@@ -93,7 +93,7 @@ class Others:
 
 
 def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
-    """An operation; before each round trip but the first, other processes write."""
+    """Run an operation; other processes write before each of its round trips except the first."""
     answer: Any = None
     first = True
     while True:
@@ -108,7 +108,7 @@ def disturbed(operation: Operation[Any], others: Others) -> Operation[Any]:
 
 
 def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
-    """Others that use LangGraph's saver."""
+    """Return other processes that use LangGraph's saver."""
     saver = MySQLSaver(config)
 
     def save(thread_id: str) -> None:
@@ -132,7 +132,7 @@ async def test_a_graph_s_threads(
     saved_lately: bool,
 ) -> None:
     others = others_with_a_saver(make_config(driver="pymysql"))
-    if not saved_lately:  # the order is that of the rows, not that of the checkpoints of the last minute
+    if not saved_lately:  # then rows determine the order, not the checkpoints of the last minute
         for table, column in (("version_threads", "updated_at"), ("versions", "created_at")):
             run_sql(f"UPDATE {database}.locus_{table} SET {column} = {column} - INTERVAL 1 DAY")
     saver = open_saver(side)
@@ -145,7 +145,7 @@ async def test_a_graph_s_threads(
 
 
 def others_with_a_store(config: MySQLConfig, metadata: Callable[[str], Any] = lambda _: None) -> Others:
-    """Others that use a store of plain dicts."""
+    """Return other processes that use a store of dicts."""
     store = SyncCheckpointStore(config)
     others = Others(
         lambda thread_id: store.save(thread_id, {"kind": "talk"}, metadata=metadata(thread_id)), store.delete
@@ -185,7 +185,7 @@ async def test_a_thread_without_a_checkpoint_does_not_end_a_search_in_states(
 async def test_checkpoints_found_by_metadata(
     open_store: OpenStore, make_config: MakeConfig, side: str, method: str
 ) -> None:
-    # Metadata of very many names has one key for all of them: it may hold any pair, and is looked at.
+    # Metadata with very many names has one search key for all of them: any pair may match it, and is compared.
     names = {f"name {number}": number for number in range(1_001)}
 
     def metadata(thread_id: str) -> dict[str, Any]:
@@ -207,7 +207,7 @@ async def test_checkpoints_found_by_metadata(
 
 
 async def pages_of(read: Callable[[str | None], Any], others: Others, name: Callable[[Any], str]) -> list[str]:
-    """Return the entries of all pages, with other processes acting between them."""
+    """Return the entries of all pages, with other processes writing between them."""
     names: list[str] = []
     cursor: str | None = None
     while True:
@@ -274,7 +274,7 @@ async def test_the_inspector_s_sessions(make_config: MakeConfig) -> None:
         others.assert_each_once(listed)
 
 
-# What an export and a mover reads.
+# Reads of an export and of a copy
 
 
 async def test_an_export_of_memories(make_config: MakeConfig) -> None:
@@ -293,7 +293,7 @@ async def test_an_export_of_memories(make_config: MakeConfig) -> None:
 
 
 class Acting(InMemorySaver):
-    """A target; at each of its writes, the source is changed."""
+    """A target. Each write to it also changes the source."""
 
     def __init__(self, others: Others) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ from locus_mysql.errors import SetupError, Unavailable
 
 from .conftest import MADE_BEFORE
 
-# In one group, so that one process makes the files and starts the server that tests share.
+# All tests in one group: one process creates the files and starts the shared server.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:pymysql"),
     pytest.mark.xdist_group("private servers"),
@@ -43,7 +43,7 @@ def mysqld() -> Path:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that is removed at once: a server's data takes 200 MB, and pytest keeps its own folders."""
+    """Yield a folder that is removed after the test: a server's data takes 200 MB, and pytest keeps its folders."""
     path = Path(tempfile.mkdtemp(prefix="locus-test-"))
     yield path
     shutil.rmtree(path)
@@ -51,7 +51,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def made_once(mysqld: Path) -> Iterator[Path]:
-    """A server's initialised folder, to copy: that is faster than initialising another one."""
+    """Yield a server's initialised folder: copying it is faster than initialising another one."""
     path = Path(tempfile.mkdtemp(prefix="locus-test-made-"))
     with LocalServer(path, mysqld=mysqld, made_before=MADE_BEFORE):
         pass
@@ -108,7 +108,7 @@ def is_running(pid: int) -> bool:
 
 @contextlib.contextmanager
 def running(*command: object) -> Iterator[subprocess.Popen[str]]:
-    """Run Python with these arguments; nothing of it is left at the end."""
+    """Run Python with these arguments, and end the process after the block."""
     process = subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

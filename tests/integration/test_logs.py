@@ -20,7 +20,7 @@ from locus_mysql.errors import Unavailable
 from .conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from .proxy import WireProxy
 
-#: Of the user's: none of it may be logged at INFO or above, and the last two nowhere.
+#: The user's data. None may be logged at INFO or above, and the last two at no level.
 TENANT, THREAD, CHECKPOINT, METADATA, STATE = (
     "tenant-7f3'a", "thread-91c\"b", "checkpoint-5d2'", "metadata-b8e'); DROP --", "state-e04\\' \n OR 1=1",
 )  # fmt: skip
@@ -33,7 +33,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixtur
 
 
 def records(logged: pytest.LogCaptureFixture, topic: str) -> list[tuple[str, str]]:
-    """Return levels and texts of the messages of a logger."""
+    """Return the levels and texts of a logger's messages."""
     return [(one.levelname, one.getMessage()) for one in logged.records if one.name == f"locus_mysql.{topic}"]
 
 

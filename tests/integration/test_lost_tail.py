@@ -1,4 +1,4 @@
-"""A server loses its newest commits while processes go on: none returns data that is no longer stored."""
+"""A server loses its newest commits while processes run: none of them returns data that is no longer stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Loss:
 
     Args:
         tables: The tables.
-        chosen: Chooses.
+        chosen: The random generator that chooses the steps.
     """
 
     def __init__(self, tables: Tables, chosen: random.Random) -> None:
@@ -38,18 +38,18 @@ class Loss:
         self._chosen = chosen
 
     def note(self) -> None:
-        """Remember this moment."""
+        """Record the current state of the model and the tables."""
         self._moments.append((self._tables.note(), dict(self.stored)))
 
     def lose(self) -> None:
-        """Go back to one of the last moments."""
+        """Restore one of the last recorded states."""
         if self._moments:
             moment, stored = self._chosen.choice(self._moments[-3:])
             self._tables.put_back(moment)
             self.stored = dict(stored)
 
     def step(self) -> None:
-        """Perhaps note this moment, perhaps lose what came after an earlier one."""
+        """At random, record the current state or restore an earlier one."""
         match self._chosen.choices(["go on", "note", "lose"], [10, 3, 2])[0]:
             case "note":
                 self.note()

@@ -1,4 +1,4 @@
-"""Tables in partitions: they behave as the others do, and the statements of each turn touch one partition.
+"""Partitioned tables behave like others, and the statements of each turn access one partition.
 
 On OceanBase only; tests/integration/engines.py leaves this file out elsewhere.
 """
@@ -34,7 +34,7 @@ STATE = AgentState(messages=[Message.user("Hello."), Message.assistant("Hello, A
 
 @pytest.fixture
 def partitioned(database: str, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Create the tables of all families in partitions, as the command prints them; return their names."""
+    """Create the partitioned tables of all families, as the command prints them; return their names."""
     assert cli.main(["schema", "--engine", "oceanbase", "--partitions", str(PARTITIONS)]) == 0
     run_sql(f"USE {database}")
     for statement in capsys.readouterr().out.split(";\n"):
@@ -66,7 +66,7 @@ def test_indexes_are_those_of_tables_without_partitions(
             "SELECT index_name, column_name FROM information_schema.statistics"
             " WHERE table_schema = %s AND table_name = %s"
         )
-        # Columns that the engine makes for an index have a number in their names.
+        # Columns that the engine creates for an index have a number in their names.
         return {(name, re.sub(r"\d+", "", column)) for name, column in run_sql(query, database, table)}
 
     for role in ("threads", "checkpoints", "ledger"):
@@ -81,7 +81,7 @@ def test_any_sequence_of_operations_on_partitioned_tables_reads_as_a_dict_does(
 
 
 class Recorded:
-    """The statements that adapters have sent."""
+    """Records the statements that adapters send."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.statements: list[Statement] = []
@@ -99,7 +99,7 @@ class Recorded:
         kinds = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "REPLACE")
         about = [one for one in self.statements if one.sql.lstrip("( \n").startswith(kinds) and "`locus_" in one.sql]
         (endpoint,) = config.endpoints
-        # Plans show values, and a token is no text in any character set.
+        # Plans show values, and a token is binary: it is no valid text in any character set.
         connection = pymysql.connect(
             host=endpoint.host,
             port=endpoint.port,
@@ -119,7 +119,7 @@ class Recorded:
 def accessed(plan: str) -> list[str]:
     """Return the partitions of each table that a plan reads.
 
-    Those to which an INSERT writes are not among them: the keys of its rows decide, and the plan lists all.
+    The partitions to which an INSERT writes are not included: its rows' keys decide them, and the plan lists all.
     """
     operators = dict(re.findall(r"^\|(\d+)\s*\|\W*([A-Z][A-Z_ ]*)", plan, re.MULTILINE))
     sections = re.split(r"\n\s+(\d+) - ", plan)[1:]

@@ -1,4 +1,4 @@
-"""After the first use, a call is one round trip, counted on the wire for each driver and side."""
+"""After the first use, a call takes one round trip, counted on the wire for each driver and side."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def round_trips(proxy: WireProxy, call: Awaitable[Any]) -> tuple[int, Any]
     return count.round_trips, outcome
 
 
-#: Each call with what it brings, on a thread of nine checkpoints, "c1" to "c9".
+#: Each call with its expected result, on a thread of nine checkpoints, "c1" to "c9".
 CALLS: dict[str, tuple[Call, Any]] = {
     "save to a new thread": (lambda s: s.save("new", state_of(1), "n1"), "n1"),
     "save to a known thread": (lambda s: s.save("thread", state_of(10), "c10"), "c10"),
@@ -61,7 +61,7 @@ CALLS: dict[str, tuple[Call, Any]] = {
     "load nothing": (lambda s: s.load("absent"), None),
 }
 
-#: The same for calls whose outcome is looked at less closely.
+#: Calls whose results are only checked not to be empty.
 LOOKS: dict[str, Call] = {
     "get_metadata": lambda s: s.get_metadata("thread"),
     "get_metadata by id": lambda s: s.get_metadata("thread", "c3"),
@@ -97,7 +97,7 @@ async def test_each_call_of_a_store_is_one_round_trip(
     for what, look in LOOKS.items():
         counts[what], outcome = await round_trips(proxy, look(store))
         assert outcome, what
-    # Where there is nothing to delete, a guard of the transaction fails, and then the transaction is to be ended.
+    # If there is nothing to delete, a guard of the transaction fails, and a second round trip ends it.
     assert counts == {**dict.fromkeys(counts, 1), "delete nothing": 2}
 
 
@@ -162,7 +162,7 @@ async def test_where_two_processes_take_turns_each_call_is_one_round_trip(
 async def test_a_save_after_another_process_saved_is_three_round_trips_at_most(
     open_store: OpenStore, through_proxy: MakeConfig, proxy: WireProxy, side: str
 ) -> None:
-    """The packet that relies on cached data, the rollback, and the one that reads."""
+    """They are the packet that relies on cached data, the rollback, and the packet that reads."""
     store = await filled(open_store(side, config=through_proxy()))
     other = open_store(side, config=through_proxy())
     await other.save("thread", state_of(10))
@@ -206,7 +206,7 @@ async def test_each_call_of_a_backend_is_one_round_trip(
 async def test_an_iteration_of_a_locus_turn_is_one_round_trip(
     through_proxy: MakeConfig, proxy: WireProxy, way: str
 ) -> None:
-    """The provisional saves of a turn, the save at its end, and the deletion of the former."""
+    """Includes a turn's provisional saves, the save at its end, and the deletion of the provisional ones."""
     from locus.core.messages import Message
     from locus.core.state import AgentState
 

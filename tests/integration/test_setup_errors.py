@@ -392,7 +392,7 @@ def test_twenty_processes_that_start_at_once_on_an_empty_database_all_save(
     assert tables(run_sql, database) == ["locus_store_checkpoints", "locus_store_ledger", "locus_store_threads"]
 
 
-# A server that takes no writes: the tests' own
+# A server that accepts no writes: the tests' own server
 
 
 @pytest.fixture
@@ -435,7 +435,7 @@ def replica_and_primary(
     server_dsn: str,
     read_only: Callable[[], None],
 ) -> Iterator[tuple[MySQLConfig, MySQLConfig]]:
-    """A configuration of a read-only server and then one that takes writes, and one of the latter alone."""
+    """Yield two configurations: a read-only server followed by a writable one, and the writable one alone."""
     replica = own_config()
     (primary, *_) = MySQLConfig(dsn=server_dsn).endpoints
     user, database = f"locus_{secrets.token_hex(8)}", replica.database
@@ -488,7 +488,7 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
 
 
 def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[object]:
-    """The port of the server that a pool leads to after two users at once were refused by another."""
+    """Return the port that a pool connects to after another server refused two concurrent users."""
     pool = Pool(config, find_driver(driver), side)
     places = [Place(), Place()]
     for place in places:
@@ -589,7 +589,7 @@ async def test_a_server_that_cannot_serve_is_passed_over(
 
 
 def sleeps() -> Operation[object]:
-    """An operation that takes longer than a server may be silent without being suspected."""
+    """Run longer than a server may stay silent before it is probed."""
     (slept,) = yield Batch.of(Statement("SELECT SLEEP(%s)", (int(3 * SUSPICION_S),)))
     return slept.rows
 
@@ -635,7 +635,7 @@ async def test_all_servers_read_only_is_told_at_the_deadline(
         await store.save("thread", {})
 
 
-# Errors are of one family
+# Errors have one base class
 
 
 async def test_a_setup_error_is_raised_again_by_the_next_call_until_it_is_mended(

@@ -31,12 +31,12 @@ THREADS = st.sampled_from(["t", "T", "t "])
 NAMES = st.sampled_from(["a", "A", "b", "c", "c "])
 STORES = st.sampled_from([0, 1])
 
-#: What two Python threads do at once to one thread of the store.
+#: Calls that two Python threads make concurrently on one thread of the store.
 RIVALS = st.sampled_from(["save", "save under a name", "delete one", "delete all", "copy here"])
-#: Checkpoints that the store which prunes keeps.
+#: The number of checkpoints that the pruning store keeps.
 KEPT = 2
 
-#: What an item is about; long ones make states that are stored as deltas.
+#: A word and its number of repetitions. Long items lead to states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
 TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_ledger"
@@ -75,7 +75,7 @@ class Model:
         self.threads[thread_id] = [one for one in there if one.provisional or one.name in kept]
 
     def copy(self, source: str, destination: str) -> bool | str:
-        """Return whether there was a source; "exists" if there is a destination too."""
+        """Return whether the source exists; "exists" if the destination exists too."""
         if source not in self.threads:
             return False
         if destination in self.threads:
@@ -100,11 +100,11 @@ class Model:
 
 @dataclass
 class Rival:
-    """One of two things that are done at once.
+    """One of two concurrent calls.
 
     Args:
-        act: Does it; returns what the store returned.
-        explain: Applies it to a model, given the store's result; returns the expected result.
+        act: Makes the call, and returns the store's result.
+        explain: Applies the call to a model, given the store's result; returns the expected result.
     """
 
     act: Callable[[], Any]
@@ -112,7 +112,7 @@ class Rival:
 
 
 class Stores(RuleBasedStateMachine):
-    """Two stores, as two processes have them, on the same tables."""
+    """Two stores with separate caches, like two processes, on the same tables."""
 
     connection: ClassVar[pymysql.Connection[Any]]
     stores: ClassVar[tuple[SyncCheckpointStore, SyncCheckpointStore]]
@@ -148,7 +148,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(first=STORES, thread_id=THREADS, saves=st.integers(1, 3), size=st.sampled_from([300, 900]))
     def begin_anew_behind_its_back(self, first: int, thread_id: str, saves: int, size: int) -> None:
-        """One store saves, the other deletes the thread and saves as often, the first continues."""
+        """One store saves, the other deletes the thread and saves equally often, and the first one continues."""
         for store in (first, 1 - first):
             self.delete_thread(store, thread_id)
             state: State = {"messages": self._messages([("fig", size)] * 6)}
@@ -181,7 +181,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES, thread_id=THREADS, which=st.integers(0, 20), items=st.lists(ITEMS, min_size=1, max_size=2))
     def branch(self, store: int, thread_id: str, which: int, items: list[tuple[str, int]]) -> None:
-        """Load an earlier checkpoint and go on from there."""
+        """Load an earlier checkpoint and continue from it."""
         checkpoints = self.model.threads.get(thread_id, [])
         if not checkpoints:
             return
@@ -275,7 +275,7 @@ class Stores(RuleBasedStateMachine):
                 checkpoint.name,
             )
 
-    # Trouble
+    # Faults
 
     @rule(fault=st.sampled_from(["drop_before", "drop_after_send"]), command=st.integers(1, 3))
     def break_a_connection(self, fault: str, command: int) -> None:
@@ -284,7 +284,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(one=RIVALS, other=RIVALS, stores=st.tuples(STORES, STORES), thread_id=THREADS, source=THREADS)
     def do_two_things_at_once(self, one: str, other: str, stores: tuple[int, int], thread_id: str, source: str) -> None:
-        """Two Python threads, of one process or of two. They must come off as if one had been before the other."""
+        """Run two Python threads, with one store or two. The results must match one call after the other."""
         rivals = [self._rival(what, store, thread_id, source) for what, store in zip((one, other), stores, strict=True)]
         with ThreadPoolExecutor(2) as threads:
             returned = list(threads.map(lambda rival: rival.act(), rivals))
@@ -301,7 +301,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(store=STORES)
     def restart(self, store: int) -> None:
-        """Empty the caches of a process."""
+        """Empty the caches of a store."""
         self._forget(self.stores[store])
 
     # Reading
@@ -375,7 +375,7 @@ class Stores(RuleBasedStateMachine):
         return Rival(lambda: store.save(thread_id, state, name, {"kind": "odd"}), explain)
 
     def _check_search(self) -> None:
-        """Whatever is found is held by the checkpoint; whatever some checkpoint holds is found in its thread."""
+        """Check that each hit contains the text, and that a text in any checkpoint is found in its thread."""
         for word in ("apple", "plum", "pear", "fig"):
             hits = self.stores[0].search(word, 1_000)
             holders = {
@@ -446,10 +446,10 @@ def test_any_sequence_of_operations_from_two_stores_reads_as_a_dict_does(
     )
     pruning = SyncCheckpointStore(make_config(driver="pymysql", keep_checkpoints=KEPT, **through))
     for store in (*stores, pruning):
-        store.health_check()  # reached once: from now on, connecting is tried again
+        store.health_check()  # after the first contact with the server, failed connecting is retried
 
     class Machine(Stores):
-        """The machine of this test's schema."""
+        """The machine for this test's schema."""
 
     Machine.connection, Machine.stores, Machine.pruning, Machine.proxy = connection, stores, pruning, proxy
     try:

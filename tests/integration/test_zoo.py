@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
-#: Values, each under the key ``odd``.
+#: Unusual values, each stored under the key ``odd``.
 VALUES: list[Any] = [
     *(nested(levels) for levels in (89, 90, 99, 100, 101, 150, 199, 250, 3_000)),
     *(sign * 2**bits + off for bits in (53, 63, 64, 1_023, 1_024, 1_100) for sign in (1, -1) for off in (-1, 0, 1)),
@@ -86,7 +86,7 @@ IDS: list[str] = [
 
 
 class Zoo:
-    """Writes ordinary and odd values by the same function, and records which were refused."""
+    """Writes ordinary and unusual values by the same function, and records the refused ones."""
 
     def __init__(self, write: Callable[[str, dict[str, Any]], object]) -> None:
         self._write = write
@@ -114,7 +114,7 @@ class Zoo:
 
 
 def plain(names: Any) -> list[str]:
-    """The ordinary ones among the results."""
+    """Return the ordinary names among the results."""
     return sorted(name for name in names if name.startswith("plain"))
 
 
@@ -122,7 +122,7 @@ BOTH = ["plain 1", "plain 2"]
 
 
 async def inspected(config: MySQLConfig, family: Any, *, searched: bool) -> None:
-    """Every question of the inspector about a family's threads."""
+    """Run every query of the inspector about a family's threads."""
     async with Inspector(config) as inspector:
         for options in (
             {},
@@ -205,7 +205,7 @@ async def test_graphs(make_config: MakeConfig) -> None:
             place: Any = {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
             try:
                 saver.put(place, checkpoint({"text": content.get("text")}), content, {"text": 1})  # type: ignore[arg-type]
-            except TypeError as error:  # of LangGraph's serialiser
+            except TypeError as error:  # raised by LangGraph's serialiser
                 raise UsageError(str(error)) from error
             place["configurable"]["checkpoint_id"] = "1"
             saver.put_writes(place, [("a", "b")], "task")
@@ -271,7 +271,7 @@ async def test_transcripts(make_config: MakeConfig) -> None:
             assert await inspector.thread("transcripts", name) is not None
             for row in (await inspector.history("transcripts", name)).items:
                 assert await inspector.state("transcripts", name, row.checkpoint_id) is not None
-        hits = await inspector.search("ordinary", family="transcripts")  # among those written last
+        hits = await inspector.search("ordinary", family="transcripts")  # it is among the last ones written
         assert [hit.thread_id for hit in hits] == ["zoo/collection/plain 2"]
         assert (await inspector.statistics("transcripts")).threads == len(names)
         assert len(await inspector.changed([("transcripts", name) for name in names])) == len(names)
