@@ -271,7 +271,7 @@ async def test_transcripts(make_config: MakeConfig) -> None:
             assert await inspector.thread("transcripts", name) is not None
             for row in (await inspector.history("transcripts", name)).items:
                 assert await inspector.state("transcripts", name, row.checkpoint_id) is not None
-        hits = await inspector.search("ordinary", family="transcripts")  # it is among the last ones written
+        hits = await inspector.search("ordinary", family="transcripts")  # it searches the last written ones
         assert [hit.thread_id for hit in hits] == ["zoo/collection/plain 2"]
         assert (await inspector.statistics("transcripts")).threads == len(names)
         assert len(await inspector.changed([("transcripts", name) for name in names])) == len(names)

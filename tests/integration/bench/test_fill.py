@@ -1,4 +1,4 @@
-"""Checkpoints that the benchmarks copy on the server to fill large tables equal those the package writes."""
+"""Checkpoints that the benchmarks copy on the server, to fill large tables, equal those that the package writes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ Figures = Mapping[str, float]
 def failures(group: str, figures: Callable[[], Figures], *, passes: int | None = None) -> set[str]:
     """Return the names of the measured figures that are worse than accepted.
 
-    More passes only average out noise. Figures that are counted, not timed, show a planted regression in one pass.
+    More passes only average out noise. Counted figures, unlike timed ones, show a planted regression in one pass.
     """
     accepted = read_accepted()[group]
     accepted = replace(accepted, passes=passes or accepted.passes)
@@ -128,7 +128,7 @@ def test_whole_states_where_deltas_are_due_fail(
     assert failures("bytes stored", figures_of_storage, passes=1) == {
         f"stored for each byte of whole states, {PLAIN}",
         f"stored for each byte of the final state, {PLAIN}",
-        f"text to index for each byte said, {PLAIN}",  # a whole state continues no other one
+        f"text to index for each byte said, {PLAIN}",  # a whole state is no continuation, so its whole text is indexed
     }
     assert failures("bytes on the wire", figures_of_wire, passes=1) >= {
         "sent by saves for each byte of a new message, n=10",

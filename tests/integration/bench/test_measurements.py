@@ -27,7 +27,7 @@ from ci.private_servers import ServerMissing
 
 @pytest.fixture(autouse=True)
 def few_conversations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the benchmarks save fewer conversations before they copy them on the server."""
+    """Reduce the number of conversations that the benchmarks save before they copy them on the server."""
     monkeypatch.setattr(fill, "CONVERSATIONS", 10)
 
 

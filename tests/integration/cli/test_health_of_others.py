@@ -1,4 +1,4 @@
-"""Servers of other makers, by their greeting and version: refused, or with a warning."""
+"""Other vendors' servers, detected by greeting and version, are refused or lead to a warning."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_health_says_that_the_server_is_vitess(
 ) -> None:
     with SyncCheckpointStore(vitess) as store:
         store.save("t", {"a": 1})
-    # There is no Vitess here: its answer to VERSION() stands in for that of the server behind the proxy.
+    # The server behind the proxy is MySQL, so the test replaces its VERSION() with that of Vitess.
     found = maintenance.warning_about
     monkeypatch.setattr(maintenance, "warning_about", lambda version: found(VITESS))
     assert cli.main(["health", "--dsn", dsn_of(vitess)]) == 0

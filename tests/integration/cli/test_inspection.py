@@ -68,7 +68,7 @@ def dsn(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def checkpoints(config: MySQLConfig) -> list[str]:
-    """The checkpoints of thread ``support/42``, one for each message."""
+    """Save thread ``support/42`` with one checkpoint per message, and return their ids."""
     return converse(config, "support/42", CONVERSATION)
 
 
@@ -497,7 +497,7 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLCo
             shown += os.read(ours, 1_000)
         assert b"Delete thread t of dicts (1 checkpoint, " in shown
         os.write(ours, answer.encode() or b"\x04")  # Ctrl-D
-        with contextlib.suppress(OSError):  # Linux says so when the other end is closed
+        with contextlib.suppress(OSError):  # raised on Linux when the other end is closed
             while os.read(ours, 1_000):
                 pass
         assert process.wait(120) == code

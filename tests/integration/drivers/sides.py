@@ -75,7 +75,7 @@ ASYNC_SIDES = [Side(name, awaited=True) for name in ASYNC_DRIVERS]
 SYNC_SIDES = [Side(name, awaited=False) for name in SYNC_DRIVERS]
 SIDES: Sequence[Side] = [*ASYNC_SIDES, *SYNC_SIDES]
 
-#: One side for each way to read results after the login: blocking, awaited, and in a worker thread.
+#: One side for each way of reading results after the login: blocking, awaited, and in a worker thread.
 WAYS_OF_READING: Sequence[Side] = [
     Side("pymysql", awaited=False),
     Side("mysql-connector", awaited=True),

@@ -1,4 +1,4 @@
-"""Connecting while other callbacks block the event loop: their time is not taken for a server that does not answer."""
+"""Connecting while other callbacks block the event loop: blocked time does not count as a silent server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..conftest import MakeConfig
 from ..proxy import WireProxy
 from .sides import ASYNC_SIDES, Side
 
-#: The limit for connecting in these tests, the time for which each callback blocks the loop, and a limit that no test
-#: reaches, in seconds.
+#: In seconds: the limit for connecting, the time for which each callback blocks the loop, and a limit that no test
+#: reaches.
 LIMIT_S, BLOCKED_S, NEVER_S = 0.1, 0.15, 30.0
 
 awaited_sides = pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
@@ -44,12 +44,12 @@ async def test_a_connect_is_begun_again_if_the_server_hung_up_while_the_loop_was
     side: Side, own_server: LocalServer, own_config: MakeConfig, own_sql: Callable[..., tuple[tuple[int], ...]]
 ) -> None:
     ((before,),) = own_sql("SELECT @@GLOBAL.connect_timeout")
-    own_sql("SET GLOBAL connect_timeout = 2")  # the least that MySQL takes
+    own_sql("SET GLOBAL connect_timeout = 2")  # the minimum on MySQL
     try:
         with WireProxy("127.0.0.1", own_server.port) as proxy:
             config = own_config(port=proxy.port, connect_timeout_s=1)
             connecting = asyncio.ensure_future(side.open(config))
-            while not proxy.total.connections:  # noqa: ASYNC110 - another thread counts
+            while not proxy.total.connections:  # noqa: ASYNC110 - another thread increments it
                 await asyncio.sleep(0)
             time.sleep(4)  # noqa: ASYNC251
             line = await connecting
@@ -93,7 +93,7 @@ async def test_a_server_that_refuses_is_reported_at_once_by_a_blocked_loop(side:
         turns += 1
     with pytest.raises(ConnectionLost):
         await connecting
-    assert turns < 50  # of the hundred after which the limit has passed
+    assert turns < 50  # of the hundred turns that would use up the limit
 
 
 async def test_a_password_s_function_is_not_given_up_because_the_loop_was_blocked(make_config: MakeConfig) -> None:

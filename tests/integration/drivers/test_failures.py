@@ -1,4 +1,4 @@
-"""Every failure of a driver raises one of two errors, and the state of the connection is always known."""
+"""Every failure of a driver raises one of two errors and leaves the connection in a known state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RunSQL = Callable[..., tuple[Any, ...]]
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """A port that accepts connections and never sends anything."""
+    """Yield a port that accepts connections and never sends a byte."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -55,7 +55,7 @@ async def test_without_pipeline_each_statement_is_a_round_trip(connect: Connect,
 async def test_a_session_is_set_up_in_at_most_two_round_trips(connect: Connect, proxy: WireProxy) -> None:
     with proxy.counting() as count:
         await connect(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    assert count.round_trips <= 2  # PyMySQL adds a SET NAMES of its own
+    assert count.round_trips <= 2  # PyMySQL also sends SET NAMES
 
 
 async def test_a_connection_that_breaks_before_a_packet_is_lost(connect: Connect, proxy: WireProxy) -> None:
@@ -152,7 +152,7 @@ async def test_an_idle_connection_that_the_server_closed_is_lost(line: Line, run
     number = await line.value("SELECT CONNECTION_ID()")
     await line.execute(Statement("SET SESSION wait_timeout = 1"))
     wait_until(lambda: not run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", number))
-    with pytest.raises(ConnectionLost):  # MySQL leaves error 4031 to be read
+    with pytest.raises(ConnectionLost):  # MySQL sends error 4031 before it closes the connection
         await line.value("SELECT 1")
 
 

@@ -1,4 +1,4 @@
-"""Servers that send slowly, out of order or malformed: a call ends in time, and never with another call's answer."""
+"""Servers that send slowly, out of order or malformed: a call ends in time, and never returns another call's answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sides import Side, each_way_of_reading
 
 pytestmark = pytest.mark.slow
 
-#: Timeouts in these tests, and the longest time a call may take, in seconds. A byte arrives every 0.05 s.
+#: Timeouts in these tests, and the longest duration of a call, in seconds. A byte arrives every 0.05 s.
 LIMIT_S = 0.4
 NEVER_S = 30.0
 

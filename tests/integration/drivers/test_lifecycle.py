@@ -32,12 +32,12 @@ MODES = pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 
 
 def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - counting is all
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only the number is needed
 
 
 @pytest.fixture
 def user(run_sql: RunSQL, database: str) -> Iterator[str]:
-    """Yield a user of this test only, as the server counts the commands of each user."""
+    """Yield a separate user for this test: the server counts commands per user."""
     name = f"user_{secrets.token_hex(8)}"
     run_sql(f"CREATE USER {name} IDENTIFIED BY 'secret'")
     run_sql(f"GRANT ALL ON {database}.* TO {name}")
@@ -74,7 +74,7 @@ async def test_abort_drops_the_socket_at_once(connect: Connect, run_sql: RunSQL,
     number = await line.value("SELECT CONNECTION_ID()")
     line.abort()
     assert line.closed
-    # Nothing is awaited in between: the server sees the end although the event loop has not run.
+    # Without an await in between: the connection is closed although the event loop has not run.
     wait_until(lambda: not run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", number))
     with pytest.raises(ConnectionLost):
         await line.value("SELECT 1")
@@ -242,7 +242,7 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter(side: Side, server_dsn:
         "DISABLED",
     )
     assert (outcome.returncode, outcome.stderr) == (0, "")
-    assert time.monotonic() - start < 60  # with what the interpreter takes to begin on a busy machine
+    assert time.monotonic() - start < 60  # includes the interpreter's start on a busy machine
 
 
 @pytest.mark.parametrize("side", SIDES, ids=repr)

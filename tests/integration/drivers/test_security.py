@@ -1,4 +1,4 @@
-"""TLS and logins work alike with every library, and no secret is sent unencrypted."""
+"""TLS and logins work the same with every library, and no secret is sent unencrypted."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_certificate_for_another_host_is_refused(side: Side, make_config
 
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 async def test_a_first_login_with_a_password_works_with_and_without_tls(connect: Connect, user: str, mode: str) -> None:
-    for _ in range(2):  # the second finds the server's cache filled
+    for _ in range(2):  # the second login uses the hash that the server has cached
         line = await connect(user=user, password=PASSWORD, ssl_mode=mode)
         assert (await line.value("SELECT USER()")).startswith(user)
 
@@ -197,7 +197,7 @@ async def test_over_tls_only_a_server_that_is_known_or_allowed_gets_the_password
 def _ask_for_clear_password(
     listener: socket.socket, proposed: str, heard: bytearray, tls: ssl.SSLContext | None = None
 ) -> None:
-    flags = 0x00FF_FFFF & ~(1 << 11) | (tls is not None) << 11  # everything, and TLS if it has it
+    flags = 0x00FF_FFFF & ~(1 << 11) | (tls is not None) << 11  # all capabilities; TLS only with a context
     greeting = (
         b"\x0a8.0.36\0\x01\0\0\0"
         + b"a" * 8
@@ -216,7 +216,7 @@ def _ask_for_clear_password(
     with sock:
         sock.settimeout(5)
         sock.sendall(len(greeting).to_bytes(3, "little") + b"\0" + greeting)
-        with suppress(OSError):  # the client may refuse and go at any time
+        with suppress(OSError):  # the client may refuse and disconnect at any time
             if tls is None:
                 _switch_to_clear_password(sock, 2, heard)
                 return

@@ -1,4 +1,4 @@
-"""An embedded database: started by the program, closed at its end, and lost by no kill."""
+"""An embedded database: the program starts it and closes it at its end; a kill loses no acknowledged save."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def dsn(folder: Path) -> str:
 
 
 def python(code: str, *arguments: object, stdin: Any = None) -> subprocess.Popen[str]:
-    """Start a program."""
+    """Start a Python program."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=stdin, text=True)
 
@@ -67,14 +67,14 @@ def server_process(folder: Path) -> int:
 
 
 def runs(process: int) -> bool:
-    """Check whether a process runs; one that has ended may still wait for its parent."""
+    """Return whether a process runs. A zombie, whose parent has not waited for it yet, does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
 
 
-# Every store that is supported there
+# Every store that supports an embedded database
 
 
 STATE = AgentState(messages=[Message.user("Hello."), Message.assistant("Hello, Ada.")])
@@ -141,7 +141,7 @@ async def test_the_event_loop_runs_while_the_server_starts(folder: Path) -> None
         await saving
 
 
-# Only this process, and only its user
+# Access by this process and its user only
 
 
 def test_the_server_is_reached_by_a_socket_in_a_private_folder_only(folder: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -
     with SyncCheckpointStore(dsn(folder)) as store:
         with pytest.raises(SetupError, match=f"is in use by process {other.pid}: one process at a time"):
             store.load("t")
-        _, errors = other.communicate()  # ends its input
+        _, errors = other.communicate()  # closes its standard input, which ends it
         assert (other.returncode, errors) == (0, "")
         assert store.load("t") == {"n": 1}
 
@@ -203,7 +203,7 @@ def test_a_folder_may_have_spaces_and_quotes_in_a_long_name(tmp_path: Path) -> N
 
 
 def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
-    (folder / "lock").mkdir(parents=True)  # also root cannot write to it
+    (folder / "lock").mkdir(parents=True)  # a folder in place of the file: even root cannot write to it
     with (
         SyncCheckpointStore(dsn(folder)) as store,
         pytest.raises(SetupError, match=r"memory for the embedded database cannot be written: .*lock: Is a directory"),
@@ -428,7 +428,7 @@ print(child, flush=True)
         program.communicate()
 
 
-# Moving on
+# Moving to a server
 
 
 def test_copy_moves_threads_to_a_server(

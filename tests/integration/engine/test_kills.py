@@ -1,4 +1,4 @@
-"""Abandoned statements are killed on the server: their caller was cancelled, or they timed out."""
+"""Statements whose caller was cancelled or timed out are killed on the server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from locus_mysql.errors import AnswerTooLarge, LocusMySQLError
 from ..conftest import MakeConfig
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 
-#: The duration of a statement, and the deadline for its end after it was abandoned, in seconds.
+#: In seconds: the duration of a statement, and the deadline for its end after it was abandoned.
 FOREVER_S, SOON_S = 600, 20.0
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
 
 def asks(sql: str) -> Operation[Any]:
-    """An operation of one query."""
+    """Run one query."""
     results = yield Batch.of(Statement(sql))
     return results[0].rows
 
@@ -69,7 +69,7 @@ async def test_a_cancelled_call_leaves_no_statement(driver: str, make_config: Ma
     calls[2].cancel()
     await asyncio.wait(calls)
     await engine.close()
-    await asyncio.to_thread(running.wait_for, 0)  # killed, but perhaps listed for another moment
+    await asyncio.to_thread(running.wait_for, 0)  # a killed statement may be listed a moment longer
 
 
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
@@ -98,7 +98,7 @@ def test_a_blocking_call_whose_time_is_over_leaves_no_statement(
 async def test_a_session_of_another_server_with_the_same_number_is_left_alone(
     driver: str, make_config: MakeConfig, running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Several servers may share one address, and each may have a session with that number."""
+    """Several servers may share an address, and each may have a session with the same number."""
     engine = AsyncEngine(make_config(driver=driver))
     call = asyncio.create_task(engine.run(asks(f"SELECT SLEEP({FOREVER_S})")))
     await asyncio.to_thread(running.wait_for, 1)

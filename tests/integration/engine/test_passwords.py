@@ -1,4 +1,4 @@
-"""A function given as password: its account's password is replaced while connections are open."""
+"""A function as the password: the account's password changes while connections are open."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_new_connections_use_the_new_password_and_open_ones_continue(
     await store.save("t", {"n": 1})
     assert calls == 1
     run_sql(f"ALTER USER {account} IDENTIFIED BY 'second'")
-    await store.save("t", {"n": 2})  # by the open connection
+    await store.save("t", {"n": 2})  # on the open connection
     assert calls == 1
     for (session,) in run_sql("SELECT ID FROM performance_schema.processlist WHERE USER = %s", account):
         run_sql(f"KILL {session}")

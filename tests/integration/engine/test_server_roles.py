@@ -1,4 +1,4 @@
-"""A server that is read-only by one variable alone is no primary, and a group's consistency is reported."""
+"""A server that only one variable makes read-only is no primary, and a group's consistency is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETUP = (f"CREATE DATABASE {NAME}", f"CREATE USER {NAME} IDENTIFIED BY '{SECRET}
 
 @dataclass
 class Servers:
-    """Configurations of the reader and of the primary, each alone; and what `health` printed of the reader before."""
+    """Separate configurations of the reader and the primary, and the earlier output of `health` for the reader."""
 
     reader: MySQLConfig
     primary: MySQLConfig
@@ -45,7 +45,7 @@ def at(dsn: str) -> MySQLConfig:
 def servers(
     tmp_path: Path, server_dsn: str, run_sql: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Servers]:
-    """A primary, and a server that only `innodb_read_only` makes a reader, as on Aurora; both have a thread."""
+    """Yield a primary and a server that only `innodb_read_only` makes a reader, as on Aurora; both store a thread."""
     with LocalServer(
         tmp_path / "data", extra_args=["--plugin-load-add=group_replication.so"], made_before=MADE_BEFORE
     ) as server:

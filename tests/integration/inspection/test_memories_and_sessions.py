@@ -1,4 +1,4 @@
-"""Inspection of long-term memories and working sessions, which renews, sweeps and writes nothing."""
+"""Inspection of long-term memories and working sessions. It renews, sweeps and writes no rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stage for each side, and the tables checked after every test."""
+"""Fixtures: a stage for each side, and checks of the tables."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .stage import Stage
 
 @pytest.fixture(params=ONE_OF_EACH)
 def stage(request: pytest.FixtureRequest, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Iterator[Stage]:
-    """A stage; the tables are sound when the test is over."""
+    """Yield a stage, and check the tables after the test."""
     with Stage(make_config, run_sql, request.param) as running:
         yield running
 
 
 @pytest.fixture
 def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
-    """A connection with the test's schema selected."""
+    """Yield a connection with the test's schema selected."""
     connection = connect(MySQLConfig(dsn=server_dsn), database)
     yield connection
     connection.close()
@@ -33,5 +33,5 @@ def raw(server_dsn: str, database: str) -> Iterator[pymysql.Connection[Any]]:
 
 @pytest.fixture
 def check_tables(raw: pymysql.Connection[Any]) -> Callable[[], None]:
-    """``check_tables()``: what must be true of the tables whatever happened."""
+    """Return ``check_tables()``, which checks the invariants of all tables."""
     return lambda: assert_all_sound(raw)

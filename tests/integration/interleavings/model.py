@@ -1,4 +1,4 @@
-"""`Worlds`: checks that the results of calls are consistent with some order in which each took effect once."""
+"""`Worlds`: checks that calls' results are consistent with some order in which each call took effect once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Saved(NamedTuple):
 #: Each thread's checkpoints, oldest first. A thread without any is left out.
 Threads: TypeAlias = frozenset[tuple[str, tuple[Saved, ...]]]
 
-#: The effects of a call on the threads: each possible outcome, with the value that it then returns.
+#: The effect of a call on the threads: each possible outcome, with the call's return value for it.
 Effect: TypeAlias = Callable[[Threads], Iterator[tuple[Threads, Any]]]
 
 
@@ -26,8 +26,8 @@ class World:
     """One possible state of the server.
 
     Args:
-        threads: What is stored.
-        returns: The running calls that took effect, with the values that they are to return.
+        threads: The stored threads.
+        returns: The running calls that took effect, with their expected return values.
     """
 
     threads: Threads = frozenset()
@@ -43,13 +43,13 @@ class Worlds:
         self._begun = 0
 
     def begin(self, effect: Effect) -> int:
-        """A call begins; from now on until its end it may take effect. Returns its number."""
+        """Begin a call, which may take effect until it ends. Return its number."""
         self._begun += 1
         self._on_their_way[self._begun] = effect
         return self._begun
 
     def end(self, number: int, returned: Any) -> bool:
-        """A call returned something; whether that can be explained."""
+        """End a call. Return whether some order of the calls explains the value that it returned."""
         ended = set()
         for world in self._unfolded():
             returns = dict(world.returns)
@@ -70,7 +70,7 @@ class Worlds:
         return {world.threads for world in self.possible}
 
     def _unfolded(self) -> set[World]:
-        """The possible worlds, and those they may have become."""
+        """Return the possible worlds, and those that follow when running calls take effect."""
         reached, news = set(self.possible), set(self.possible)
         while news:
             later = {
@@ -89,9 +89,10 @@ _NOTHING = object()
 
 
 def save(thread_id: str, saved: Saved, keep: int | None = None, expected: Hashable = None) -> Effect:
-    """The checkpoint is the newest; one of the same id is replaced, and those beyond ``keep`` go.
+    """Adds the newest checkpoint, replaces one of the same id, and removes those beyond ``keep``.
 
-    If another one is expected to be the newest than is, returns "conflict", and does nothing; "nothing" expects none.
+    If the newest checkpoint is not the expected one, it returns "conflict" and changes nothing. ``expected="nothing"``
+    means that the thread must have no checkpoint.
     """
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
@@ -107,7 +108,7 @@ def save(thread_id: str, saved: Saved, keep: int | None = None, expected: Hashab
 
 
 def load(thread_id: str, name: Hashable = None) -> Effect:
-    """Returns the number of a checkpoint's state, or of the newest; None if there is none."""
+    """Returns the number of a checkpoint's state, by default the newest one's; None if it does not exist."""
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
         there = [one.state for one in dict(threads).get(thread_id, ()) if name in (None, one.name)]
@@ -126,7 +127,7 @@ def names(thread_id: str) -> Effect:
 
 
 def delete(thread_id: str, name: Hashable = None) -> Effect:
-    """Returns whether there was one."""
+    """Deletes a checkpoint or the whole thread; returns whether it existed."""
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
         before = dict(threads).get(thread_id, ())
@@ -137,7 +138,7 @@ def delete(thread_id: str, name: Hashable = None) -> Effect:
 
 
 def copy(source: str, destination: str) -> Effect:
-    """Returns whether there was a source; "exists" if the destination is there too, and then does nothing."""
+    """Copies a thread; returns whether the source exists. If both exist, returns "exists" and changes nothing."""
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
         there = dict(threads)
@@ -152,7 +153,7 @@ def copy(source: str, destination: str) -> Effect:
 
 
 def may_remove(thread_id: str) -> Effect:
-    """The thread may go whole, at any time; for calls that go from thread to thread."""
+    """May remove the whole thread at any time. Models calls that process one thread after another."""
 
     def effect(threads: Threads) -> Iterator[tuple[Threads, Any]]:
         yield threads, None

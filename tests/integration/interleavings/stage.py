@@ -1,11 +1,11 @@
-"""A stage on which calls of real stores take turns, packet by packet, in the order a test chooses.
+"""A stage: runs calls of real stores packet by packet, in the order that a test chooses.
 
-Everything is real, the server too, but for one thing: between a store's driver and its library, each packet waits
-until the test lets the server carry it out, and each answer waits until the test hands it over, or loses it. One call
-runs at a time, so a test does the same each time.
+Stores, drivers and the server are real. Only between a store's driver and its library does each packet wait until the
+test lets the server carry it out, and each answer wait until the test delivers or loses it. One call runs at a time,
+so a test is deterministic.
 
     with Stage(make_config, run_sql, "pymysql-sync") as stage:
-        one, other = stage.store(), stage.store()  # as two processes have them
+        one, other = stage.store(), stage.store()  # like the stores of two processes
         loading = one.begin("load", "thread", "c1")
         loading.carry_out()  # the server has answered
         other.delete("thread", "c1")  # from beginning to end
@@ -59,22 +59,22 @@ _CLASSES = {
     ("transcripts", "sync"): SyncTranscriptStore,
 }
 
-#: running: on its way. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
+#: running: in progress. asks: a packet is about to be sent. answered: the server's answer is held back. done: ended.
 CallState = Literal["running", "asks", "answered", "done"]
 
 _current: ContextVar[Call | None] = ContextVar("_current", default=None)
 
 
 class LeftTheStage(BaseException):
-    """The test is over while a call still was on its way."""
+    """The test ended while a call was in progress."""
 
 
 class Call:
     """One call of a store's method.
 
     Args:
-        stage: Where it takes its turns.
-        title: What to show of it.
+        stage: The stage that controls it.
+        title: Its description in failure messages.
     """
 
     def __init__(self, stage: Stage, title: str) -> None:
@@ -91,16 +91,16 @@ class Call:
 
     @property
     def done(self) -> bool:
-        """Return whether it has ended."""
+        """Whether the call has ended."""
         return self.state == "done"
 
     @property
     def waits(self) -> bool:
-        """Return whether it waits in the server for a lock of another call."""
+        """Whether the call waits in the server for a lock of another call."""
         return self.state == "running"
 
     def look(self) -> None:
-        """Wait a moment for whatever is on its way."""
+        """Wait up to 10 ms for a call's state to change."""
         with self._stage.changed:
             self._stage.changed.wait(0.01)
 
@@ -117,7 +117,7 @@ class Call:
         return self
 
     def step(self) -> Self:
-        """A packet and its answer; only the packet if the server lets it wait."""
+        """Carry out a packet and deliver its answer; only the packet if it waits for a lock."""
         if self.state == "asks":
             self.carry_out()
         if self.state == "answered":
@@ -131,13 +131,13 @@ class Call:
         return self
 
     def delay_request(self) -> Callable[[], None]:
-        """Break the connection while the packet is on its way: the server gets it when what this returns is called."""
+        """Break the connection before the packet arrives. Return a function that lets the server receive it."""
         packet = self.packet
         self.lose_request()
         return lambda: self._stage.carry_out_late(packet)
 
     def lose_answer(self) -> Self:
-        """Let the server carry out the packet, if it has not yet, and break the connection before its answer."""
+        """Let the server carry out the packet, unless it has, and break the connection before its answer."""
         if self.state == "asks":
             self.carry_out()
         assert self.state == "answered", self
@@ -145,7 +145,7 @@ class Call:
         return self
 
     def run(self) -> Self:
-        """Go on until it ends or waits for a lock."""
+        """Continue until the call ends or waits for a lock."""
         while self.state in ("asks", "answered"):
             self._go_on()
         return self
@@ -156,10 +156,10 @@ class Call:
         assert self.done, f"{self} waits for a lock that another call has"
         return self.outcome.result(0)
 
-    # For the connection
+    # Used by the staged connections
 
     def parked(self, state: CallState, packet: Sequence[Statement], connection_id: int) -> Future[None]:
-        """Wait for a decision: the future ends when the call may go on, with an error if the connection breaks."""
+        """Return a future that is done when the call may continue, with an error if the connection breaks."""
         with self._stage.changed:
             self.state, self.packet, self.connection_id = state, packet, connection_id
             self._decision = Future()
@@ -167,7 +167,7 @@ class Call:
             return self._decision
 
     def ended(self, outcome: Callable[[], Any]) -> None:
-        """Note how the call ended."""
+        """Record the call's result or error."""
         try:
             self.outcome.set_result(outcome())
         except BaseException as error:
@@ -177,7 +177,7 @@ class Call:
             self._stage.changed.notify_all()
 
     def leave(self) -> None:
-        """End it wherever it is."""
+        """End the call if it waits for the test."""
         if self.state in ("asks", "answered"):
             self.state = "running"
             self._decision.set_exception(LeftTheStage())
@@ -190,14 +190,14 @@ class Call:
     def _break(self) -> None:
         self._stage.end_connection(
             self.connection_id
-        )  # so an open transaction is rolled back by now, and its locks are released
+        )  # returns after an open transaction is rolled back and its locks are released
         self.state = "running"
         self._decision.set_exception(ConnectionLost("The stage broke the connection."))
         self._stage.settle()
 
 
 def pauses(begin: Callable[[], Call]) -> Iterator[Call]:
-    """A call begun again and again, paused before its first packet, its second, and so on to its last."""
+    """Begin a call repeatedly, and yield it paused before its first packet, its second, and so on to its last."""
     for packets in range(1_000):
         call = begin()
         for _ in range(packets):
@@ -210,7 +210,7 @@ def pauses(begin: Callable[[], Call]) -> Iterator[Call]:
 
 
 def finish_all(*calls: Call) -> None:
-    """Let calls end of which some may wait for locks; of those that wait for each other the server ends one, soon."""
+    """Run calls to their end. Some may wait for locks; of those in a deadlock, the server soon ends one."""
     end = time.monotonic() + DEADLINE_S
     while not all(call.done for call in calls):
         if all(call.waits or call.done for call in calls):
@@ -225,7 +225,7 @@ class Process:
     """A store with its own caches, like that of another process. Its methods run from beginning to end.
 
     Args:
-        stage: Where its calls take turns.
+        stage: The stage that controls its calls.
         store: The store.
     """
 
@@ -245,7 +245,7 @@ class Process:
 
 
 class Stage:
-    """Where calls take turns.
+    """Controls in which order the packets of calls are carried out.
 
     Args:
         make_config: Makes a configuration for the test's schema.
@@ -270,11 +270,11 @@ class Stage:
         self._looker = self.store().store
 
     def store(self, kind: str = "store", **options: Any) -> Process:
-        """Another process's store.
+        """Return the store of a new process.
 
         Args:
             kind: ``store``, ``backend``, ``saver``, ``memories`` or ``transcripts``.
-            options: Of the configuration. With ``pipeline=False`` each statement is a packet.
+            options: Options of the configuration. With ``pipeline=False`` each statement is a packet.
         """
         if kind not in self._kinds:
             self._kinds.add(kind)
@@ -291,10 +291,10 @@ class Stage:
             self._await(outcome)
 
     def afresh(self, method: str, *args: Any, kind: str = "store", **options: Any) -> Any:
-        """Return the result of a call in a new process. It takes no turns, so it must not need a lock."""
+        """Return the result of a call in a new process. The stage does not control it, so it must not need a lock."""
         store = self.store(kind).store
         self._stores.remove(store)
-        store.database = self._looker.database  # its connections: to open some each time takes long
+        store.database = self._looker.database  # reuses its connections, as opening new ones is slow
         outcome = getattr(store, method)(*args, **options)
         return outcome if self._way == "sync" else self._await(outcome)
 
@@ -324,7 +324,7 @@ class Stage:
             assert time.monotonic() < end, f"{running}: neither stopped nor ended within {DEADLINE_S:g} s"
 
     def end_connection(self, connection_id: int) -> None:
-        """End a connection, and return when the server has undone its transaction."""
+        """End a connection, and return when the server has rolled back its transaction."""
         with suppress(pymysql.err.OperationalError):  # it may have ended already
             self._run_sql(f"KILL {connection_id}")
         end = time.monotonic() + DEADLINE_S
@@ -333,7 +333,7 @@ class Stage:
             time.sleep(0.001)
 
     def carry_out_late(self, packet: Sequence[Statement]) -> None:
-        """Let the server carry out a packet whose connection is broken, so that no caller learns the outcome."""
+        """Let the server carry out a packet whose connection is broken, so that no caller receives the outcome."""
         config = self._make_config(driver="pymysql", ssl_mode="DISABLED")
         connection = find_driver("pymysql").connect(config, config.endpoints[0])
         with suppress(DriverError):
@@ -359,7 +359,7 @@ class Stage:
         self._calls, self._stores = [], [self._looker]
 
     def close(self) -> None:
-        """End everything."""
+        """End all calls, and release the stage's resources."""
         self.clear()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._looping.join(DEADLINE_S)
@@ -403,8 +403,8 @@ class StagedDriver:
     """A real driver whose connections wait for the stage.
 
     Args:
-        name: Of this one.
-        real: Name of the real one.
+        name: The name of this driver.
+        real: The name of the real driver.
     """
 
     def __init__(self, name: str, real: str) -> None:
@@ -426,12 +426,12 @@ _ASK_NUMBER = Statement("SELECT CONNECTION_ID()")
 
 
 class StagedConnection:
-    """A real connection whose packets and answers wait for the stage, if they are of a call on it.
+    """A real connection. Packets and answers of the stage's calls wait until the test continues them.
 
     Args:
-        inner: The real one.
-        config: Says whether statements go together.
-        number: The server's number of the connection.
+        inner: The real connection.
+        config: Its ``pipeline`` option decides whether several statements are sent in one packet.
+        number: The server's id of the connection.
     """
 
     def __init__(self, inner: Any, config: MySQLConfig, number: int) -> None:
@@ -448,7 +448,7 @@ class StagedConnection:
 
 
 class SyncStagedConnection(StagedConnection):
-    """For threads."""
+    """A staged connection for threads."""
 
     def execute(self, statements: Sequence[Statement], *args: Any, **options: Any) -> list[Result]:
         call = _current.get()
@@ -474,7 +474,7 @@ class SyncStagedConnection(StagedConnection):
 
 
 class AsyncStagedConnection(StagedConnection):
-    """For tasks."""
+    """A staged connection for tasks."""
 
     async def execute(self, statements: Sequence[Statement], *args: Any, **options: Any) -> list[Result]:
         call = _current.get()

@@ -1,8 +1,7 @@
 """Calls of two processes on the same threads, with packets and answers in any order or lost, compared with a model.
 
-What a call returns must be explained by some order in which all calls took effect, each once, between its beginning
-and its end. Whenever a call ends, a process that has just begun must load what such an order left, and in the end the
-tables must be sound.
+Some order in which each call took effect once, between its beginning and its end, must explain all results. Whenever
+a call ends, a new process must load a state that such an order leaves. At the end, the tables must be sound.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from .stage import Call, Process, Stage
 
 State = dict[str, Any]
 
-#: Examples are the same in every run.
+#: The same examples in every run.
 SETTINGS = settings(
     settings.get_profile("server"),
     max_examples=400 if FULL else 30,
@@ -42,7 +41,7 @@ CALLS_AT_ONCE = 3
 LOSSES = 3
 
 PROCESSES = st.sampled_from([0, 0, 1])
-#: Mostly one thread, so that calls meet.
+#: Mostly one thread, so that calls conflict.
 THREADS = st.sampled_from(["t", "t", "t", "u"])
 WHICH = st.integers(0, 3)
 #: Events before the answer to a load arrives; after most of them, a save cannot build on the loaded state.
@@ -56,7 +55,7 @@ WHILE_LOADED = (
     ("delete all", "save"),
     ("save", "delete it"),
 )
-#: What happens before a write whose answer was lost is tried again; after most of it, that would undo a later save.
+#: Events before a write whose answer was lost is retried. After most of them, a second execution would undo a save.
 WHILE_LOST = (
     ("load",),
     ("delete all",),
@@ -74,7 +73,7 @@ SELDOM = st.sampled_from([False, False, False, True])
 def only_if(condition: Callable[[Any], object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a rule that does nothing unless a condition holds, or another rule calls it.
 
-    With a precondition, Hypothesis would draw by the state, and refuse a state that depends on how fast the server is.
+    With a precondition, Hypothesis would choose rules by the state, and reject one that depends on the server's speed.
     """
 
     def decorate(step: Callable[..., None]) -> Callable[..., None]:
@@ -94,13 +93,13 @@ def only_if(condition: Callable[[Any], object]) -> Callable[[Callable[..., None]
 
 @dataclass
 class OnItsWay:
-    """A call that has begun.
+    """A call in progress.
 
     Args:
         call: The call.
-        numbers: Of its effects in the model.
+        numbers: The numbers of its effects in the model.
         thread_id: The thread to check when it ends.
-        understand: Converts the result of the call to that of the model's call.
+        understand: Converts the call's result to that of the model's call.
     """
 
     call: Call
@@ -128,8 +127,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.worlds = Worlds()
         self.on_their_way: list[OnItsWay] = []
         self.states: list[State] = []
-        self.seen: dict[tuple[int, str], int | None] = {}  # the number of the state that a process saw last
-        self.ids: dict[object, str] = {"a": "a", "b": "b"}  # as the model calls them, and as the store does
+        self.seen: dict[tuple[int, str], int | None] = {}  # the number of the state that each process saw last
+        self.ids: dict[object, str] = {"a": "a", "b": "b"}  # from the model's checkpoint ids to the store's
         self.losses = 0
 
     # Calls that begin; some run to their end at once
@@ -154,8 +153,7 @@ class AnyOrder(RuleBasedStateMachine):
         expects: str | None = None,
         which: int = 0,
     ) -> None:
-        """A state that starts a new conversation, or continues another one, as an agent does that may not have loaded
-        the others."""
+        """Save a new conversation, or continue another one like an agent that may not have loaded the latest state."""
         number = len(self.states)
         before = {"what it saw last": self.seen.get((process, thread_id)), "the newest": number - 1}.get(onto)
         earlier = [] if before is None or before < 0 else self.states[before]["said"]
@@ -193,7 +191,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(process=PROCESSES, thread_id=THREADS, which=WHICH | st.none(), at_once=MOSTLY)
     @only_if(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     def delete(self, process: int, thread_id: str, which: int | None, at_once: bool) -> None:
-        """A checkpoint, or now and then the thread."""
+        """Delete a checkpoint, or occasionally the thread."""
         name, arguments = self._named(thread_id, which)
         effect = model.delete(thread_id, name)
         self._begin(process, thread_id, at_once, [effect], bool, "delete", *arguments)
@@ -224,7 +222,7 @@ class AnyOrder(RuleBasedStateMachine):
     )
     @only_if(lambda self: len(self.on_their_way) < CALLS_AT_ONCE)
     def turn(self, process: int, thread_id: str, which: int | None, by: int, meanwhile: tuple[str, ...]) -> None:
-        """A load whose answer is late, an event meanwhile, and a save that continues from the loaded state."""
+        """Delay the answer to a load until other events have happened, and save a continuation of the loaded state."""
         name, _ = self._named(thread_id, which)
         self.load(process, thread_id, which, at_once=False)
         with self._acting():
@@ -262,7 +260,7 @@ class AnyOrder(RuleBasedStateMachine):
         by: int,
         meanwhile: tuple[str, ...],
     ) -> None:
-        """A write whose answer is lost, what happens before it is tried again, and how it ends."""
+        """Lose the answer to a write, let other events happen before it is retried, and check its result."""
         if what == "save":
             self.save(process, thread_id, name, "the newest", at_once=False)
         else:
@@ -287,12 +285,12 @@ class AnyOrder(RuleBasedStateMachine):
             writing.run()
             self._look_at_what_ended()
 
-    # Calls that go on
+    # Calls that continue
 
     @rule(which=WHICH, times=st.integers(1, 3))
     @only_if(lambda self: self.on_their_way)
     def go_on(self, which: int, times: int) -> None:
-        """A packet is carried out, or its answer arrives."""
+        """Carry out a packet, or deliver its answer."""
         with self._acting():
             call = self._chosen(which).call
             for _ in range(times):
@@ -312,7 +310,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(which=WHICH, carried_out=st.booleans())
     @only_if(lambda self: self.on_their_way and self.losses < LOSSES)
     def lose(self, which: int, carried_out: bool) -> None:
-        """The connection breaks, before or after the server carried the packet out."""
+        """Break the connection before or after the server carries out the packet."""
         with self._acting():
             call = self._chosen(which).call
             if call.state == "asks" and not carried_out:
@@ -381,7 +379,7 @@ class AnyOrder(RuleBasedStateMachine):
             )
 
     def _number_of(self, state: State | None) -> int | None:
-        """The number of a saved state, which must be unchanged."""
+        """Return the number of a saved state, and check that the state is unchanged."""
         if state is None:
             return None
         number: int = state["number"]
@@ -389,7 +387,7 @@ class AnyOrder(RuleBasedStateMachine):
         return number
 
     def _named(self, thread_id: str, which: int | None) -> tuple[object, tuple[str, ...]]:
-        """A checkpoint's name in the model, and the arguments that name it to a store; mostly of one that is there."""
+        """Return a checkpoint's name in the model, and a store's arguments for it; it mostly exists."""
         if which is None:
             return None, (thread_id,)
         known = sorted(self._names_there(thread_id), key=repr) or ["a"]
@@ -397,7 +395,7 @@ class AnyOrder(RuleBasedStateMachine):
         return name, (thread_id, self.ids[name])
 
     def _names_there(self, thread_id: str) -> set[object]:
-        """Names of the checkpoints that the thread may have, those left out whose id is not known yet."""
+        """Return the names of the thread's possible checkpoints, without those whose id is not known yet."""
         there = {saved.name for threads in self.worlds.threads() for saved in dict(threads).get(thread_id, ())}
         return there & self.ids.keys()
 
@@ -414,7 +412,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @contextmanager
     def _acting(self) -> Iterator[None]:
-        """After an error there is nothing more to check."""
+        """Skip the final checks if the block raises an error."""
         self.sound = False
         yield
         self.sound = True
@@ -425,7 +423,7 @@ def test_calls_in_any_order_take_effect_as_if_one_by_one(
     stage: Stage, check_tables: Callable[[], None], run_sql: Callable[..., Any], database: str
 ) -> None:
     class Machine(AnyOrder):
-        """The machine of this test's schema."""
+        """The machine for this test's schema."""
 
     def empty_tables() -> None:
         for (table,) in run_sql(f"SHOW TABLES FROM {database}"):

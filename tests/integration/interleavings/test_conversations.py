@@ -1,6 +1,6 @@
-"""Writes to conversations that share entries, by two processes: each order of their packets, each answer lost.
+"""Two processes write conversations that share entries: with each order of their packets, and each answer lost.
 
-Of two writes to one record, one is refused. Whatever the order, every history is complete, and no other entry is left.
+Of two writes to one record, one is refused. In every order, each history is complete, and no other entry remains.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Client:
     """A process with conversations.
 
     Args:
-        stage: Where its calls take turns.
-        process: Runs them.
+        stage: The stage that controls its calls.
+        process: The process that runs them.
     """
 
     def __init__(self, stage: Stage, process: Process) -> None:
@@ -53,7 +53,7 @@ class Client:
         self.anew()
 
     def anew(self) -> None:
-        """Forget what it knows."""
+        """Empty the cache."""
         self.conversations = ConversationOperations(self._host.config)
 
     def begin(self, operation: Operation[Any]) -> Call:
@@ -66,7 +66,7 @@ class Client:
         return self.conversations.write_record(new, new_entries=entries, expected_revision=expected)
 
     def prepare(self) -> None:
-        """Conversation ``a`` with entries 1, 2 and 3; its fork ``b`` at 2, with entry 4."""
+        """Write conversation ``a`` with entries 1, 2 and 3, and its fork ``b`` at 2, with entry 4."""
         self.anew()
         for conversation_id in ("a", "b", "c"):
             found = self.run(self.conversations.read_record(conversation_id))
@@ -96,7 +96,7 @@ WRITES: dict[str, Callable[[Client], Operation[Any]]] = {
 
 
 def check(client: Client) -> dict[str, list[str]]:
-    """Return the histories. None of them has a gap, and a deletion leaves only their entries."""
+    """Return the histories. Check that none has a gap, and that no other entries are stored."""
     client.anew()
     histories = {}
     for conversation_id in ("a", "b", "c"):

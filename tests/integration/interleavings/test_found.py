@@ -18,12 +18,12 @@ CheckTables = Callable[[], None]
 
 
 def conversation(*words: str) -> State:
-    """A state that begins with that of fewer words, and is long enough to be stored as a delta on it."""
+    """Return a state that extends the state of fewer words, and is long enough to be stored as its delta."""
     return {"said": [f"{word} " * (1_500 if place == 0 else 100) for place, word in enumerate(words)]}
 
 
 def assert_serves_anew(stage: Stage, process: Process, thread_id: str) -> None:
-    """The thread can be saved to and loaded, here and by another process."""
+    """Check that this process and another one can save and load the thread."""
     for turn in ("once", "again"):
         process.save(thread_id, conversation("anew", turn))
         assert process.load(thread_id) == conversation("anew", turn)
@@ -76,7 +76,7 @@ def test_the_late_answer_of_a_load_of_the_newest_is_not_taken_for_the_newest(
     check_tables()
 
 
-# A delete that races with the making of its thread
+# A delete that races with the creation of its thread
 
 
 def save(process: Process) -> Call:
@@ -103,7 +103,7 @@ def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
     remove: tuple[Any, ...],
     pipeline: bool,
 ) -> None:
-    """Whatever the deletion pauses before, and also if it is the making that pauses."""
+    """Pause the deletion before each of its packets, then the creation before each of its packets."""
     remover, maker = stage.store(pipeline=pipeline), stage.store(pipeline=pipeline)
     deletes_all = remove[0] != "delete"
 
@@ -124,7 +124,7 @@ def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
     def check(removing: Call, making: Call) -> None:
         finish_all(removing, making)
         removed = removing.finish()
-        made = making.finish() is not False  # a copy whose source went before made none
+        made = making.finish() is not False  # False if the source of a copy was deleted before
         found = stage.afresh("load", "thread")
         if made and not removed:
             assert found == conversation("plum"), "the deletion found nothing, and still the thread is gone"
@@ -142,7 +142,7 @@ def test_a_thread_made_while_it_is_deleted_is_there_or_gone_whole(
 
 
 def until_it_locks(removing: Call) -> Call:
-    """Go on until a removal of whole threads is about to lock one that it found."""
+    """Continue a removal of whole threads until it is about to lock a thread that it found."""
     while not any(statement.sql.lstrip().startswith("UPDATE") for statement in removing.packet):
         removing.step()
         assert not removing.done, "there was nothing to lock"
@@ -153,7 +153,7 @@ def until_it_locks(removing: Call) -> Call:
 def test_a_thread_that_is_gone_when_its_removal_locks_it_and_is_made_anew_is_there_or_gone_whole(
     stage: Stage, check_tables: CheckTables, remove: tuple[Any, ...]
 ) -> None:
-    """Nothing is locked then, so nothing may be removed; whatever packet the removal has come to by then."""
+    """The removal then locks no row, so it must remove none, at whichever packet the thread is created again."""
     remover, maker = stage.store(pipeline=False), stage.store(pipeline=False)
     for packets in range(1_000):
         maker.delete("thread")
@@ -234,7 +234,7 @@ def test_rows_left_behind_without_a_thread_are_found_and_repaired(
     check_tables()
 
 
-# A call whose answer was lost is not carried out a second time
+# A call whose answer was lost is not executed twice
 
 
 def replaced(other: Process) -> State:
@@ -457,7 +457,7 @@ def test_a_copy_whose_answer_was_lost_reports_that_it_copied(
     check_tables()
 
 
-# A call whose first try arrives when the second one has been carried out
+# A call whose first attempt arrives after the second one has been carried out
 
 
 def save_anew(process: Process) -> Call:
@@ -555,7 +555,7 @@ def test_a_first_try_that_arrives_after_the_second_does_nothing(
     assert_serves_anew(stage, one, "thread")
 
 
-# Deleted states leave the caches too
+# Deleted states are also removed from the caches
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "answer lost"])
@@ -565,7 +565,7 @@ def test_deleted_states_leave_the_caches(stage: Stage, arguments: tuple[str, ...
     one.save("thread", conversation("plum"), "c1")
     deleting = one.begin(*arguments)
     if arguments[0] == "forget_tenant":
-        deleting.step()  # it reads which threads there are
+        deleting.step()  # it reads the list of threads
     if lost:
         deleting.lose_answer()
     deleting.finish()

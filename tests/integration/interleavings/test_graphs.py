@@ -20,12 +20,12 @@ RunSQL = Callable[..., tuple[Any, ...]]
 
 
 def conversation(*words: str) -> State:
-    """A state whose values are large enough to be stored as parts of their own."""
+    """Return a state whose values are large enough to be stored as separate parts."""
     return {"said": [f"{word} " * 1_500 for word in words], "turn": len(words)}
 
 
 def put(process: Process, *words: str, checkpoint_id: str = "c1", parent: str | None = None) -> Call:
-    """A call that stores a checkpoint of the thread."""
+    """Begin a call that stores a checkpoint of the thread."""
     return process.begin(
         "put",
         thread_id="thread",
@@ -44,7 +44,7 @@ def copy(process: Process) -> Call:
 
 
 def found(stage: Stage) -> dict[str, State]:
-    """All checkpoints of the thread by their ids, newest first, as a process that has just begun reads them."""
+    """Return all checkpoints of the thread by their ids, newest first, as a new process reads them."""
     listed = stage.afresh("list_checkpoints", kind="saver", thread_id="thread", limit=1_000)
     newest = stage.afresh("get", kind="saver", thread_id="thread")
     assert newest == (listed[0] if listed else None)
@@ -52,7 +52,7 @@ def found(stage: Stage) -> dict[str, State]:
 
 
 def assert_serves_anew(stage: Stage, process: Process) -> None:
-    """Checkpoints can be added to the thread and loaded, here and by another process."""
+    """Check that this process and another one can add checkpoints to the thread and load them."""
     before = found(stage)
     for number in (1, 2):
         put(process, "anew", *["again"] * number, checkpoint_id=f"anew{number}").finish()
@@ -76,7 +76,7 @@ REMOVALS = {
 def test_a_thread_made_while_it_is_removed_is_there_or_gone_whole(
     stage: Stage, check_tables: CheckTables, make: Callable[[Process], Call], remove: str, pipeline: bool
 ) -> None:
-    """Whatever the removal pauses before, and also if it is the making that pauses."""
+    """Pause the removal before each of its packets, then the creation before each of its packets."""
     remover, maker = stage.store("saver", pipeline=pipeline), stage.store("saver", pipeline=pipeline)
 
     def prepare() -> None:
@@ -95,7 +95,7 @@ def test_a_thread_made_while_it_is_removed_is_there_or_gone_whole(
 
     def check(removing: Call, making: Call) -> None:
         finish_all(removing, making)
-        removed, made = removing.finish(), making.finish() is not False  # a copy whose source went made none
+        removed, made = removing.finish(), making.finish() is not False  # False if the source of a copy was removed
         there = found(stage)
         if remove in {"prune", "delete_another"}:
             assert not removed
@@ -160,7 +160,7 @@ LEFT_BEHIND = (without_thread, without_thread_and_parts, parts_and_writes_only)
 
 
 def leave_behind(stage: Stage, damage: Callable[[RunSQL, str], None], run_sql: RunSQL, database: str) -> Process:
-    """A thread of three checkpoints, damaged; returns the process that made it."""
+    """Create a thread of three checkpoints, damage it, and return the process that created it."""
     process = stage.store("saver")
     for number, parent in ((1, None), (2, "c1"), (3, "c2")):
         put(process, *("plum", "fig", "nut")[:number], checkpoint_id=f"c{number}", parent=parent).finish()
@@ -201,7 +201,7 @@ def test_a_removal_or_a_copy_heals_what_a_race_left_behind(
     damage: Callable[[RunSQL, str], None],
     heal: str,
 ) -> None:
-    """Or leaves it unchanged: invisible, and without effect on later saves."""
+    """Or it leaves the rows unchanged: invisible, and without effect on later saves."""
     maker = leave_behind(stage, damage, run_sql, database)
     healer = stage.store("saver")
     if heal == "copy onto it":
@@ -239,7 +239,7 @@ def assert_nothing_left(run_sql: RunSQL, database: str, *tables: str) -> None:
 def test_vacuum_removes_checkpoints_whose_parts_a_race_took(
     stage: Stage, check_tables: CheckTables, run_sql: RunSQL, database: str
 ) -> None:
-    """The thread's row was created again by then: nothing else shows that they cannot be loaded."""
+    """The thread's row has been created again, so only the missing parts show that they cannot be loaded."""
     process = stage.store("saver")
     put(process, "plum", checkpoint_id="c1").finish()
     put(process, "plum", "fig", checkpoint_id="c2", parent="c1").finish()
@@ -263,7 +263,7 @@ def test_vacuum_removes_checkpoints_whose_parts_a_race_took(
 def test_a_thread_made_while_a_packet_removes_it_is_there_or_gone_whole(
     stage: Stage, check_tables: CheckTables, database: str, raw: pymysql.Connection[Any], remove: str
 ) -> None:
-    """The packet waits in its midst, for a row of another transaction; the thread is made meanwhile."""
+    """One of the packet's statements waits for another transaction's row; the thread is created meanwhile."""
     remover, maker = stage.store("saver"), stage.store("saver")
     maker.delete_thread("thread")
     raw.begin()

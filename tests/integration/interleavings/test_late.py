@@ -1,7 +1,7 @@
-"""Late packets of every write of every family, which arrive after the call was repeated and others have written.
+"""Late packets of every family's writes, which arrive after the call was repeated and other processes have written.
 
-A connection breaks while a packet is on its way; the call is repeated and ends; others write or delete. Then the
-server gets the packet after all. It must change nothing, in any table.
+A connection breaks before a packet arrives; the call is repeated and ends; other processes write or delete. Then the
+server receives the packet. It must change no table.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ pytestmark = pytest.mark.slow
 
 #: Begins the call whose packet is late.
 Begin = Callable[["Side"], Call]
-#: What other processes do meanwhile.
+#: Writes of other processes in the meantime.
 Meanwhile = Callable[["Side"], Any]
-#: The stored data before the call, and the call.
+#: Prepares the stored data, and begins the call.
 Case = tuple[Meanwhile | None, Begin]
 
 TENANT = "default"
@@ -57,7 +57,7 @@ class Side:
     """A process, with the operations of every family.
 
     Args:
-        stage: Where its calls take turns.
+        stage: The stage that controls its calls.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -72,17 +72,17 @@ class Side:
 
     @cached_property
     def saver(self) -> Process:
-        """Saves graphs."""
+        """Return the process that saves graphs."""
         return self.stage.store("saver")
 
     @cached_property
     def memories(self) -> Process:
-        """Keeps memories."""
+        """Return the process that stores memories."""
         return self.stage.store("memories")
 
     @cached_property
     def transcripts(self) -> Process:
-        """Keeps conversations."""
+        """Return the process that stores conversations."""
         return self.stage.store("transcripts")
 
     def begin_anew(self) -> None:
@@ -96,7 +96,7 @@ class Side:
         return self.stage.begin(getattr(operation, "__name__", "operation"), host._run, (operation,), {})
 
     def run(self, operation: Operation[Any]) -> Any:
-        """An operation from beginning to end."""
+        """Run an operation from beginning to end."""
         return self.begin(operation).finish()
 
 
@@ -182,7 +182,7 @@ def _acquire(side: Side) -> Call:
 
 
 def turn_goes_round(side: Side) -> None:
-    """End the current turn, and take one for another process."""
+    """End the current turn, and begin a turn of another process."""
     if side.made is not None:
         side.run(side.leases.release(side.made))
     side.run(side.leases.acquire(lease(side)))
@@ -204,7 +204,7 @@ def put(side: Side, words: str = "plum", checkpoint_id: str = "c1", parent: str 
 
 
 def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> Call:
-    """A save as LangGraph's saver does it."""
+    """Begin a save as LangGraph's saver does it."""
     values = [NewValue("said", 1, Encoded("json", f'"{words} {LONG}"'.encode()))]
     new = NewVersion(
         codec="json",
@@ -586,7 +586,7 @@ class Tables:
 
     Args:
         raw: A connection that has the schema selected.
-        prefix: What their names begin with.
+        prefix: The prefix of their names.
     """
 
     def __init__(self, raw: pymysql.Connection[Any], prefix: str) -> None:
@@ -597,7 +597,7 @@ class Tables:
         self._rows("SET FOREIGN_KEY_CHECKS = 0")
 
     def contents(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Every row of every table."""
+        """Return every row of every table."""
         return {name: sorted(self._rows(f"SELECT * FROM {name}"), key=repr) for name in self._names}
 
     def empty(self) -> None:
@@ -612,7 +612,7 @@ class Tables:
 
 
 def changes(one: Side, other: Side, tables: Tables, case: Case, then: Meanwhile) -> list[str]:
-    """The tables that a late packet of a call changed, for each of its packets."""
+    """Deliver each packet of a call late, and return the tables that it changed."""
     prepare, begin = case
     found: list[str] = []
     for packets in range(20):
@@ -649,10 +649,10 @@ def changes(one: Side, other: Side, tables: Tables, case: Case, then: Meanwhile)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.usefixtures("no_housekeeping")
 def test_a_packet_that_arrives_late_changes_nothing(stage: Stage, raw: pymysql.Connection[Any], family: str) -> None:
-    """Each packet of each write, after each kind of later write."""
+    """Covers each packet of each write, after each kind of later write."""
     one, other = Side(stage), Side(stage)
     writes, meanwhile, prefix = FAMILIES[family]
-    # Their tables are made with the first process.
+    # Creating the first process of these families creates their tables.
     {"graphs": lambda: one.saver, "memories": lambda: one.memories, "transcripts": lambda: one.transcripts}.get(
         family, lambda: one.store
     )()

@@ -1,6 +1,6 @@
-"""Writes to one transcript by two processes, in every order of their packets, and with each answer lost.
+"""Two processes write one transcript: in every order of their packets, and with each answer lost.
 
-Whatever the order, the result is that of one write after the other.
+In every order, the result is that of one write after the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def noted(before: Any, items: Sequence[NewItem]) -> Any:
 
 
 class Stored(NamedTuple):
-    """The contents of the items, and the state, which lists the contents that a fold has seen."""
+    """The contents of the items, and the state, which lists the contents that a fold has processed."""
 
     items: list[str]
     state: list[str] | None
@@ -60,7 +60,7 @@ def stored(stage: Stage) -> Stored | None:
 
 
 def outcomes_in_turn(stage: Stage, one: Process, other: Process, name: str) -> list[Stored | None]:
-    """The results of both writes, one after the other, in both orders."""
+    """Return the results of both writes, one after the other, in both orders."""
     turns = (lambda: add(one, "a", "shared"), lambda: WRITES[name](other))
     found = []
     for first, second in (turns, turns[::-1]):

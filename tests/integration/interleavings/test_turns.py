@@ -1,7 +1,7 @@
 """Turns of three processes, with packets and answers in any order or lost, and leases that expire at any moment.
 
-Each turn loads the thread, adds its number, and saves. If no two turns ever ran at once, the newest state has the
-numbers of all turns that ended well, and of no other.
+Each turn loads the thread, adds its number, and saves. If no two turns ran concurrently, the newest state has the
+numbers of exactly the turns that succeeded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.both_sides
 
 PROCESSES = 3
 
-#: No turn is renewed automatically.
+#: Long enough that no lease is renewed automatically.
 LEASE_S = 3_600
 
 
@@ -50,7 +50,7 @@ def begin_turn(stage: Stage, process: Process, number: int) -> Call:
 
 
 def outcome(call: Call) -> int | None:
-    """The number of a turn that ended well."""
+    """Return the number of a turn that succeeded, else None."""
     try:
         number: int = call.finish()
     except (ThreadBusy, TurnLost):
