@@ -1,4 +1,4 @@
-"""`damages`: damages every stored column in every way, one at a time."""
+"""`damages`: damages every stored column in each way, one at a time."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Fault = Literal["drop_before", "drop_after_send", "drop_while_running", "swallow
 
 @dataclass
 class Count:
-    """Counters of the traffic. A goodbye (COM_QUIT) counts only as bytes."""
+    """Counters of the traffic. COM_QUIT counts only as bytes."""
 
     #: Times the client sent and then waited: commands sent without waiting for an answer are one round trip.
     round_trips: int = 0
@@ -109,7 +109,7 @@ class WireProxy:
             link.client.sendall(data)
 
     def drip(self, *, after_bytes: int = 0, interval_s: float = 0.05) -> None:
-        """From now on, let bytes of the server through one by one.
+        """From now on, forward the server's bytes one by one.
 
         Args:
             after_bytes: The number of bytes of each connection, counted from its beginning, that are not delayed.
@@ -228,7 +228,7 @@ class _Link:
             self.close()
 
     def upstream(self) -> None:
-        """Forward the client's packets, each as a whole."""
+        """Forward the client's packets one by one."""
         proxy = self.proxy
         continued = False
         while True:

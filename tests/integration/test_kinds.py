@@ -1,4 +1,4 @@
-"""States of different kinds under one table prefix are never read, replaced or deleted as another kind."""
+"""States of different kinds under one table prefix are never read, replaced or deleted as states of another kind."""
 
 from __future__ import annotations
 

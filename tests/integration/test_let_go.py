@@ -16,7 +16,7 @@ from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 
 from .conftest import EVERY_SIDE, MakeConfig, OpenStore
 
-#: Twice as many requests as there may be connections at once.
+#: The number of requests is twice the limit on connections.
 REQUESTS, MOST_CONNECTIONS = 100, 50
 
 Connections = Callable[[], int]

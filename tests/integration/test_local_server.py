@@ -1,4 +1,4 @@
-"""The private server, as a process: it keeps its data, refuses a second one, and leaves nothing running."""
+"""The private server, as a process: it keeps its data, refuses a second server, and leaves no process running."""
 
 import contextlib
 import os

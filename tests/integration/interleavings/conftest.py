@@ -18,7 +18,7 @@ from .stage import Stage
 
 @pytest.fixture(params=ONE_OF_EACH)
 def stage(request: pytest.FixtureRequest, make_config: MakeConfig, run_sql: Callable[..., Any]) -> Iterator[Stage]:
-    """Yield a stage, and check the tables after the test."""
+    """Yield a stage, and close it after the test."""
     with Stage(make_config, run_sql, request.param) as running:
         yield running
 

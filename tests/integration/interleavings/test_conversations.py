@@ -25,7 +25,7 @@ CheckTables = Callable[[], None]
 
 @pytest.fixture(autouse=True)
 def no_housekeeping_of_transcripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance: its packets would come at random."""
+    """Disable random maintenance: it would send packets at random times."""
     monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
@@ -96,7 +96,7 @@ WRITES: dict[str, Callable[[Client], Operation[Any]]] = {
 
 
 def check(client: Client) -> dict[str, list[str]]:
-    """Return the histories. Check that none has a gap, and that no other entries are stored."""
+    """Return the histories, read with an empty cache. A missing entry raises an error."""
     client.anew()
     histories = {}
     for conversation_id in ("a", "b", "c"):

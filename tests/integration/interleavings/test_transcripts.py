@@ -24,7 +24,7 @@ CheckTables = Callable[[], None]
 
 @pytest.fixture(autouse=True)
 def no_housekeeping_of_transcripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Disable random maintenance: its packets would come at random."""
+    """Disable random maintenance: it would send packets at random times."""
     monkeypatch.setattr(operations, "one_in", lambda one_in: False)
 
 
