@@ -19,9 +19,9 @@ PROCESSLIST = (
 #: The beginning of a query for the connections, among a list of them, that wait for a lock.
 #:
 #: On MySQL, the query uses the indexes of the tables: a full scan takes the server 4 ms, during which it holds its own
-#: locks. When a row moves, a lock that waits for it is listed under the thread that moved it; the lock on the table is
-#: not. On OceanBase, the query uses the reason for which a statement is retried: the view of locks does not list the
-#: waits of a statement in a packet of several.
+#: locks. It identifies a waiting thread by its table lock: if another transaction moves the row, the waiting row lock
+#: is listed under that transaction's thread. On OceanBase, the query uses the reason for which a statement is retried:
+#: the view of locks does not list the waits of a statement in a packet of several.
 LOCK_WAITS = (
     "SELECT STRAIGHT_JOIN DISTINCT t.processlist_id FROM performance_schema.threads t"
     " JOIN performance_schema.data_locks l ON l.thread_id = t.thread_id AND l.lock_type = 'TABLE'"

@@ -36,7 +36,7 @@ RIVALS = st.sampled_from(["save", "save under a name", "delete one", "delete all
 #: The number of checkpoints that the pruning store keeps.
 KEPT = 2
 
-#: A word and its number of repetitions. Long items lead to states that are stored as deltas.
+#: A word and the number of characters of padding. Long items lead to states that are stored as deltas.
 ITEMS = st.tuples(st.sampled_from(["apple", "plum", "pear", "fig"]), st.sampled_from([1, 300, 900]))
 
 TABLES = "locus_store_threads", "locus_store_checkpoints", "locus_store_ledger"
