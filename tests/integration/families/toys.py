@@ -52,7 +52,7 @@ def toy_schema(table_prefix: str) -> Schema:
     return Schema("toys", LAYOUT_VERSION, (Table(names["toys"], TOYS), ledgers.table(names["ledger"])))
 
 
-# dialect/toys/dialect.py. All statements rely on the primary key.
+# dialect/toys/dialect.py. All statements use the primary key.
 
 COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
 
@@ -65,7 +65,7 @@ FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({nam
 
 PAGE = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name > %s ORDER BY name LIMIT %s"
 
-#: Toys that one transaction removes.
+#: Number of toys that one transaction removes.
 AT_ONCE = 500
 
 REMOVE_BROKEN = "DELETE FROM {toys} WHERE tenant = %s AND broken LIMIT %s"
@@ -187,7 +187,7 @@ class ToyOperations:
         return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
 
     def remove_broken(self) -> Operation[int]:
-        # A repeat removes the toys that are broken by then, which is what the caller wants. So this needs no token.
+        # A repeat removes the toys that are broken by then, as the caller wants, so no token is needed.
         removed = 0
         while True:
             (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))
@@ -250,7 +250,7 @@ class ToyTransfer:
 
 
 class ToySource:
-    """A line is a toy, and its position is its name."""
+    """Each line is a toy; its position is the toy's name."""
 
     constants = False
 
