@@ -159,7 +159,7 @@ class TestAgents:
             return f"charged {order}"
 
         class Crash(BaseException):
-            """Stands for SIGKILL."""
+            """Simulates SIGKILL."""
 
         class CrashingModel(ScriptedModel):
             async def complete(self, *args: Any, **kwargs: Any) -> Any:
@@ -170,7 +170,7 @@ class TestAgents:
                 return await super().complete(*args, **kwargs)
 
         async def never(*_: Any, **__: Any) -> Any:
-            """A killed process saves and deletes nothing."""
+            """Raise, because a killed process saves and deletes nothing."""
             raise Crash
 
         options: dict[str, Any] = {"tools": [charge], "checkpoint_every_n_iterations": 1}
@@ -348,7 +348,7 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
-    @pytest.mark.kept_tables  # none: it looks whether any were made
+    @pytest.mark.kept_tables  # a new schema: the test checks that no tables were created
     def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
         self, make_config: MakeConfig, run_sql: RunSQL, database: str
     ) -> None:
