@@ -86,7 +86,7 @@ async def test_a_save_whose_statement_is_killed_is_repeated(
         )
 
         def interrupted() -> object:
-            """Kill the waiting statement; repeat it, as a KILL between two statements of a batch ends none."""
+            """Kill the waiting statement. Repeat the KILL, as one between two statements of a batch has no effect."""
             done = run_sql(_INTERRUPTED, database)
             for (number,) in () if done else run_sql(waiting, database):
                 run_sql(f"KILL QUERY {number}")

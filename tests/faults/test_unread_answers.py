@@ -67,12 +67,12 @@ class Stores:
 
     @cached_property
     def checkpoints(self) -> SyncCheckpointStore:
-        """Saves of threads."""
+        """The store of checkpoints."""
         return self._opened(SyncCheckpointStore(self._config))
 
     @cached_property
     def saver(self) -> SyncMySQLCheckpointSaver:
-        """Versions of graphs."""
+        """The saver of graphs' checkpoints."""
         return self._opened(SyncMySQLCheckpointSaver(self._config))
 
     @cached_property
@@ -89,12 +89,12 @@ class Stores:
 
     @cached_property
     def transcripts(self) -> SyncTranscriptStore:
-        """Conversations."""
+        """The store of transcripts."""
         return self._opened(SyncTranscriptStore(self._config))
 
     @cached_property
     def memu(self) -> MemuDatabase:
-        """The metadata of memU."""
+        """The database of memU."""
         return self._opened(MemuDatabase(self._config))
 
 

@@ -82,10 +82,10 @@ class CountRow(NamedTuple):
 
 
 class ToyStatements(Statements):
-    """Reading and writing toys."""
+    """Statements that read and write toys."""
 
     def count(self, tenant: str, broken: Sequence[bool]) -> Query[CountRow]:
-        """The number of toys that are broken, or not, or either."""
+        """Count the toys whose ``broken`` is one of these values."""
         return Query(self._text(COUNT, broken=places(len(broken))), (tenant, *map(int, broken)), row=CountRow)
 
     def put(self, tenant: str, toy: Toy) -> Statement:
@@ -93,15 +93,15 @@ class ToyStatements(Statements):
         return Statement(self._text(PUT), (tenant, toy.name, int(toy.broken), checksum_of(tenant, toy)))
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
-        """The toys with these names."""
+        """Read the toys with these names."""
         return Query(self._text(FIND, names=places(len(names))), (tenant, *names), row=ToyRow)
 
     def page(self, tenant: str, after: str, limit: int) -> Query[ToyRow]:
-        """Some toys after a name."""
+        """Read a page of toys after a name."""
         return Query(self._text(PAGE), (tenant, after, limit), row=ToyRow)
 
     def remove_broken(self, tenant: str, limit: int) -> Statement:
-        """Remove some broken toys."""
+        """Remove a limited number of broken toys."""
         return Statement(self._text(REMOVE_BROKEN), (tenant, limit))
 
 

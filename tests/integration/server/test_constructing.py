@@ -70,8 +70,8 @@ def packed_payloads(sentinel: Path) -> Mapping[str, bytes]:
     """Return msgpack that names code, by the type of LangGraph's extension, and pickles."""
     path = str(sentinel)
     arguments: Mapping[int, Any] = {
-        0: ["os", "mkdir", path],  # called with one argument
-        1: ["os", "mkdir", [path]],  # with several arguments
+        0: ["os", "mkdir", path],  # a call with one argument
+        1: ["os", "mkdir", [path]],  # with positional arguments
         2: ["os", "mkdir", {"path": path}],  # with keyword arguments
         3: ["os", "mkdir", [path], "mkdir"],  # a method
         4: ["os", "mkdir", {"path": path}, "mkdir"],  # Pydantic models, of versions 1 and 2

@@ -307,7 +307,7 @@ async def test_no_form_is_taken_without_its_secret(
 
 @pytest.mark.slow
 async def test_a_state_to_be_had_whole_is_nobody_elses(open_client: OpenClient, make_config: MakeConfig) -> None:
-    """`test_pages` covers the pages, and `test_pages_live` live events."""
+    """Checks the JSON of a state; `test_pages` covers the pages, and `test_pages_live` live events."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database, "acme"):
             pass

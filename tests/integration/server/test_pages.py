@@ -110,7 +110,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 async def filled(make_config: MakeConfig) -> None:
-    """The support desk's conversations are in the test's schema."""
+    """Save the support desk's conversations in the test's schema."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database):
             pass

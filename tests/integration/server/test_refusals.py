@@ -284,7 +284,7 @@ def test_a_body_in_chunks_is_as_good_as_a_whole_one(
     ids=["length", "chunks"],
 )
 class TestHalfABody:
-    """The bytes sent are a complete state, but the request announces more."""
+    """The sent bytes form a complete state, but the request announces a longer body."""
 
     def test_the_request_is_refused_when_the_rest_never_arrives(self, beginning: bytes, hasty_url: str) -> None:
         with RawClient(hasty_url) as client:

@@ -24,7 +24,7 @@ from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
 
-pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # Locus' of Redis
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # from Locus' Redis
 
 DEADLINE_S = 240.0
 

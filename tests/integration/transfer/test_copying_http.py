@@ -1,4 +1,4 @@
-"""Copying over HTTP: to and from this package's service, and from one with only the endpoints that Locus' client uses."""
+"""Copying over HTTP: to and from this package's service, and from one with only the endpoints of Locus' client."""
 
 from __future__ import annotations
 

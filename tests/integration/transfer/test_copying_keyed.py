@@ -188,7 +188,7 @@ async def test_postgresql_both_of_locus_kinds(config: MySQLConfig, make_config: 
                 report = await copy_threads(source, backend, verify=True)
                 assert (report.copied, report.verified, report.complete) == (18, 18, True)
                 report = await copy_threads(backend, rows, verify=True)
-                assert (report.copied, report.complete) == (18, False)  # saving to the tables stamps messages
+                assert (report.copied, report.complete) == (18, False)  # PgCheckpointer stamps saved messages
                 report = await copy_threads(rows, target, verify=True)
                 assert (report.copied, report.verified, report.complete) == (18, 18, True)
                 assert not report.not_given

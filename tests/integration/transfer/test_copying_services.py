@@ -108,7 +108,7 @@ async def test_names_that_two_checkpoints_would_share_in_a_bucket_are_refused(
         report = await copy_threads(source, backend, notify=reported.append, at_once=1)
         assert (report.copied, report.left_out) == (1, 2)
         assert sum("something else under the same key" in line for line in reported) == 2
-        assert (await backend.load("a", "b/c")) == second  # the first thread with this key
+        assert (await backend.load("a", "b/c")) == second  # the checkpoint copied first
 
 
 async def test_damaged_and_missing_objects_are_left_out_and_named(bucket: Bucket, config: MySQLConfig) -> None:
@@ -215,7 +215,7 @@ async def test_functions_open_sides(
     ours = Location(f"{__name__}:{function.__name__}", {"tenant": "acme"})
     report = await copy_threads(Location(f"{__name__}:open_files", {"folder": str(tmp_path)}), ours, verify=True)
     assert (report.copied, report.verified, report.complete) == (3, 3, True)
-    assert not report.not_kept  # compares ids, order, metadata and times
+    assert not report.not_kept  # keeps ids, order, metadata and times
     acme = await kept(make_config(tenant="acme"), "t")
     assert [one for one, *_ in acme] == ["cp-0", "cp-1", "cp-2"]
     times = [json.loads((tmp_path / "t" / f"cp-{place}.json").read_text())["created_at"] for place in range(3)]

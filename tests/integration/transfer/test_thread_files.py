@@ -134,7 +134,7 @@ def test_an_export_includes_a_save_that_waited_for_another_writer(
     file = tmp_path / "threads.jsonl"
     assert main(["export", str(file), "--family", "dicts"]) == 0
     last = bare(file)[-2]
-    # A save writes two rows in two statements; delay between them makes their times differ.
+    # A save writes its two rows in two statements; if the second one waits, their times differ.
     run_sql(f"UPDATE {filled.database}.locus_store_threads SET updated_at = updated_at - INTERVAL 40 SECOND")
     assert main(["export", str(file), "--family", "dicts", "--since", last["created_at"]]) == 0
     assert [line["checkpoint"] for line in bare(file)[1:-1]] == [last["checkpoint"]]

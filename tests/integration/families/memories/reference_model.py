@@ -38,7 +38,7 @@ class Item:
 
     @property
     def words(self) -> set[str]:
-        """Return the words by which a search finds it."""
+        """Return the words by which a search finds the item."""
         return set(self.value["t"].split())
 
 

@@ -1,4 +1,4 @@
-"""MySQL dies or freezes while threads and tasks write to one session: no write is lost or duplicated."""
+"""MySQL is killed or frozen while threads and tasks write to one session: no write is lost or duplicated."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis:
 def test_nothing_acknowledged_is_lost_or_doubled_when_mysql_is_killed(
     driver: str, own_server: LocalServer, own_config: MakeConfig
 ) -> None:
-    """Without a fallback, and without the package's own repeats, so that every failure reaches the writers."""
+    """Runs without a fallback and without the package's own retries, so that every failure reaches the writers."""
     storage = MySQLStorage(own_config(driver=driver, retry_deadline_s=0))
     kill_while_writing(storage, lambda: own_server.restart(crash=True), lambda: None)
     storage.close()

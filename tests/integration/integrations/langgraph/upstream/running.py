@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from .sources import Suite, fetch, interpreter
 
-#: The folder of the plugin is on the path, not the package, as both their tests and ours are a package ``tests``.
+#: The plugin is loaded from its folder, not its package, as LangGraph's tests and ours are both a package ``tests``.
 PLUGINS = Path(__file__).resolve().parent
 ROOT = PLUGINS.parents[4]
 

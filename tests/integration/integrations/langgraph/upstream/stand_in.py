@@ -46,7 +46,7 @@ OPTIONS: dict[str, Any] = {
 #: Number of attempts for a test that depends on the clock.
 ATTEMPTS = 5
 
-#: The database that LangGraph's tests share is empty for each test, so the tenant's name has process and test.
+#: The database that LangGraph's tests share is empty for each test, so the tenant names process and test.
 _process = os.urandom(8).hex()
 _tests = 0
 

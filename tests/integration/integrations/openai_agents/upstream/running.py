@@ -20,7 +20,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-#: The folder of the plugin is on the path, not the package, as both their tests and ours are a package ``tests``.
+#: The plugin is loaded from its folder, not its package, as the SDK's tests and ours are both a package ``tests``.
 PLUGINS = Path(__file__).resolve().parent
 ROOT = PLUGINS.parents[4]
 CACHE = ROOT / ".cache/openai-agents-tests"
