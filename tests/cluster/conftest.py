@@ -1,7 +1,7 @@
 """Fixtures of the tests with a real replication group: three members, which tests freeze, kill and delay.
 
-The group is that of `ci/cluster --router run`, which starts a killed member again. A test begins and ends with all
-three online.
+The group is that of `ci/cluster --router run`, which restarts a killed member. A test begins and ends with all
+three members online.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .table import Row, as_markdown, write_document
 
 EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
 
-#: Limit for a group's automatic steps: electing a primary, readmitting a member, restarting a killed one.
+#: Limit for a group's automatic steps: electing a primary, readmitting a member, or restarting a killed member.
 GROUP_TAKES_S = 120.0
 
 View = dict[int, tuple[str, str]]
@@ -82,7 +82,7 @@ class Member:
             return cursor.fetchall()
 
     def view(self) -> View:
-        """Return state and role of each member by port, in this member's view."""
+        """Return state and role of each member by port, as this member reports them."""
         rows = self.run(
             "SELECT member_port, member_state, member_role FROM performance_schema.replication_group_members"
         )
@@ -103,36 +103,36 @@ class Member:
         return str(self.ask("SELECT @@GLOBAL.gtid_executed"))
 
     def wait_for(self, executed: str) -> None:
-        """Wait until it has executed these transactions."""
+        """Wait until this member has executed these transactions."""
         assert self.ask(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == 0
 
     @contextmanager
     def lagging(self, database: str) -> Iterator[None]:
-        """Let it receive transactions of the group without applying those on a schema's tables."""
+        """Make this member receive the group's transactions without applying those on a schema's tables."""
         with self.open() as connection, connection.cursor() as cursor:
             cursor.execute(f"LOCK TABLES {database}.locus_store_threads READ, {database}.locus_store_checkpoints READ")
             yield
 
     def process_id(self) -> int:
-        """The id of its process; 0 while it is stopped."""
+        """The id of the server's process; 0 while the server is stopped."""
         try:
             return int(self._pid_file.read_text())
         except (FileNotFoundError, ValueError):
             return 0
 
     def freeze(self) -> None:
-        """Suspend its process; the system still accepts connections for it."""
+        """Suspend the server's process; the operating system still accepts connections for it."""
         self._frozen = self.process_id()
         os.kill(self._frozen, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Resume its process."""
+        """Resume the server's process."""
         if self._frozen:
             os.kill(self._frozen, signal.SIGCONT)
             self._frozen = 0
 
     def kill(self) -> None:
-        """Kill its process."""
+        """Kill the server's process."""
         os.kill(self.process_id(), signal.SIGKILL)
 
     def join(self) -> None:
@@ -168,7 +168,7 @@ class Group:
         return first, second
 
     def mend(self) -> None:
-        """Thaw and readmit members until all are online."""
+        """Resume and readmit members until all are online."""
         self.cut_off()
         for member in self.members:
             member.thaw()
@@ -227,7 +227,7 @@ def database(group: Group) -> Iterator[str]:
 
 
 class Store:
-    """A store of either side with awaitable methods; a blocking one runs in a thread."""
+    """A store of either side with awaitable methods; those of a blocking store run in a thread."""
 
     def __init__(self, side: str, config: MySQLConfig) -> None:
         driver, _, way = side.rpartition("-")
@@ -246,7 +246,7 @@ class Store:
 
 @pytest.fixture
 def open_store(group: Group, database: str) -> Callable[..., Store]:
-    """``open_store(side, *members, **options)`` opens a store with these hosts in this order; all by default."""
+    """``open_store(side, *members, **options)`` opens a store with these hosts in this order; by default, with all."""
 
     def open_one(side: str, *members: Member, **options: Any) -> Store:
         hosts = tuple(member.host for member in members or group.members)
@@ -257,7 +257,7 @@ def open_store(group: Group, database: str) -> Callable[..., Store]:
 
 
 def router_addresses() -> dict[str, str]:
-    """The DSN of each port of the Router, and the file of the authority of its certificate."""
+    """The DSN of each port of the Router, and the CA file for its certificate."""
     given = os.environ.get("LOCUS_MYSQL_TEST_ROUTER")
     if not given:
         pytest.fail("No Router to test with: run these tests by `ci/cluster --router run --`.", pytrace=False)

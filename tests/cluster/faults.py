@@ -1,4 +1,4 @@
-"""What goes wrong with the primary while clients write: each fault is a function that returns once it is over."""
+"""Faults of the primary while clients write: each is a function that returns once the fault is over."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .test_failover import wait_until_another_is_elected
 
 
 def kill(group: Group) -> None:
-    """Kill the primary's process; it is started again and joins again."""
+    """Kill the primary's process; it is restarted and rejoins the group."""
     old = group.primary()
     old.kill()
     wait_until_another_is_elected(group, old)
 
 
 def freeze(group: Group) -> None:
-    """Suspend the primary's process until another member is elected, and then resume it."""
+    """Suspend the primary's process until another member is elected, then resume it."""
     old = group.primary()
     old.freeze()
     wait_until_another_is_elected(group, old)
@@ -27,7 +27,7 @@ def freeze(group: Group) -> None:
 
 
 def cut(group: Group) -> None:
-    """Cut the network between the primary and both others until one of them is elected, and then connect it again.
+    """Cut the network between the primary and both others until one of them is elected, then reconnect it.
 
     Clients and the Router reach every member all the time.
     """
@@ -38,7 +38,7 @@ def cut(group: Group) -> None:
 
 
 def restart_all(group: Group) -> None:
-    """Stop one member after the other as for maintenance, the primary too; each joins again before the next stops."""
+    """Stop one member after the other as for maintenance, the primary too; each rejoins before the next stops."""
     for member in group.members:
         stopped = member.process_id()
         os.kill(stopped, signal.SIGTERM)
@@ -53,7 +53,7 @@ def _wait_until_replaced(member: Member, stopped: int) -> None:
         time.sleep(0.1)
 
 
-#: The faults by the names in the documents.
+#: The faults, by their names in the documents.
 FAULTS: dict[str, Callable[[Group], None]] = {
     "the primary is killed (SIGKILL)": kill,
     "the primary freezes (SIGSTOP)": freeze,

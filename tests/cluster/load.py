@@ -29,14 +29,14 @@ from locus_mysql import (
 )
 from locus_mysql.errors import Unavailable
 
-#: Limit of the seconds that a call may repeat itself, and of an answer.
+#: Limits in seconds: for the retries of a call, and for one answer.
 RETRY_DEADLINE_S = 90.0
 READ_TIMEOUT_S = 20.0
 
-#: A call that takes longer than this hangs: its deadline, one last answer, and what a busy machine adds.
+#: A call that takes longer counts as hanging: its deadline, one last answer, and a margin for a busy machine.
 HANGS_AFTER_S = RETRY_DEADLINE_S + READ_TIMEOUT_S + 10.0
 
-#: Longest pause of a client between two writes, in seconds: an agent waits for its model much longer.
+#: Longest pause of a client between two writes, in seconds; real agents wait much longer for their models.
 PAUSE_S = 0.2
 
 #: Writes after which a client of checkpoints or graphs begins another thread.
@@ -68,7 +68,7 @@ class Way(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the tables have of a client's writes.
+    """A client's writes, compared with the tables.
 
     Args:
         lost: Acknowledged writes that are missing.
@@ -91,7 +91,7 @@ class Client(ABC):
     way: Way
     name: str
     tried: int = 0
-    #: The number of writes that were acknowledged, the newest of them, and the others.
+    #: Number of acknowledged writes, the newest of them, and the unacknowledged writes.
     acknowledged: int = 0
     newest_acknowledged: int = 0
     unacknowledged: set[int] = field(default_factory=set)
@@ -105,7 +105,7 @@ class Client(ABC):
         self.open()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Write and read back until the event is set."""
+        """Repeatedly write and read back, until the event is set."""
         while not stop.is_set():
             self.tried += 1
             number = self.tried
@@ -152,14 +152,14 @@ class Client(ABC):
 
     @abstractmethod
     async def stored(self) -> Sequence[int]:
-        """Load all numbers, each as often as it is stored."""
+        """Load all stored numbers, duplicates included."""
 
 
 _FAILED = object()
 
 
 class Checkpoints(Client):
-    """Saves without an id, so that a save that was carried out twice is a second checkpoint."""
+    """Saves without an id, so that a save that is carried out twice creates two checkpoints."""
 
     def open(self) -> None:
         """See `Client.open`."""
@@ -188,7 +188,7 @@ class Checkpoints(Client):
 
 
 class Graphs(Client):
-    """Puts checkpoints of graphs, each with its parent."""
+    """Puts graph checkpoints, each with its parent."""
 
     def open(self) -> None:
         """See `Client.open`."""
@@ -253,7 +253,7 @@ class Memories(Client):
 
 
 class Working(Client):
-    """Appends notes to the scratchpad of a session, where a note that was appended twice is stored twice."""
+    """Appends notes to a session's scratchpad, where a note that is appended twice is stored twice."""
 
     def open(self) -> None:
         """See `Client.open`."""
@@ -280,10 +280,10 @@ class Load:
     """Clients that work at the same time.
 
     Args:
-        ways: The ways of connecting, shared out among the clients.
-        number: How many clients there are.
-        first: Which way the first client takes.
-        prefix: Of the names of all that they write.
+        ways: The ways of connecting, distributed among the clients.
+        number: Number of clients.
+        first: Index of the first client's way.
+        prefix: Prefix of the names of everything they write.
     """
 
     def __init__(self, ways: Sequence[Way], number: int, *, first: int = 0, prefix: str = "client") -> None:
@@ -295,7 +295,7 @@ class Load:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Let all clients begin."""
+        """Start all clients."""
         self._tasks = [asyncio.create_task(client.run(self._stop)) for client in self.clients]
 
     async def go_on(self, writes: int, within_s: float) -> None:
@@ -310,7 +310,7 @@ class Load:
             await asyncio.sleep(0.05)
 
     async def end(self) -> None:
-        """Let all clients finish their calls."""
+        """Stop the clients after their current calls."""
         self._stop.set()
         await asyncio.gather(*self._tasks)
 

@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value that this share of the values does not exceed."""
+    """Return the smallest value that this fraction of the values does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 

@@ -56,7 +56,7 @@ async def test_calls_follow_the_elected_primary_when_the_old_one_falls_silent(
     old = group.primary()
     # A deadline that a slow machine's election does not miss; the default is 30 s.
     stores = {side: open_store(side, old, *group.secondaries(), retry_deadline_s=90) for side in EVERY_SIDE}
-    for side, store in stores.items():  # several connections each: not every one of them may cost a time-out
+    for side, store in stores.items():  # several connections each: at most some may time out
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(5)))
     if pinged:
         monkeypatch.setattr("locus_mysql.engine.idle.PING_AFTER_S", 0.0)
@@ -86,7 +86,7 @@ async def test_calls_follow_the_elected_primary_when_the_old_one_falls_silent(
 
 
 async def open_once(open_store: OpenStore, side: str, member: Member, thread_id: str) -> Any:
-    """Return the state that a new process loads from this member."""
+    """Return the state that a new process loads through this member."""
     store = open_store(side, member)
     try:
         return await store.load(thread_id)

@@ -20,7 +20,7 @@ SECRET = "Correct-horse-1"
 
 @pytest.fixture
 def plain_user(group: Group, database: str) -> Iterator[dict[str, str]]:
-    """A user with the documented privileges, who may not see the members of the group."""
+    """A user with the documented privileges, which do not allow reading the group's members."""
     user = f"locus_{secrets.token_hex(8)}"
     primary = group.primary()
     primary.run(f"CREATE USER {user} IDENTIFIED BY '{SECRET}'", f"GRANT ALL ON {database}.* TO {user}")
@@ -98,7 +98,7 @@ async def test_a_recovering_member_is_skipped(group: Group, open_store: OpenStor
     with recovering.open() as connection, connection.cursor() as cursor:
         cursor.execute(
             f"LOCK TABLES {database}.locus_store_checkpoints READ"
-        )  # transactions that it missed wait for this
+        )  # transactions that it missed wait for this lock
         joining = asyncio.create_task(asyncio.to_thread(recovering.join))
         while recovering.view().get(recovering.port, ("", ""))[0] != "RECOVERING":
             assert not joining.done() or joining.exception() is None

@@ -1,4 +1,4 @@
-"""Through MySQL Router: calls at its port for writes follow the primary, and its other ports answer no stale load."""
+"""Through MySQL Router: writes follow the primary, and loads at the ports for reads are never stale."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_saves_and_loads_go_through_the_port_for_writes_encrypted_to_the_s
     )
     assert sessions
     assert {encryption for encryption, _ in sessions} == {"SSL/TLS"}
-    if port == "writes":  # the Router decrypts, encrypts again, and reports how the client's side was encrypted
+    if port == "writes":  # the Router re-encrypts, and reports the client side's cipher
         assert all("AES" in str(cipher) or "CHACHA" in str(cipher) for _, cipher in sessions)
     await store.close()
 
@@ -126,7 +126,7 @@ async def test_a_splitting_port_refuses_loads_and_saves_except_to_inspect(
 
 @one_of_each
 async def test_two_routers_are_named_as_hosts(group: Group, open_through: OpenThrough, side: str) -> None:
-    """Here the same one twice: each packet then checks that its server is the primary, also where TLS hides it."""
+    """Both hosts are one Router: each packet then checks that its server is the primary, even if TLS hides it."""
     new, _ = group.secondaries()
     host = str(MySQLConfig(dsn=router_addresses()["passthrough"]).endpoints[0])
     store = open_through(side, "passthrough", hosts=(host, host))

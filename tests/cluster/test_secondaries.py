@@ -20,7 +20,7 @@ from .conftest import EVERY_SIDE, GROUP_TAKES_S, Group, Member, Store
 
 OpenStore = Callable[..., Store]
 
-#: More than a query to another server takes on a slow machine, and less than ``read_timeout_s``, in seconds.
+#: In seconds: longer than a query to another server on a slow machine, shorter than ``read_timeout_s``.
 NO_TIME_OUT_S = 40.0
 
 one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql-sync"])
@@ -30,7 +30,7 @@ one_of_each = pytest.mark.parametrize("side", ["mysql-connector-async", "pymysql
 def counted(member: Member, database: str) -> Iterator[Callable[[], int]]:
     """Count the statements of this block that a member received and that only read the tables of a schema.
 
-    The server counts statements by their shape; those of this schema's sessions have its name.
+    The server counts statements by digest and by the schema that the session selected.
     """
 
     def count() -> int:
@@ -54,7 +54,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for secondaries, which apply transactions slowly on a busy machine."""
+    """Raise the wait for secondaries, which apply transactions slowly on a busy machine."""
     monkeypatch.setattr(secondaries, "LAG_S", 60.0)
 
 
@@ -99,7 +99,7 @@ async def test_an_inspecting_store_loads_from_a_secondary_and_writes_nothing(
     writer = open_store(side)
     await writer.save("thread", {"turn": 0}, "turn 0")
     reader = open_store(side, reads="inspect")
-    for turn in range(1, 6):  # the writer reports its transactions, because the reader exists
+    for turn in range(1, 6):  # the reader's existence makes the writer record its GTIDs
         await writer.save("thread", {"turn": turn}, f"turn {turn}")
         assert await reader.load("thread") == {"turn": turn}
     with (
@@ -152,11 +152,11 @@ async def test_a_read_waits_for_a_lagging_secondary_and_then_goes_to_the_primary
             assert await looker.load("thread") == {"turn": turn}
             assert await looker.count() == turn
         assert behind.run(f"SELECT COUNT(*) FROM {database}.locus_store_threads") == ((1,),)
-        assert len(logged(caplog)) == 2  # one of each
+        assert len(logged(caplog)) == 2  # one message per store
         assert "lags behind" in logged(caplog)[0]
     await catch_up(group)
     monkeypatch.setattr(secondaries, "LAG_S", 60.0)
-    await store.list_threads()  # transactions that were being committed are queried again
+    await store.list_threads()  # GTIDs of transactions that were being committed are queried again
     await looker.count()
     with counted(behind, database) as at_secondary:
         assert await store.count() == 4
@@ -171,7 +171,7 @@ async def test_a_read_waits_for_a_lagging_secondary_and_then_goes_to_the_primary
 async def test_transactions_read_from_one_secondary_are_visible_on_the_next(
     group: Group, open_store: OpenStore, database: str, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process wrote it, so this process learns of it only from its read of the first secondary."""
+    """Another process wrote the row, so this process learns of the transaction only by reading a secondary."""
     monkeypatch.setattr(secondaries, "LAG_S", 0.2)
     primary, (ahead, behind) = group.primary(), group.secondaries()
     looker = open_store(side, ahead, behind, primary, reads="inspect")
@@ -187,16 +187,16 @@ async def test_transactions_read_from_one_secondary_are_visible_on_the_next(
             database=database,
             autocommit=True,
         )
-        with other, other.cursor() as cursor:  # not through this package, which would take note of it
+        with other, other.cursor() as cursor:  # not through this package, which would record the GTID
             cursor.execute("UPDATE locus_store_threads SET thread_id = 'moved'")
         ahead.wait_for(primary.executed())
         deadline = time.monotonic() + GROUP_TAKES_S
         seen: list[list[str]] = []
-        while not seen or seen[-1] != ["moved"]:  # with either secondary
+        while not seen or seen[-1] != ["moved"]:  # from either secondary
             seen.append(await looker.list_threads())
             assert time.monotonic() < deadline
             if seen[-1] != ["moved"]:
-                await looker.close()  # the next connection may be to the other one
+                await looker.close()  # the next connection may be to the other secondary
         for _ in range(8):
             await looker.close()
             assert await looker.list_threads() == ["moved"]

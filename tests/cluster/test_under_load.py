@@ -24,7 +24,7 @@ from .table import Row
 CLIENTS = 32
 ROUNDS = 10 if FULL else 2
 
-#: Acknowledged writes of each client before a fault and after it.
+#: Number of acknowledged writes of each client before a fault, and after it.
 WRITES = 3
 
 
@@ -51,7 +51,7 @@ async def test_acknowledged_writes_outlive_a_fault_under_load(
 
 
 async def outcome(load: Load, fault: str, path: str) -> Row:
-    """Sum up the clients of one path."""
+    """Sum up the results of the clients of one path."""
     clients = [client for client in load.clients if client.way.path == path]
     verdicts = [await client.check() for client in clients]
     waits = tuple(wait for client in clients for wait in client.waits)

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the table. Its rows come with the tests' reports, so that those of other processes are included."""
+    """Print the table. Its rows come with the tests' reports, so that rows of other processes are included."""
     reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
     rows = [value for report in reports for name, value in report.user_properties if name == "faults"]
     if not rows:

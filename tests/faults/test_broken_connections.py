@@ -83,7 +83,7 @@ async def test_the_first_call_survives_a_break_at_any_packet(
 ) -> None:
     with proxy.counting() as undisturbed:
         await open_store(side, config=through_proxy()).save("thread", state_of(1))
-    connecting = 2  # commands that set a session up; a break at one of the first connection is reported at once
+    connecting = 2  # session setup; a break there on the first connection is reported at once
     for packet in range(connecting + 1, undisturbed.commands + 1):
         store = open_store(side, config=through_proxy())
         getattr(proxy, fault)(packet)
@@ -210,7 +210,7 @@ async def test_a_server_that_stops_answering_is_unavailable_within_the_timeouts(
     began = time.monotonic()
     with pytest.raises(Unavailable, match=f"127.0.0.1:{proxy.port}"):
         await store.save("thread", state_of(2))
-    assert time.monotonic() - began < 25  # a slow machine's; by their defaults the limits would take minutes
+    assert time.monotonic() - began < 25  # allows for a slow machine; the default limits would take minutes
     proxy.resume()
     await store.save("thread", state_of(3))
     assert await store.load("thread") == state_of(3)

@@ -47,12 +47,12 @@ class Trouble:
         self._meanwhile: list[threading.Thread] = []
 
     def kill(self, what: Literal["CONNECTION", "QUERY"], for_s: float = 0) -> None:
-        """Kill every connection, or the statement that it runs, repeatedly for this time."""
+        """Repeatedly kill every connection, or its running statement, for this time."""
         end = time.monotonic() + for_s
         while True:
             for number in self._connections() - self._spared:
                 with suppress(pymysql.err.OperationalError), self._administrator.cursor() as cursor:
-                    cursor.execute(f"KILL {what} {number}")  # it may have ended already
+                    cursor.execute(f"KILL {what} {number}")  # the connection may have ended already
             if time.monotonic() >= end:
                 return
 
@@ -84,7 +84,7 @@ def drip(trouble: Trouble, _: int) -> None:
     trouble.proxy.drip(interval_s=0.0005)
 
 
-#: Each fault, and how it is injected before a call; the number differs each time.
+#: Each fault, and the function that injects it before a call; the number differs each time.
 FAULTS: dict[str, Callable[[Trouble, int], object]] = {
     "nothing": lambda trouble, _: None,
     "cut before the server gets the command": lambda trouble, _: trouble.proxy.drop_before(),
@@ -103,7 +103,7 @@ FAULTS: dict[str, Callable[[Trouble, int], object]] = {
 }
 
 
-#: Stands for the result of an unacknowledged call.
+#: The result of an unacknowledged call.
 UNKNOWN = object()
 
 

@@ -24,7 +24,7 @@ RunSQL = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 180.0
 STATE = {"messages": [{"content": "hello"}]}
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)  # of its library depends how it closes a connection
+every_side = pytest.mark.parametrize("side", EVERY_SIDE)  # each library closes connections in its own way
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
@@ -32,7 +32,7 @@ one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 @each_way
 async def test_a_load_answered_without_rows_is_repeated(open_store: OpenStore, proxy: WireProxy, side: str) -> None:
     await open_store(side).save("t", STATE)
-    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")  # does not know the thread
+    store = open_store(side, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")  # has not cached the thread
     assert await store.list_threads() == ["t"]
     proxy.answer_instead(encoded([Done()]))
     assert await store.load("t") == STATE
@@ -86,7 +86,7 @@ async def test_a_save_whose_statement_is_killed_is_repeated(
         )
 
         def interrupted() -> object:
-            """Kill the waiting statement; repeat it, as a KILL between two statements of a batch ends none."""
+            """Kill the waiting statement. Repeat the KILL, as one between two statements of a batch has no effect."""
             done = run_sql(_INTERRUPTED, database)
             for (number,) in () if done else run_sql(waiting, database):
                 run_sql(f"KILL QUERY {number}")
@@ -123,7 +123,7 @@ async def test_an_idle_connection_is_closed_without_another_use(
 
     store = open_store(side, pool_idle_s=0.3)
     opened = 0
-    for _ in range(2):  # also after a first time
+    for _ in range(2):  # also after idle connections were closed once
         await store.save("t", STATE)
         before, opened = opened, store.store.database.stats().opened
         assert opened > before

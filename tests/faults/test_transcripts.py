@@ -37,7 +37,7 @@ async def test_no_fault_loses_an_item_or_stores_it_twice(
 ) -> None:
     witness = Witness(fault, side)
     driver, _, way = side.rpartition("-")
-    timeout_s = 4 * READ_TIMEOUT_S if "drips" in fault else READ_TIMEOUT_S  # an answer of 1 KB drips for half a second
+    timeout_s = 4 * READ_TIMEOUT_S if "drips" in fault else READ_TIMEOUT_S  # 1 KB arrives in half a second
     config = through_proxy(
         driver=driver,
         read_timeout_s=timeout_s,
@@ -78,7 +78,7 @@ async def _one_round(store: Any, observer: SyncTranscriptStore, witness: Witness
         read = observer.read(KEY)
         return [] if read is None else [item.content for item in read.items]
 
-    # items without an id too: a repeated packet would add them again
+    # also without an id: a repeated packet would add such items again
     witness.expect(of("added", await disturbed("append", KEY, [NewItem(1, "one"), NewItem(2)], fold=total)), 2)
     witness.expect(held(), [1, 2])
     more = [NewItem(1, "one"), NewItem(3, "three"), NewItem(4)]

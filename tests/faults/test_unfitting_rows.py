@@ -1,4 +1,4 @@
-"""Results with NULLs, missing columns or wrong types never raise an error from outside of this package."""
+"""Results with NULLs, missing columns or wrong types raise only this package's errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Connections that break while the server carries out a packet, so that it fails to send the answers.
 
-After the first such failure, ROW_COUNT() is -1 in the next statement of the packet. Each call is repeated, and must
-return, and leave in the tables, what it does when nothing breaks.
+After the first such failure, ROW_COUNT() is -1 in the next statement of the packet. Each call is repeated,
+and must return and store the same as without the break.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class Stores:
 
     @cached_property
     def checkpoints(self) -> SyncCheckpointStore:
-        """Saves of threads."""
+        """The store of checkpoints."""
         return self._opened(SyncCheckpointStore(self._config))
 
     @cached_property
     def saver(self) -> SyncMySQLCheckpointSaver:
-        """Versions of graphs."""
+        """The saver of graphs' checkpoints."""
         return self._opened(SyncMySQLCheckpointSaver(self._config))
 
     @cached_property
@@ -89,12 +89,12 @@ class Stores:
 
     @cached_property
     def transcripts(self) -> SyncTranscriptStore:
-        """Conversations."""
+        """The store of transcripts."""
         return self._opened(SyncTranscriptStore(self._config))
 
     @cached_property
     def memu(self) -> MemuDatabase:
-        """The metadata of memU."""
+        """The database of memU."""
         return self._opened(MemuDatabase(self._config))
 
 
@@ -147,7 +147,7 @@ def three_put(stores: Stores) -> None:
 
 
 def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
-    """Save or replace a checkpoint as LangGraph's saver does it, in a process that has not used the thread before."""
+    """Save or replace a checkpoint as LangGraph's saver does, in a process that has not used the thread before."""
     versions = GraphOperations(stores.saver._operations.config)
     values = [NewValue("said", 1, Encoded("json", f'["{LONG}"]'.encode()))]
     new = NewVersion(
@@ -172,7 +172,7 @@ def run_put(stores: Stores) -> None:
 
 
 def run_replaced(stores: Stores) -> int:
-    """Replace a checkpoint; returns the number of records by which a repetition of that save is recognised."""
+    """Replace a checkpoint; return the number of ledger records that detect a repetition of that save."""
     token = os.urandom(16)
     put_of_a_run(stores, token)
     ledger = stores.saver._operations.versions.sql.ledger
@@ -244,7 +244,7 @@ def remembered(stores: Stores) -> Any:
     return sorted(one.summary for one in stores.memu.memory_item_repo.list_items().values())
 
 
-#: By name: what is done before, the call, and what is read after it.
+#: By name: the preparation, the call, and the function that reads the stored state after it.
 CALLS: dict[str, tuple[Do, Do, Do]] = {
     "checkpoints: save over": (
         three_saved,
@@ -360,7 +360,7 @@ def test_a_call_whose_connection_breaks_while_a_packet_runs_returns_what_it_did(
 async def test_a_call_whose_connection_breaks_while_its_packet_waits_for_a_lock_returns_what_it_did(
     stores: Stores, make_config: MakeConfig, server_dsn: str, database: str, proxy: WireProxy, name: str
 ) -> None:
-    """The statement that waits can send its answer, so the batch gets further than in the test above."""
+    """The waiting statement can send its answer, so the batch gets further than in the test above."""
     prepare, call, left = CALLS[name]
     prepare(stores)
     expected, after = call(stores), left(stores)
@@ -406,7 +406,7 @@ async def test_a_replacing_save_whose_connection_breaks_before_it_is_recorded_is
 
 
 def add_gate(connection: pymysql.Connection[Any], trigger: str) -> None:
-    """Create a table with one row, and a trigger that updates it, so that a statement waits while the row is locked."""
+    """Create a table with one row, and a trigger that updates it: while the row is locked, the call waits."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE gate (passed INT NOT NULL)")
         cursor.execute("INSERT INTO gate VALUES (0)")
@@ -422,7 +422,7 @@ async def broken_at_gate(
 ) -> Any:
     """Return the result of a call whose connection breaks while it waits at the gate.
 
-    The server sends the answer of the statement that waits to the broken connection. The next answer is the first that
+    The server sends the waiting statement's answer to the broken connection. The next answer is the first that
     it fails to send.
     """
     with ThreadPoolExecutor() as pool, blocker.cursor() as cursor:
@@ -448,7 +448,7 @@ def lock_every_row(connection: pymysql.Connection[Any], database: str) -> None:
 
 
 def waiting(connection: pymysql.Connection[Any], database: str) -> int:
-    """The number of transactions that wait for a row of the schema."""
+    """Return the number of transactions that wait for a row lock in the schema."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT COUNT(DISTINCT w.requesting_engine_transaction_id) FROM performance_schema.data_lock_waits w"

@@ -52,7 +52,7 @@ def toy_schema(table_prefix: str) -> Schema:
     return Schema("toys", LAYOUT_VERSION, (Table(names["toys"], TOYS), ledgers.table(names["ledger"])))
 
 
-# dialect/toys/dialect.py. All statements rely on the primary key.
+# dialect/toys/dialect.py. All statements use the primary key.
 
 COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
 
@@ -65,7 +65,7 @@ FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({nam
 
 PAGE = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name > %s ORDER BY name LIMIT %s"
 
-#: Toys that one transaction removes.
+#: Number of toys that one transaction removes.
 AT_ONCE = 500
 
 REMOVE_BROKEN = "DELETE FROM {toys} WHERE tenant = %s AND broken LIMIT %s"
@@ -82,10 +82,10 @@ class CountRow(NamedTuple):
 
 
 class ToyStatements(Statements):
-    """Reading and writing toys."""
+    """Statements that read and write toys."""
 
     def count(self, tenant: str, broken: Sequence[bool]) -> Query[CountRow]:
-        """The number of toys that are broken, or not, or either."""
+        """Count the toys whose ``broken`` is one of these values."""
         return Query(self._text(COUNT, broken=places(len(broken))), (tenant, *map(int, broken)), row=CountRow)
 
     def put(self, tenant: str, toy: Toy) -> Statement:
@@ -93,15 +93,15 @@ class ToyStatements(Statements):
         return Statement(self._text(PUT), (tenant, toy.name, int(toy.broken), checksum_of(tenant, toy)))
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
-        """The toys with these names."""
+        """Read the toys with these names."""
         return Query(self._text(FIND, names=places(len(names))), (tenant, *names), row=ToyRow)
 
     def page(self, tenant: str, after: str, limit: int) -> Query[ToyRow]:
-        """Some toys after a name."""
+        """Read a page of toys after a name."""
         return Query(self._text(PAGE), (tenant, after, limit), row=ToyRow)
 
     def remove_broken(self, tenant: str, limit: int) -> Statement:
-        """Remove some broken toys."""
+        """Remove a limited number of broken toys."""
         return Statement(self._text(REMOVE_BROKEN), (tenant, limit))
 
 
@@ -187,7 +187,7 @@ class ToyOperations:
         return (yield from fetch(self.sql.toys.page(self._tenant, after, limit)))
 
     def remove_broken(self) -> Operation[int]:
-        # A repeat removes the toys that are broken by then, which is what the caller wants. So this needs no token.
+        # A repeat removes the toys that are broken by then, as the caller wants, so no token is needed.
         removed = 0
         while True:
             (done,) = yield Batch.of(self.sql.toys.remove_broken(self._tenant, AT_ONCE))
@@ -250,7 +250,7 @@ class ToyTransfer:
 
 
 class ToySource:
-    """A line is a toy, and its position is its name."""
+    """Each line is a toy; its position is the toy's name."""
 
     constants = False
 

@@ -22,7 +22,7 @@ OpenClient: TypeAlias = Callable[..., httpx.AsyncClient]
 async def open_client(make_config: MakeConfig) -> AsyncIterator[OpenClient]:
     """Yield ``open_client(headers=…, store={…}, **options)``: a client of a new service in the test's schema.
 
-    ``store`` are options of `MySQLConfig`, all others of `create_app`.
+    ``store`` contains options of `MySQLConfig`; all other options are those of `create_app`.
     """
     opened: list[tuple[httpx.AsyncClient, Database]] = []
 
@@ -43,7 +43,7 @@ async def open_client(make_config: MakeConfig) -> AsyncIterator[OpenClient]:
 
 @pytest.fixture
 def client(open_client: OpenClient) -> httpx.AsyncClient:
-    """Return a client that may do everything without a token."""
+    """Return a client that has all permissions without a token."""
     return open_client()
 
 
@@ -51,7 +51,7 @@ def client(open_client: OpenClient) -> httpx.AsyncClient:
 def shared_config(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[MySQLConfig]:
     """Yield a configuration of a schema that the tests of a module share, with a service that starts once.
 
-    Each of these tests uses thread ids of its own. Tests that share a service belong to one ``xdist_group``.
+    Each of these tests uses thread ids of its own. Tests that share a service are in one ``xdist_group``.
     """
     name = f"locus_test_{secrets.token_hex(8)}"
     with server.cursor() as cursor:

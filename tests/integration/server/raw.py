@@ -1,4 +1,4 @@
-"""`RawClient`: sends raw bytes as requests, also malformed ones."""
+"""`RawClient`: sends raw bytes as requests, including malformed ones."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class RawClient:
         self._left = b""
 
     def send(self, data: bytes) -> None:
-        """Send bytes unchanged except for HOST, which is replaced."""
+        """Send bytes unchanged, except that HOST is replaced by the service's host."""
         self.socket.sendall(data.replace(b"HOST", self.host.encode()))
 
     def post(self, path: str, body: bytes, *headers: str) -> RawAnswer:
-        """Send a whole request."""
+        """Send a complete request."""
         head = [f"POST {path} HTTP/1.1", f"Host: {self.host}", f"Content-Length: {len(body)}", *headers]
         if not any(one.lower().startswith("content-type") for one in headers):
             head.append("Content-Type: application/json")

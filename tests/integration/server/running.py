@@ -18,12 +18,12 @@ WAIT_S = 60.0
 
 @contextmanager
 def running(app: Any, **options: Any) -> Iterator[str]:
-    """Serve an application on 127.0.0.1 as `serve` does, and yield its base URL. The options are Uvicorn's."""
-    # The command runs on uvloop, and its tests with it; so here the service is tested on asyncio's own loop.
+    """Serve an application on 127.0.0.1 as `serve` does, and yield its base URL. The options are those of Uvicorn."""
+    # The command and its tests use uvloop, so these tests run the service on asyncio's own event loop.
     loop: Literal["asyncio"] = "asyncio"
     if hasattr(app.state, "services"):
         server: uvicorn.Server = server_of(app, port=0, loop=loop, **options)
-    else:  # one that has the service within
+    else:  # an application that mounts the service
         server = uvicorn.Server(uvicorn.Config(app, port=0, loop=loop, log_config=None, access_log=False))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

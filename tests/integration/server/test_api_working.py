@@ -97,7 +97,7 @@ async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx
     assert await done(await client.delete(place)) == {"deleted": True}
     for answer in (await client.delete(place), await client.post(f"{place}/restore")):
         assert (answer.status_code, code(answer)) == (404, "not_found")
-        assert "()" not in answer.json()["error"]["message"]  # nothing of Python
+        assert "()" not in answer.json()["error"]["message"]  # no Python expression
 
 
 async def test_a_session_lists_its_contents_and_can_be_ended(client: httpx.AsyncClient) -> None:
@@ -106,7 +106,7 @@ async def test_a_session_lists_its_contents_and_can_be_ended(client: httpx.Async
     await done(await client.put("/sessions/s/variables/v", json={"value": 1}, params={"session_ttl_seconds": "3600"}))
     held = await done(await client.get("/sessions/s"))
     assert (held["keys"], held["size_bytes"]) == (1, 2)
-    assert 0 < held["expires_in_s"] <= 4050  # it is kept for an eighth longer
+    assert 0 < held["expires_in_s"] <= 4050  # the TTL and one eighth of it
     assert await done(await client.post("/sessions/s/touch", json={"ttl_seconds": 60})) == {"touched": True}
     assert (await done(await client.get("/sessions/s")))["expires_in_s"] <= 67.5
     assert await done(await client.delete("/sessions/s")) == {"deleted": True}

@@ -1,4 +1,4 @@
-"""Stored data that names code for a reader to construct: no page and no endpoint imports or runs it."""
+"""Stored data that names code to construct: no page and no endpoint imports or runs that code."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .conftest import OpenClient
 
 RunSql = Callable[..., tuple[Any, ...]]
 
-#: A module that nothing else imports, so that importing it is noticed too.
+#: A module that nothing else imports, so that importing it is detected too.
 UNUSED = "antigravity"
 
 
@@ -42,7 +42,7 @@ class Touching:
 
 
 def json_payloads(sentinel: Path) -> Mapping[str, Any]:
-    """By the reader that would construct it, JSON that names code."""
+    """Return JSON that names code, by the library that would construct it."""
     path, mkdir = str(sentinel), {"py/function": "os.mkdir"}
     pickled = base64.b64encode(pickle.dumps(Touching(sentinel))).decode()
     constructor = {"lc": 1, "type": "constructor", "id": ["os", "mkdir"], "kwargs": {"path": path}}
@@ -67,14 +67,14 @@ def json_payloads(sentinel: Path) -> Mapping[str, Any]:
 
 
 def packed_payloads(sentinel: Path) -> Mapping[str, bytes]:
-    """By LangGraph's kind of extension, msgpack that names code; and pickles."""
+    """Return msgpack that names code, by the type of LangGraph's extension, and pickles."""
     path = str(sentinel)
     arguments: Mapping[int, Any] = {
-        0: ["os", "mkdir", path],  # called with one argument
-        1: ["os", "mkdir", [path]],  # with some
-        2: ["os", "mkdir", {"path": path}],  # with names
+        0: ["os", "mkdir", path],  # a call with one argument
+        1: ["os", "mkdir", [path]],  # with positional arguments
+        2: ["os", "mkdir", {"path": path}],  # with keyword arguments
         3: ["os", "mkdir", [path], "mkdir"],  # a method
-        4: ["os", "mkdir", {"path": path}, "mkdir"],  # models, old and new
+        4: ["os", "mkdir", {"path": path}, "mkdir"],  # Pydantic models, of versions 1 and 2
         5: ["os", "mkdir", {"path": path}, "mkdir"],
         6: [UNUSED, "fly", path],
     }
@@ -92,7 +92,7 @@ def sentinel(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(open_client: OpenClient, sentinel: Path) -> Iterator[httpx.AsyncClient]:
-    """Yield a client of a service, and check at the end that nothing was constructed."""
+    """Yield a client of a service, and check afterwards that nothing was constructed."""
     yield open_client()
     assert not sentinel.exists()
     assert UNUSED not in sys.modules
@@ -105,7 +105,7 @@ def test_a_reader_that_constructs_would_be_noticed(sentinel: Path) -> None:
 
 
 async def shown(client: httpx.AsyncClient, *paths: str) -> None:
-    """Ask for pages and answers of the API, all of which are answered."""
+    """Request pages and endpoints of the API, and check that all requests succeed."""
     for path in paths:
         accept = "text/html" if path.startswith(("/inspect", "/?")) else "application/json"
         answer = await client.get(path, headers={"accept": accept})
@@ -115,7 +115,7 @@ async def shown(client: httpx.AsyncClient, *paths: str) -> None:
 async def test_stored_json_constructs_nothing(client: httpx.AsyncClient, sentinel: Path) -> None:
     for name, payload in json_payloads(sentinel).items():
         metadata = {"m": payload}
-        for number in range(2):  # so that there is a difference
+        for number in range(2):  # so that the compared states differ
             state = {"messages": [{"role": "user", "content": payload}], "p": payload, "number": number}
             new = {"checkpoint_id": f"c{number}", "state": state, "metadata": metadata}
             assert (await client.post(f"/threads/{quote(name)}/checkpoints", json=new)).status_code == 200

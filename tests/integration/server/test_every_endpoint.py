@@ -26,13 +26,13 @@ from .test_pages_signing_in import cookie_of, signed_in
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: A text in all data of tenant acme, and in no request of other tenants.
+#: A text that all data of tenant acme contains, and no request of other tenants.
 MARKER = "xyzzy-of-acme"
 
 STATE = {"messages": [{"role": "user", "content": MARKER}], "run_id": MARKER}
 
-#: A request for each operation of the API: what stands for the names in its path is in `IDS`, what follows is its query
-#: and its body.
+#: A request for each operation of the API: its query and its body. `IDS` has the values of the parameters in its
+#: path.
 REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
     ("POST", "/threads/{thread_id}/checkpoints"): ({}, {"checkpoint_id": "new", "state": {"messages": []}}),
     ("GET", "/threads/{thread_id}/checkpoints"): ({"limit": 5}, None),
@@ -90,10 +90,10 @@ REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], Any]] = {
     ("DELETE", "/sessions/{session_id}/checkpoints/{checkpoint_id}"): ({}, None),
 }
 
-#: Operations in an order in which each finds its data: deletions last, the inner ones first.
+#: Operations in an order in which each finds its data: deletions last, from inner to outer resources.
 IN_ORDER = sorted(REQUESTS, key=lambda one: (one[0] == "DELETE", -one[1].count("/")))
 
-#: Kept pages, whose addresses are in `PAGES`, and what of the browser's is asked for by scripts and links.
+#: Endpoints beside the pages in `PAGES`, which the pages' scripts and links request.
 BESIDE_PAGES = {
     "/inspect/state.json": f"/inspect/state.json?family=agents&thread={THREAD}",
     "/inspect/events": f"/inspect/events?family=agents&thread={THREAD}",
@@ -140,7 +140,7 @@ def bearer(token: NewToken) -> dict[str, str]:
 async def asked(
     client: httpx.AsyncClient, operation: tuple[str, str], session_checkpoint: str = "c", **options: Any
 ) -> httpx.Response:
-    """Send the request of an operation, for what `keep` has kept."""
+    """Send the request of an operation on the data that `keep` stores."""
     method, template = operation
     query, body = REQUESTS[operation]
     of_session = template.startswith("/sessions")
@@ -151,7 +151,7 @@ async def asked(
 
 
 async def keep(client: httpx.AsyncClient, token: NewToken) -> str:
-    """Keep something of every kind for a tenant, with the marker in it; the id of the session's checkpoint."""
+    """Store data of every kind for a tenant, with the marker in it; return the id of the session's checkpoint."""
 
     async def send(method: str, path: str, body: Any) -> Any:
         answer = await client.request(method, path, json=body, headers=bearer(token))
@@ -224,7 +224,7 @@ async def test_no_operation_shows_or_changes_data_of_another_tenant(
     after = table_contents()
     for table, rows in before.items():
         assert [row for row in rows if row not in after[table]] == [], table
-    for operation in IN_ORDER:  # each of the requests is one that does something for whose ids they are
+    for operation in IN_ORDER:  # each request works for the tenant that owns the ids
         answer = await asked(client, operation, session_checkpoint, headers=bearer(made["acme"]))
         assert answer.status_code == 200, (operation, answer.text)
 
@@ -247,7 +247,7 @@ async def test_no_operation_writes_with_a_token_for_reading(
 async def test_nothing_is_written_for_a_page_of_another_site(
     open_client: OpenClient, made: dict[str, NewToken], table_contents: Callable[[], Any]
 ) -> None:
-    """Without tokens too, where a browser on this machine may do everything."""
+    """Also without tokens, when a browser on this machine has all permissions."""
     client = open_client(vacuum=True, allow_writes=True)
     await keep(client, made["acme"])
     before = table_contents()
@@ -307,7 +307,7 @@ async def test_no_form_is_taken_without_its_secret(
 
 @pytest.mark.slow
 async def test_a_state_to_be_had_whole_is_nobody_elses(open_client: OpenClient, make_config: MakeConfig) -> None:
-    """Except the pages, which `test_pages` covers, and live events, which `test_pages_live` covers."""
+    """Checks the JSON of a state; `test_pages` covers the pages, and `test_pages_live` live events."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database, "acme"):
             pass

@@ -42,7 +42,7 @@ def by_chance(examples: int) -> settings:
     )
 
 
-#: Ids drawn often, so that requests find each other's data. The client removes ``..`` from paths.
+#: Ids that are drawn often, so that requests find each other's data. The client removes ``..`` from paths.
 IDS = ("a", "b/c", "ü%2F", "50%", "?#")
 
 CHECKS = [
@@ -63,7 +63,7 @@ def service(make_config: MakeConfig) -> Iterator[str]:
 
 @pytest.fixture
 def filled(service: str) -> str:
-    """The service, with a thread, a session and an item of each id, so that requests find something."""
+    """The service, with a thread, a session and an item of each id, so that requests find data."""
     with requests.Session() as session:
 
         def send(method: str, path: str, **body: Any) -> None:
@@ -71,7 +71,7 @@ def filled(service: str) -> str:
 
         for one in IDS:
             thread, session_ = f"/threads/{quote(one, safe='')}", f"/sessions/{quote(one, safe='')}"
-            for place in (thread, "/threads", ""):  # those of the threads . and .., too
+            for place in (thread, "/threads", ""):  # also for the paths of threads . and ..
                 for other in IDS:
                     send("POST", f"{place}/checkpoints", checkpoint_id=other, state={"messages": []})
             for other in IDS:
@@ -84,7 +84,7 @@ def filled(service: str) -> str:
 
 @st.composite
 def cases(draw: st.DrawFn, operations: list[Any], mode: GenerationMode) -> Any:
-    """A request for one of the operations; one that fits has mostly ids that are there."""
+    """A request for one of the operations; valid requests mostly have ids of stored data."""
     case = draw(draw(st.sampled_from(operations)).as_strategy(generation_mode=mode))
     if mode is GenerationMode.POSITIVE:
         for name in case.path_parameters:
@@ -94,7 +94,7 @@ def cases(draw: st.DrawFn, operations: list[Any], mode: GenerationMode) -> Any:
 
 
 def asked(service: str, operations: list[Any], mode: GenerationMode, examples: int, checks: list[Any]) -> set[str]:
-    """Ask operations by chance, and hold each answer against the description; which of them were carried out."""
+    """Send random requests, check each answer against the description, and return the operations that succeeded."""
     succeeded = set()
     with requests.Session() as session:
 
@@ -126,7 +126,7 @@ def test_every_response_conforms_to_the_api_description(filled: str, operations:
 
 @pytest.mark.slow
 def test_requests_outside_the_description_are_refused(filled: str, operations: list[Any]) -> None:
-    """Fewer, as these take longer to be thought of."""
+    """Uses fewer examples, as generating these takes longer."""
     asked(filled, operations, GenerationMode.NEGATIVE, 30, [*CHECKS, openapi_checks.negative_data_rejection])
 
 
@@ -184,7 +184,7 @@ def test_no_request_causes_a_server_error(service: str) -> None:
         lines += [b"Content-Length: %d" % len(body)] if body else []
         status, response, content = answered(service, b"\r\n".join([*lines, b"", body]))
         assert status < 500
-        if response.headers["Content-Type"] == "text/html; charset=utf-8":  # a page, or what was asked for one
+        if response.headers["Content-Type"] == "text/html; charset=utf-8":  # a page, or an answer to a request for one
             assert b"text/html" in headers.get(b"Accept", b"") or target.partition(b"?")[0] == b"/"
             return
         assert response.headers["Content-Type"] == "application/json"

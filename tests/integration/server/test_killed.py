@@ -35,11 +35,11 @@ if FULL:
 
 @dataclass
 class Writer:
-    """One client; what it writes more than once is the same each time, but for increments, which it sends once.
+    """One client, which repeats unacknowledged writes unchanged, except increments, which it sends once.
 
     Args:
-        number: Which.
-        url: Of the service.
+        number: The number of the client.
+        url: URL of the service.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Writer:
             assert time.monotonic() < end, f"{method} {path} was never acknowledged"
 
     def _sent(self, client: httpx.Client, method: str, path: str, body: object) -> bool:
-        """Return whether a request was acknowledged; False while the service or its database is away."""
+        """Return whether a request was acknowledged; False while the service or its database is unavailable."""
         try:
             answer = client.request(method, path, json=body)
         except httpx.TransportError:
@@ -87,7 +87,7 @@ class Writer:
         """Check that every acknowledged write is stored once and in order."""
         ids = client.get(f"/threads/w{self.number}/checkpoints", params={"limit": 100_000}).json()["checkpoints"]
         acknowledged = [f"c{number}" for number in reversed(range(self.saved))]
-        assert ids in (acknowledged, [f"c{self.saved}", *acknowledged])  # the last may have been cut off
+        assert ids in (acknowledged, [f"c{self.saved}", *acknowledged])  # the last answer may have been lost
         variables = client.get(f"/sessions/s{self.number}/variables").json()["variables"]
         sum_ = variables.pop("n", 0)
         assert self.increments <= sum_ <= self.tried_increments

@@ -30,22 +30,22 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 PATH = "/threads/t/checkpoints"
 
-#: Asks for the state that `save_a_large_state` saves.
+#: Requests the state that `save_a_large_state` saves.
 ASK = b"GET /threads/t/checkpoints/c HTTP/1.1\r\nHost: HOST\r\n\r\n"
 
-#: More than the buffers of sockets hold when the client does not read.
+#: More than socket buffers hold if the client does not read.
 LARGE_BYTES = 12_000_000
 
 
 class Reader(RawClient):
-    """A client whose system takes in little that it has not read."""
+    """A client with a small receive buffer."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
 
     def read_all(self) -> bytes:
-        """The answer and what follows it, until the connection ends."""
+        """Return all bytes until the connection ends."""
         pieces = []
         with contextlib.suppress(ConnectionError):
             while piece := self.socket.recv(1 << 20):
@@ -56,7 +56,7 @@ class Reader(RawClient):
 async def test_others_are_served_while_a_large_body_is_parsed(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits here, as Python's lock would let it. A small body needs no thread."""
+    """Parsing blocks in this test, so it must run in a thread. A small body is parsed without a thread."""
     began, goes_on = threading.Event(), threading.Event()
     parsed_in: list[threading.Thread] = []
 
@@ -88,11 +88,11 @@ def save_a_large_state(url: str) -> None:
 
 
 def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_client(make_config: MakeConfig) -> None:
-    """There is one place, so other requests are served when it is free."""
+    """Only one connection is allowed, so other requests are served once that connection is closed."""
     readers: list[Reader] = []
 
     def is_served(client: RawClient, request: bytes) -> bool:
-        with contextlib.suppress(ConnectionError):  # it was refused, and closed before it was read
+        with contextlib.suppress(ConnectionError):  # refused, and closed before the answer was read
             client.send(request)
             return client.socket.recv(12) == b"HTTP/1.1 200"
         return False
@@ -118,7 +118,7 @@ def test_an_answer_that_nobody_reads_is_given_up_and_with_it_the_place_of_its_cl
 def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long the whole answer takes: the limit for a client that does not read starts again with each piece."""
+    """The time limit for a client that does not read restarts with each piece, so the whole answer may take longer."""
     waits: list[str] = []
 
     def counted(name: str) -> Callable[[ClientConnection], None]:
@@ -143,7 +143,7 @@ def test_a_slow_client_that_keeps_reading_receives_the_whole_response(
 
 
 def test_unread_bytes_count_like_unsent_bytes(make_config: MakeConfig) -> None:
-    """Otherwise clients that send requests and do not read would fill the memory."""
+    """Otherwise, clients that send requests and do not read the answers would fill the memory."""
     limits = Limits(body_bytes=LARGE_BYTES + 10_000, bodies_bytes=2 * LARGE_BYTES + 20_000)
     with running(create_app(make_config(driver="pymysql"), limits=limits)) as url:
         save_a_large_state(url)

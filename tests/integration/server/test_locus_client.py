@@ -53,7 +53,7 @@ async def client(url: str) -> AsyncIterator[HTTPCheckpointer]:
 
 @pytest.fixture
 async def direct(make_config: MakeConfig) -> AsyncIterator[MySQLCheckpointer]:
-    """Yield a checkpointer of agents with direct access to the database."""
+    """Yield a checkpointer for agents, with direct access to the database."""
     config = make_config()
     async with MySQLCheckpointer(config) as one:
         yield one

@@ -110,7 +110,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 async def filled(make_config: MakeConfig) -> None:
-    """The support desk's conversations are in the test's schema."""
+    """Save the support desk's conversations in the test's schema."""
     async with Database(make_config(driver="pymysql")) as database:
         async for _ in fill(database):
             pass
@@ -559,7 +559,7 @@ async def test_links_lead_below_the_path_that_it_is_mounted_under(make_config: M
 async def test_few_differences_are_worked_out_at_once_and_others_are_served_meanwhile(
     open_client: OpenClient, filled: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each waits here, as one of very long conversations would keep its thread."""
+    """Each comparison blocks its thread in this test, as a comparison of very long conversations would."""
     client = open_client(limits=Limits(request_s=600))
     at_work = Semaphore(0)
     goes_on = Event()

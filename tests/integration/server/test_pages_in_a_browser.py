@@ -27,7 +27,7 @@ from locus_mysql.server.tokens import NewToken, Tokens, new_token
 from .running import running
 from .test_pages import HOSTILE, PAGES, THREAD_PAGE
 
-# Slow, as the browser and the data that all tests share take some ten seconds to start and to fill.
+# Slow, as starting the browser and storing the shared data take about ten seconds.
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.slow]
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -36,7 +36,7 @@ WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 WAIT_MS = 60_000
 expect.set_options(timeout=WAIT_MS)
 
-#: Pages of which another one of the same kind is checked.
+#: Pages that are not checked, as another page of the same kind is.
 ALIKE = {"threads, filtered", "thread at a time", "statistics of graphs", "branch", "search for nothing"}
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -44,13 +44,13 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 
 @dataclass
 class Site:
-    """A service with something in it.
+    """A service with stored data.
 
     Attributes:
-        base: The beginning of its addresses; every visitor may do everything.
-        guarded: That of one for which one has to sign in.
-        token: What to sign in with.
-        config: Where its data is.
+        base: Base URL of the service in which every visitor has all permissions.
+        guarded: Base URL of a service that requires signing in.
+        token: The token for signing in.
+        config: Configuration of the database.
     """
 
     base: str
@@ -97,9 +97,9 @@ async def _fill(config: MySQLConfig) -> None:
 
 @pytest.fixture(scope="module")
 def chromium(site: Site) -> Iterator[Browser]:
-    """A browser, started when the site is there: Playwright keeps an event loop in this thread.
+    """A browser, started after the site, because Playwright keeps an event loop in this thread.
 
-    Without a browser these tests fail, as they would show nothing.
+    Without a browser, these tests fail instead of being skipped.
     """
     try:
         program = browser.chromium(print)
@@ -124,11 +124,11 @@ def axe() -> str:
 
 @dataclass
 class Window:
-    """A window of the browser, and what went wrong in it.
+    """A window of the browser, and the errors that occurred in it.
 
     Attributes:
-        page: The page in it.
-        wrong: What its console and its requests complained of.
+        page: The page in the window.
+        wrong: Errors of its console and its requests.
     """
 
     page: Page
@@ -137,9 +137,9 @@ class Window:
 
 @pytest.fixture
 def window(chromium: Browser, site: Site, request: pytest.FixtureRequest) -> Iterator[Window]:
-    """A window whose requests never leave this machine, and in which nothing may go wrong.
+    """A window whose requests never leave this machine, and in which no errors may occur.
 
-    ``@pytest.mark.parametrize("window", [{…}], indirect=True)`` gives it options of Playwright's contexts.
+    ``@pytest.mark.parametrize("window", [{…}], indirect=True)`` passes options to Playwright's context.
     """
     options = {"viewport": WIDE, **getattr(request, "param", {})}
     context = chromium.new_context(**options)
@@ -166,7 +166,7 @@ def window(chromium: Browser, site: Site, request: pytest.FixtureRequest) -> Ite
 
 
 def violations(page: Page, rules: dict[str, Any]) -> list[str]:
-    """Return the violations of accessibility rules on a page, without the selectors of what keeps them."""
+    """Return the violations of accessibility rules on a page, without selectors of the elements."""
     options = {**rules, "resultTypes": ["violations"], "selectors": False}
     found = page.evaluate("options => axe.run(options)", options)["violations"]
     return [f"{one['id']}: {node['html'][:200]} {node['failureSummary']}" for one in found for node in one["nodes"]]
@@ -209,7 +209,7 @@ def test_stored_text_never_acts_as_html_or_script(window: Window, site: Site) ->
     for text in HOSTILE:
         page.goto(f"{site.base}/?{urlencode({'family': 'dicts', 'q': text})}")
         assert page.title() != "taken"
-        # With words to find, the page shows the whole state, and marks the words in it.
+        # If words are searched for, the page shows the whole state and marks these words.
         page.goto(f"{site.base}/inspect/thread?{urlencode({'family': 'dicts', 'thread': text, 'find': 'title'})}")
         assert page.locator("h1").count() == 1
         assert "taken" not in page.title() or "taken" in text
@@ -221,7 +221,7 @@ def test_stored_text_never_acts_as_html_or_script(window: Window, site: Site) ->
         page.goto(f"{site.base}/inspect/difference?{urlencode(compared)}")
         assert page.title() != "taken"
     page.goto(f"{site.base}/?family=dicts")
-    for text in HOSTILE[:2]:  # searched for by the script, which shows the answer in the same page
+    for text in HOSTILE[:2]:  # the script searches, and shows the result in the same page
         page.fill("#q", text)
         expect(page.locator("a[data-entry]")).to_have_text([text])
         assert page.title() != "taken"
@@ -334,7 +334,7 @@ def test_a_thread_that_is_written_shows_it_by_itself(window: Window, site: Site)
         expect(page.locator(".messages")).to_contain_text("words that came later")
         expect(page.locator(".timeline li")).to_have_count(4)
         expect(page.locator("input[name=before]").nth(3)).to_be_checked()  # the selection is unchanged
-        expect(page.locator(".call[open]")).to_have_count(1)  # unfolded parts are still unfolded
+        expect(page.locator(".call[open]")).to_have_count(1)  # expanded parts are still expanded
         expect(page.locator("#announcements")).to_have_text("The thread was updated.")
         for name in ("Download JSON", "Link to this state", "Branch from here"):
             expect(page.get_by_role("link", name=name)).to_have_attribute("href", re.compile(newest))

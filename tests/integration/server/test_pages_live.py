@@ -31,7 +31,7 @@ class Looks:
     """The watches that were created, and their queries.
 
     Args:
-        monkeypatch: Of the test.
+        monkeypatch: The test's fixture.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def base(make_config: MakeConfig, proxy: WireProxy, looks: Looks) -> Iterator[st
 
 @pytest.fixture
 async def store(make_config: MakeConfig) -> AsyncIterator[CheckpointStore]:
-    """A store with two threads, on a way of its own."""
+    """A store with two threads and its own connections."""
     async with CheckpointStore(make_config(driver="pymysql")) as opened:
         for thread in ("one", "two"):
             await opened.save(thread, {"at": 0})
@@ -85,7 +85,7 @@ class Viewer:
     """A viewer of a thread.
 
     Args:
-        lines: Of the stream.
+        lines: Lines of the event stream.
     """
 
     def __init__(self, lines: AsyncIterator[str]) -> None:
@@ -116,7 +116,7 @@ async def viewing(base: str, thread: str, **headers: str) -> AsyncIterator[Viewe
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
-        while not condition():  # noqa: ASYNC110 - the service's thread makes it true
+        while not condition():  # noqa: ASYNC110 - another thread changes it
             await asyncio.sleep(0.01)
 
 
@@ -184,7 +184,7 @@ async def test_a_viewer_who_reconnects_receives_only_new_events(base: str, store
     ):
         lines = response.aiter_lines()
         async for line in lines:
-            if line.startswith(":"):  # nothing new
+            if line.startswith(":"):  # no changes
                 break
             assert not line.startswith("event:")
         await store.save("one", {"at": 1})
@@ -220,7 +220,7 @@ async def test_a_sign_in_that_ends_ends_the_stream(
                 file.write_text(f"{ben.entry}# rolled\n")
                 event = "changed"
                 at = 0
-                while event == "changed":  # the viewers are checked at each write
+                while event == "changed":  # each write checks the viewers' permissions
                     at += 1
                     await store.save("one", {"at": at})
                     event = await viewer.next()

@@ -78,7 +78,7 @@ async def test_a_cookie_is_not_for_scripts_nor_for_other_sites_and_holds_no_toke
     assert "samesite=lax" in header
     assert "path=/" in header
     assert f"max-age={LASTS_S}" in header
-    assert "secure" not in header  # over plain HTTP, a browser would not send it back
+    assert "secure" not in header  # over unencrypted HTTP, a browser would not return it
     assert ann.secret.lower() not in header
     assert ann.secret not in str(response.headers)
 

@@ -1,4 +1,4 @@
-"""Pages copy, branch and delete threads only where that is allowed, and only by a form of the service."""
+"""Pages copy, branch and delete threads only where that is allowed, and only with a form of the service."""
 
 from __future__ import annotations
 

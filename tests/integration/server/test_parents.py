@@ -1,6 +1,6 @@
 """The parent of a checkpoint saved over HTTP: the one the client names, or the newest, on any worker.
 
-Each request uses a new connection, so that the worker that saves is seldom the one that loaded. All tests share a
+Each request uses a new connection, so that saves seldom reach the worker that answered the load. All tests share a
 service with two workers.
 """
 
@@ -24,7 +24,7 @@ from .test_serve import PATIENCE_S, Service, serving_at
 
 pytestmark = [pytest.mark.kept_tables("agents"), pytest.mark.xdist_group("parents")]
 
-#: Enough that a state is stored as a delta.
+#: Enough for a state to be stored as a delta.
 LONG = "x" * 3_000
 
 
@@ -58,7 +58,7 @@ def saved(url: str, thread_id: str, checkpoint_id: str, *texts: str, **fields: A
 
 
 def loaded(url: str, thread_id: str) -> list[str]:
-    """Return the texts of the newest checkpoint, loaded like Locus' client: the list first, over two connections."""
+    """Return the newest checkpoint's texts, loaded as Locus' client does: list, then state, over two connections."""
     path = f"{url}/threads/{thread_id}/checkpoints"
     (newest,) = CLIENT.get(path, params={"limit": 1}).json()["checkpoints"]
     state = CLIENT.get(f"{path}/{newest}").json()["state"]
@@ -93,7 +93,7 @@ def test_saves_without_a_load_are_one_line(service: Service) -> None:
 
 async def test_saves_by_a_service_that_started_later_continue_the_line(open_client: OpenClient) -> None:
     for start in range(3):
-        client = open_client()  # with a database of its own, whose caches are empty
+        client = open_client()  # with its own database object, whose caches are empty
         for at in range(4 * start, 4 * start + 4):
             body = {"checkpoint_id": f"c{at}", "state": state_of(*(f"text {one}" for one in range(at + 1)))}
             assert (await client.post("/threads/t/checkpoints", json=body)).status_code == 200
@@ -102,7 +102,7 @@ async def test_saves_by_a_service_that_started_later_continue_the_line(open_clie
 
 
 def test_two_clients_at_once_follow_what_they_name(service: Service) -> None:
-    """After a common beginning, each client continues its own last save."""
+    """After a shared beginning, each client continues its own last save."""
     saved(service.url, "named", "root", "text")
 
     def client(name: str) -> None:
@@ -139,7 +139,7 @@ def test_a_thread_deleted_and_begun_anew_begins_without_a_parent(service: Servic
 def test_parents_are_those_of_a_model_beside_agents_that_use_the_database(
     shared_config: MySQLConfig, service: Service, seed: int
 ) -> None:
-    """Saves with and without a name, moves, deletes and saves by another process, one after another."""
+    """Saves with and without a named parent, moves, deletes, and saves by another process, in sequence."""
     source, url, thread_id = random.Random(seed), service.url, f"model-{seed}"
     order: list[str] = []  # oldest first
     wanted: dict[str, str | None] = {}

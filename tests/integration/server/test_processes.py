@@ -29,12 +29,12 @@ pytestmark = [pytest.mark.kept_tables("agents", "memories", "working"), pytest.m
 
 __all__ = ["dsn"]
 
-#: More than is carried out in the service's own process.
+#: More than the service handles in its own process.
 LARGE = "x" * 1_000_000
 
 
 def children_of(pid: int) -> set[int]:
-    """Return the processes that another one has forked."""
+    """Return the children of a process."""
     try:
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except (FileNotFoundError, ProcessLookupError):
@@ -91,7 +91,7 @@ def test_without_processes_all_is_carried_out_in_the_service(dsn: str) -> None:
 
 
 def test_answers_of_a_process_are_those_of_the_service(client: httpx.Client) -> None:
-    """Errors, headers and ids too."""
+    """Also compares errors, headers and ids."""
     for answer in (
         client.get("/search", params={"q": "tea", "limit": 1_000_000}, headers={"x-request-id": "mine"}),
         client.get("/inspect/thread", params={"thread": "none"}, headers={"accept": "text/html"}),
@@ -128,7 +128,7 @@ def test_a_process_that_is_killed_fails_its_request_only(
         locking.rollback()
     until(lambda: client.post(path, json=new).status_code == 200, "the save, repeated")
     assert client.get(f"{path}/second").json() == {"state": new["state"]}
-    # One that dies while it has nothing to do is not missed.
+    # The death of an idle process affects no request.
     for pid in (killed := request_processes(service)):
         os.kill(pid, signal.SIGKILL)
     # A zombie may have threads that still hold its socket; a reaped process has none.
@@ -198,7 +198,7 @@ def locked_tables(config: MySQLConfig) -> Iterator[None]:
 def test_a_statement_whose_client_has_left_is_ended(
     service: Service, client: httpx.Client, shared_config: MySQLConfig, where: str
 ) -> None:
-    """A read that waits here for a lock on the whole table, as a long search would go on."""
+    """The read waits for a table lock in this test, in place of a search that takes long."""
     path = b"/metadata?key=a&value=1" if where == "apart" else b"/threads/left/history"
     body = {"checkpoint_id": "first", "state": {"note": "x"}}
     assert client.post("/threads/left/checkpoints", json=body).status_code == 200

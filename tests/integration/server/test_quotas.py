@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 __all__ = ["dsn"]
 
-#: More than there are connections to the database.
+#: More than the number of connections to the database.
 MANY = 30
 
 
@@ -78,7 +78,7 @@ async def test_places_go_to_the_tenant_that_has_fewest_and_in_order() -> None:
     assert (places.quotas.taken, dict(places.quotas.taken_by)) == (0, {})
 
 
-#: A service in which every list keeps the event loop for ever, as a mistake of ours might.
+#: A service in which every list request blocks the event loop for ever, as a bug of this package might.
 STUCK = """
 import sys
 from locus_mysql.server import locus, running

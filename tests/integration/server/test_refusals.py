@@ -21,7 +21,7 @@ from ..kept_schemas import KeptSchemas
 from .raw import PATIENCE_S, RawClient, state
 from .running import running
 
-#: Small, so that each limit is met soon; and patient, as a test's client may be kept waiting on a busy machine.
+#: Small sizes, so that tests reach each limit quickly, and long times, as clients may be slow on a busy machine.
 LIMITS = Limits(body_bytes=100_000, values=1_000, body_s=300.0, head_s=300.0, requests=4)
 
 PATH = "/threads/t/checkpoints"
@@ -48,7 +48,7 @@ def url(config: MySQLConfig) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def hasty_url(config: MySQLConfig) -> Iterator[str]:
-    """A service that waits for no body longer than a second."""
+    """A service that waits at most one second for a body."""
     hasty = replace(LIMITS, body_s=1.0)
     with running(create_app(config, limits=hasty)) as base:
         yield base
@@ -284,7 +284,7 @@ def test_a_body_in_chunks_is_as_good_as_a_whole_one(
     ids=["length", "chunks"],
 )
 class TestHalfABody:
-    """The bytes sent are a complete state, but the request announces more."""
+    """The sent bytes form a complete state, but the request announces a longer body."""
 
     def test_the_request_is_refused_when_the_rest_never_arrives(self, beginning: bytes, hasty_url: str) -> None:
         with RawClient(hasty_url) as client:
@@ -358,7 +358,7 @@ class TestAClientThatIsSlowToAsk:
         assert client.is_closed()
 
     def test_a_client_that_sends_byte_by_byte_is_disconnected(self, client: RawClient) -> None:
-        """Each byte comes in time, the whole head does not."""
+        """Each byte arrives in time; the complete head does not."""
         client.socket.settimeout(0.05)
         with contextlib.suppress(ConnectionError):
             for byte in b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 1_000:
@@ -374,7 +374,7 @@ class TestAClientThatIsSlowToAsk:
 
 
 def test_slow_clients_do_not_lock_others_out(hasty_url: str) -> None:
-    """Ten times as many clients as requests are allowed send half of a request each; others are served meanwhile."""
+    """Clients, ten times as many as allowed requests, send half a request each; others are served meanwhile."""
     with contextlib.ExitStack() as stack:
         slow = [stack.enter_context(RawClient(hasty_url)) for _ in range(LIMITS.requests * 10)]
         for one in slow:
@@ -389,7 +389,7 @@ def test_slow_clients_do_not_lock_others_out(hasty_url: str) -> None:
 
 
 def test_a_request_behind_a_refused_one_is_not_carried_out(client: RawClient) -> None:
-    """A request hidden in a body is never carried out."""
+    """A request that is hidden in a body is never executed."""
     hidden = b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n"
     client.send(
         b"POST /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n"
@@ -442,7 +442,7 @@ def test_without_tokens_only_names_of_this_machine_are_answered(url: str) -> Non
 
 
 def test_a_client_over_the_connection_limit_gets_an_error_response(config: MySQLConfig) -> None:
-    """Both places are taken by clients that are being served: each has sent half of a body."""
+    """Two clients that are being served use both connections: each has sent half of a body."""
     limits = replace(LIMITS, connections=2, body_s=PATIENCE_S)
     service = running(create_app(config, limits=limits))
     with service as url, RawClient(url) as one, RawClient(url) as two:
@@ -451,7 +451,7 @@ def test_a_client_over_the_connection_limit_gets_an_error_response(config: MySQL
                 b"POST /threads/t/checkpoints HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\n"
                 b"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n"
             )
-            assert busy.socket.recv(12) == b"HTTP/1.1 100"  # its body is read, so it was let in
+            assert busy.socket.recv(12) == b"HTTP/1.1 100"  # the service reads its body, so the client was admitted
         with RawClient(url) as three:
             answer = three.answer()
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too_many_connections", "2")
@@ -463,7 +463,7 @@ def test_a_client_over_the_connection_limit_gets_an_error_response(config: MySQL
     [b"", b"GET /thre", b"GET /health HTTP/1.1\r\nHost: HOST\r\n\r\n", b"GET /threads HTTP/1.1\r\nHost: no\r\n\r\n"],
 )
 def test_unauthenticated_clients_do_not_lock_others_out(config: MySQLConfig, sent: bytes) -> None:
-    """Ten times as many clients as connections are allowed send nothing, or no valid token."""
+    """Clients, ten times as many as allowed connections, send nothing, or no valid token."""
     limits = replace(LIMITS, connections=4, head_s=PATIENCE_S)
     with running(create_app(config, limits=limits)) as url, contextlib.ExitStack() as stack:
         for _ in range(40):

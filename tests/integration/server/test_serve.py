@@ -1,4 +1,4 @@
-"""``python -m locus_mysql serve`` as a process: it is started, stopped while it works, and loses its database."""
+"""``python -m locus_mysql serve`` as a process: it starts, is stopped during requests, and loses its database."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Service:
             self.log += line
 
     def stop(self, signum: int = signal.SIGTERM) -> int:
-        """Ask it to stop, and return its exit code."""
+        """Stop the command by a signal, and return its exit code."""
         self.process.send_signal(signum)
         code = self.process.wait(PATIENCE_S)
         self._reading.join(PATIENCE_S)
@@ -131,7 +131,7 @@ def refuses(url: str) -> bool:
     return False
 
 
-#: An agent that uses the service only. In its second step it prints a line and waits to be killed.
+#: An agent that uses only the service. In its second step, it prints a line and waits to be killed.
 KILLED = """
 import asyncio, sys, threading
 from locus.agent import Agent
@@ -189,7 +189,7 @@ async def test_a_turn_whose_process_is_killed_goes_on_in_another_one(dsn: str) -
         assert service.stop() == 0
 
 
-#: Workers and signals. Other tests stop services with workers by SIGTERM, and one without by SIGHUP.
+#: Workers and signals. Other tests stop services with workers by SIGTERM, and one without workers by SIGHUP.
 STOPS = [("1", signal.SIGTERM), ("2", signal.SIGINT)]
 if FULL:
     STOPS += [("2", signal.SIGTERM), ("2", signal.SIGHUP)]
@@ -199,7 +199,7 @@ if FULL:
 def test_asked_to_stop_it_finishes_what_it_has_accepted(
     dsn: str, make_config: MakeConfig, workers: str, signum: signal.Signals
 ) -> None:
-    """A save waits for the lock on its thread's row while the service is asked to stop; an idle client does nothing."""
+    """A save waits for its thread's row lock when the service receives the signal; another client is idle."""
     config = make_config()
     with serving_at(dsn, "--workers", workers) as service, RawClient(service.url) as idle:
         assert idle.request("GET", "/health").status == 200
@@ -230,7 +230,7 @@ def test_elsewhere_than_on_this_machine_it_does_not_start_without_tokens(
     for host in ("0.0.0.0", "::"):
         assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--host", host]) == 1
         complaint = capsys.readouterr().err
-        assert "needs tokens" in complaint or "cannot listen" in complaint, complaint  # where there is no IPv6
+        assert "needs tokens" in complaint or "cannot listen" in complaint, complaint  # on machines without IPv6
     assert cli.main(["serve", "--dsn", dsn, "--port", "0", "--host", "0.0.0.0"]) == 1
     assert "needs tokens" in capsys.readouterr().err
 
@@ -376,7 +376,7 @@ def test_the_service_reports_a_database_that_is_away_and_goes_on_when_it_is_back
 
 
 def test_the_service_starts_while_the_database_is_unavailable(make_config: MakeConfig) -> None:
-    with socket.socket() as nobody:  # no process listens, and no other one gets the port
+    with socket.socket() as nobody:  # reserves a port on which nothing listens
         nobody.bind(("127.0.0.1", 0))
         config = make_config(host="127.0.0.1", port=nobody.getsockname()[1])
         with serving_at(dsn_of(config) + "?retry_deadline_s=0") as service:
@@ -423,7 +423,7 @@ async def test_a_request_that_takes_too_long_is_abandoned_and_may_be_repeated(ma
 
 async def test_a_request_over_the_concurrency_limit_is_asked_to_retry_later(make_config: MakeConfig) -> None:
     config = make_config()
-    limits = Limits(requests=2)  # of which one caller may have one
+    limits = Limits(requests=2)  # of which each caller may use one
     with (
         running(create_app(config, limits=limits)) as url,
         RawClient(url) as client,

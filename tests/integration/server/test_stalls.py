@@ -24,16 +24,16 @@ from bench.stalls import (
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 
-#: Of the largest inputs: enough to be carried out apart, and for what is not linear to show.
+#: Fraction of the largest inputs: large enough to run in a separate process, and to reveal superlinear cost.
 SCALE = 0.02
 
-#: Seconds for which each operation is measured at least.
+#: Minimum measuring time of each operation, in seconds.
 LEAST_S = 0.02
 
-#: A wait counts if it occurs in each of this many attempts: the machine does other things too.
+#: A wait counts only if it occurs in every one of this many attempts, as the machine runs other programs too.
 ATTEMPTS = 4
 
-#: The longest allowed wait as a multiple of the longest wait on an idle service, if that is more than the bound.
+#: The longest allowed wait as a multiple of the longest wait on an idle service, if that exceeds the bound.
 TIMES_IDLE = 4.0
 
 
@@ -51,7 +51,7 @@ def test_no_operation_of_one_tenant_keeps_another_one_waiting(make_config: MakeC
         store_graph(dsn, 50)
         expect(Client(port, quiet).send("POST", "/threads/quiet/checkpoints", {"state": {"a": 1}}), 200)
         with Asking(port, quiet) as asking:
-            time.sleep(IDLE_S)  # measured, not waited for
+            time.sleep(IDLE_S)  # a measurement, not a wait for a condition
             bound_ms = max(BOUND_MS, TIMES_IDLE * asking.longest())
             cases = {key: largest.calls[key] for key in in_order(operations())} | more_cases(SCALE)
             slow = {}

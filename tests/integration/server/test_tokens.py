@@ -150,7 +150,7 @@ async def test_a_token_is_rolled_while_the_service_runs(
         adding.write(new.entry)
     await becomes(new, 200)
     assert await status(made["ann"]) == 200
-    file.write_text("[[token]\n")  # noqa: ASYNC240 - a moment
+    file.write_text("[[token]\n")  # noqa: ASYNC240 - takes microseconds
     assert await status(new) == 200
     file.unlink()  # noqa: ASYNC240
     assert await status(new) == 200

@@ -66,7 +66,7 @@ async def test_the_service_needs_no_locus(make_config: MakeConfig) -> None:
 
 
 async def test_of_saves_that_race_each_other_each_is_answered_and_one_is_made(make_config: MakeConfig) -> None:
-    """A client that is impatient sends the same save again while the first is still being carried out."""
+    """An impatient client repeats a save while the first request is still running."""
     config = make_config()
     with running(create_app(config)) as url:
         async with httpx.AsyncClient(base_url=url, timeout=120) as http:

@@ -33,10 +33,10 @@ pytestmark = [pytest.mark.kept_tables("agents"), pytest.mark.xdist_group("worker
 
 __all__ = ["dsn"]
 
-#: A client whose requests have a connection each, so that any worker may take one. Making a client costs 20 ms.
+#: A client with a new connection for each request, so that any worker may take it. Creating a client takes 20 ms.
 ANEW = httpx.Client(timeout=PATIENCE_S, limits=httpx.Limits(max_keepalive_connections=0))
 
-#: Checkpoints that each of six writers saves while workers are killed, and seconds until a failed save is repeated.
+#: Checkpoints that each of six writers saves while workers are killed, and the seconds until a failed save is repeated.
 SAVES, PAUSE_S = 10, 0.05
 
 
@@ -63,7 +63,7 @@ def shared(shared_config: MySQLConfig, tmp_path_factory: pytest.TempPathFactory)
 
 
 def workers_of(service: Service) -> set[int]:
-    """The processes that serve; those that have ended are not among them."""
+    """Return the running worker processes."""
     pid = service.process.pid
     found = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
     return {one for one in found if alive(one)}
@@ -98,7 +98,7 @@ def test_another_worker_takes_the_place_of_one_that_dies(dsn: str) -> None:
 
 
 def test_clients_are_shared_out_among_all(shared: Shared) -> None:
-    """Each of three workers serves some of 96 clients; fewer than 8 occur once in 10^8 runs."""
+    """Each of three workers serves some of 96 clients; one with fewer than 8 occurs once in 10^8 runs."""
     with contextlib.ExitStack() as clients:
         before = {pid: sockets_of(pid) for pid in workers_of(shared.service)}
         for _ in range(96):
@@ -139,7 +139,7 @@ def test_no_worker_outlives_its_parent_process(dsn: str) -> None:
 
 
 def test_nothing_acknowledged_is_lost_while_workers_are_killed_under_six_writers(make_config: MakeConfig) -> None:
-    """Each writer repeats what got no answer; a worker is killed after every eighth answer."""
+    """Each writer repeats unanswered saves; a worker is killed after every eighth answer."""
     config = make_config(driver="pymysql")
     acknowledged: list[tuple[str, str]] = []
     kills = threading.Semaphore(0)
@@ -194,13 +194,13 @@ def test_a_sign_in_at_one_holds_for_all(shared: Shared) -> None:
         answer = client.post("/login", data={"token": shared.token.secret}, headers={"Origin": url})
         assert answer.status_code == 303
         cookies = {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}
-    for _ in range(12):  # each on a connection of its own, at whichever worker takes it
+    for _ in range(12):  # each on a new connection, which any worker may accept
         assert ANEW.get(f"{url}/", headers=cookies).status_code == 200
 
 
 def test_a_sign_out_at_one_holds_for_all(shared: Shared) -> None:
     service = shared.service
-    anew = httpx.Limits(max_keepalive_connections=0)  # each request on a connection of its own
+    anew = httpx.Limits(max_keepalive_connections=0)  # a new connection for each request
     with httpx.Client(base_url=service.url, timeout=PATIENCE_S, limits=anew) as client:
         client.post("/login", data={"token": shared.token.secret}, headers={"Origin": service.url})
         kept = {"Cookie": "; ".join(f"{name}={value}" for name, value in client.cookies.items())}

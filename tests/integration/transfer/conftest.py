@@ -20,7 +20,7 @@ __all__ = ["redis_server"]
 
 @pytest.fixture
 def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
-    """Return the configuration of the test's schema, which commands find in the environment."""
+    """Return the configuration of the test's schema, which commands read from the environment."""
     config = make_config()
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
     return config

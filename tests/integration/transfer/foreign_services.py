@@ -1,6 +1,6 @@
 """Small stand-ins for the clients of services that cannot run here: S3, OCI Object Storage and OpenSearch.
 
-Locus' own classes run on them. They implement the services' references as far as those classes need it.
+Locus' own classes run on them. They implement the parts of the services' APIs that those classes use.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from locus.memory.backends.oci_bucket import OCIBucketBackend
 from locus.memory.backends.opensearch import OpenSearchBackend
 from locus.memory.backends.s3 import S3Backend
 
-#: Names on a page of a list, instead of 1,000.
+#: Number of names on a page of a listing, instead of 1,000.
 PAGE = 7
 
 
 class Objects:
-    """Objects by their names, and when each was written."""
+    """Objects by name, with their write times."""
 
     def __init__(self) -> None:
         self.kept: dict[str, tuple[bytes, datetime]] = {}
@@ -32,7 +32,7 @@ class Objects:
         self.kept[name] = (data, datetime.now(UTC))
 
     def page(self, begin: str, place: str | None, delimiter: str | None) -> tuple[list[str], list[str], str | None]:
-        """The names of a page, the common prefixes up to the delimiter, and the start of the next page."""
+        """Return a page's names, the common prefixes up to the delimiter, and the start of the next page."""
         entries: dict[str, bool] = {}
         for name in sorted(self.kept):
             if name.startswith(begin):
@@ -44,7 +44,7 @@ class Objects:
 
 
 class S3Client:
-    """boto3's client of S3, whose times are to the second."""
+    """boto3's client of S3, whose times have a resolution of one second."""
 
     def __init__(self, objects: Objects, error: type[Exception]) -> None:
         self._objects = objects
@@ -52,7 +52,7 @@ class S3Client:
         self.closed = False
 
     def head_bucket(self, Bucket: str) -> None:
-        """There is one."""
+        """Report that the bucket exists."""
 
     def put_object(self, Bucket: str, Key: str, Body: bytes, ContentType: str) -> None:
         self._objects.put(Key, Body)
@@ -92,7 +92,7 @@ class OCIClient:
         self._objects = objects
 
     def get_bucket(self, **_: Any) -> None:
-        """There is one."""
+        """Report that the bucket exists."""
 
     def put_object(self, *, object_name: str, put_object_body: bytes, **_: Any) -> None:
         self._objects.put(object_name, put_object_body)

@@ -35,7 +35,7 @@ STEPS = st.one_of(
 
 
 class BrokenOff(BaseException):
-    """In the place of a kill."""
+    """Simulates a kill."""
 
 
 async def act(

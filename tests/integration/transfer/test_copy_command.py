@@ -24,7 +24,7 @@ from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
 
-pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # Locus' of Redis
+pytestmark = pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning")  # from Locus' Redis
 
 DEADLINE_S = 240.0
 
@@ -33,7 +33,7 @@ THREADS, TURNS = 12, 6
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Some threads in files."""
+    """Return a folder with threads in files."""
     folder = tmp_path / "threads"
 
     async def fill() -> None:
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def same_as(folder: Path, config: MySQLConfig) -> None:
-    """The tables have every thread exactly as in the files, and nothing else."""
+    """Check that the tables contain exactly the threads in the files."""
 
     async def compare() -> None:
         files = FileCheckpointer(folder)
@@ -117,7 +117,7 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
     assert "LOCUS_MYSQL_COPY_FROM" in capsys.readouterr().err
 
 
-#: Runs a command, and kills its process at the n-th transaction, before or after it was carried out.
+#: Runs a command, and kills its process before or after the n-th transaction is executed.
 KILLED = """
 import os, signal, sys
 from locus_mysql.families.checkpoints import thread_writer
@@ -265,7 +265,7 @@ async def test_a_target_that_is_written_to_during_the_copy_is_read_again(
 
 
 class Lying(BaseCheckpointer):
-    """Lists threads that it does not have, lists some twice, and fails for some."""
+    """A source that lists missing threads, lists some twice, and fails for some."""
 
     def __init__(self, states: list[Any]) -> None:
         self.states = states

@@ -73,7 +73,7 @@ async def test_a_damaged_row_in_the_target_is_found_by_verify_and_stops_no_other
         report = await copy_threads(files, target, verify=True, notify=reported.append)
         assert (report.verified, report.differing) == (5, 1)
         assert "'cp-1' of thread 'a' differs" in reported[0]
-        # As a source, it gives all but that one.
+        # As a source, the table yields all other checkpoints.
         back = FileCheckpointer(files.base_dir.parent / "back")
         report = await copy_threads(target, back, notify=reported.append)
         assert (report.copied, report.left_out, report.failed) == (5, 1, 0)

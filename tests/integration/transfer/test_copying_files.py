@@ -1,4 +1,4 @@
-"""Copying between `FileCheckpointer` and the tables: copied, reported and untouched checkpoints."""
+"""Copying between `FileCheckpointer` and the tables: which checkpoints are copied, reported or left unchanged."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_a_thread_that_went_on_in_the_target_is_left_alone_and_others_are_
     async with MySQLCheckpointer(config) as target:
         await copy_threads(files, target)
         await target.save(states[3], "moved", "here")
-        assert (await copy_threads(files, target)).complete  # nothing is lacking
+        assert (await copy_threads(files, target)).complete  # nothing is missing
         await files.save(states[2], "moved", "there")
         await files.save(states[1], "other", "cp-1")
         report = await copy_threads(files, target, notify=reported.append)
@@ -240,7 +240,7 @@ async def test_threads_that_would_share_a_folder_in_the_target_are_refused(
         report = await copy_threads(source, files, notify=reported.append)
         assert (report.failed, report.copied, report.complete) == (1, 4, False)
         assert "would share its place in the target" in reported[0]
-        # Named alone, in another run: the folder shows the collision.
+        # In another run for this thread alone, the folder reveals the collision.
         (refused,) = {"a/1", "a_1"} - {*await files.list_threads()}
         reported.clear()
         report = await copy_threads(source, files, threads=[refused], notify=reported.append)

@@ -1,4 +1,4 @@
-"""Copying over HTTP: to and from this package's service, and from one with only the requests of Locus' client."""
+"""Copying over HTTP: to and from this package's service, and from one with only the endpoints of Locus' client."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_name_with_user_and_password_becomes_authentication() -> None:
 
 @pytest.fixture
 def plain_service() -> Iterator[str]:
-    """A service that has what Locus' client asks for, and fails for some checkpoints."""
+    """A service with the endpoints that Locus' client requests, which fails for some checkpoints."""
     kept_here: dict[str, dict[str, Any]] = {}
 
     async def one(request: Request) -> JSONResponse:

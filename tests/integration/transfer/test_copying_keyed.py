@@ -111,7 +111,7 @@ async def test_out_of_the_tables_and_on_with_the_other(redis: StorageBackendAdap
         assert (report.copied, report.present, report.verified) == (2, 3, 5)
         assert await contents(redis, "a:b") == await contents(source, "a:b")
         assert (await redis.get_metadata("a:b", "late-1"))["metadata"] == {"place": 1, "tag": {"a": [1, None]}}
-        # A copy that was killed in a save: the state is there, and the list does not know it.
+        # A copy that was killed in a save: the state is stored, but missing in the list.
         index = await redis._backend.load("a:b:_checkpoints")
         index["checkpoints"] = index["checkpoints"][2:]
         await redis._backend.save("a:b:_checkpoints", index)
@@ -188,7 +188,7 @@ async def test_postgresql_both_of_locus_kinds(config: MySQLConfig, make_config: 
                 report = await copy_threads(source, backend, verify=True)
                 assert (report.copied, report.verified, report.complete) == (18, 18, True)
                 report = await copy_threads(backend, rows, verify=True)
-                assert (report.copied, report.complete) == (18, False)  # it stamps messages when it saves them
+                assert (report.copied, report.complete) == (18, False)  # PgCheckpointer stamps saved messages
                 report = await copy_threads(rows, target, verify=True)
                 assert (report.copied, report.verified, report.complete) == (18, 18, True)
                 assert not report.not_given

@@ -1,4 +1,4 @@
-"""Copying to and from Locus' checkpointers on S3, OCI Object Storage and OpenSearch, and those of functions.
+"""Copies to and from Locus' checkpointers on S3, OCI Object Storage and OpenSearch, and those of users' functions.
 
 Locus' classes are the real ones; the services are stand-ins, see `foreign_services`.
 """
@@ -29,12 +29,12 @@ from .foreign_services import Objects
 
 pytestmark = pytest.mark.kept_tables("agents")
 
-#: A checkpointer, and what its service keeps.
+#: A checkpointer, and the objects in its service.
 Bucket = tuple[Any, Objects]
 
 PREFIX = "locus/checkpoints/"
 
-#: Ids that are parts of each other, and what paths and lists could trip over.
+#: Ids that are prefixes of each other, or that code for paths and lists might mishandle.
 THREADS = ["a", "a/b", "a/b/c", "support/42", "ünï ☃", "x.meta", "_latest", "..a", "a b"]
 
 
@@ -49,7 +49,7 @@ async def test_all_of_a_bucket_comes_along_in_the_order_in_which_it_was_saved(
     backend, objects = bucket
     states = {thread: conversation(number) for number, thread in enumerate(THREADS, 2)}
     for thread in THREADS:
-        # In the order of their names these ids are the other way round, and S3's times are to the second.
+        # Sorted by name, these ids are in reverse order, and S3's times have a resolution of one second.
         for place, state in enumerate(states[thread]):
             await backend.save(state, thread, f"{99 - place}", {"place": place, "checkpoint_id": "mine"})
     async with MySQLCheckpointer(config) as target:
@@ -108,7 +108,7 @@ async def test_names_that_two_checkpoints_would_share_in_a_bucket_are_refused(
         report = await copy_threads(source, backend, notify=reported.append, at_once=1)
         assert (report.copied, report.left_out) == (1, 2)
         assert sum("something else under the same key" in line for line in reported) == 2
-        assert (await backend.load("a", "b/c")) == second  # the first of the ids
+        assert (await backend.load("a", "b/c")) == second  # the checkpoint copied first
 
 
 async def test_damaged_and_missing_objects_are_left_out_and_named(bucket: Bucket, config: MySQLConfig) -> None:
@@ -197,12 +197,12 @@ def open_files(folder: str) -> FileCheckpointer:
 
 
 def open_ours(tenant: str) -> MySQLCheckpointer:
-    """The same, of this package."""
+    """A user's own function that opens this package's checkpointer."""
     return MySQLCheckpointer(MySQLConfig.from_env(tenant=tenant))
 
 
 def open_ours_that_block(tenant: str) -> SyncMySQLCheckpointer:
-    """The same."""
+    """The same, for the blocking checkpointer."""
     return SyncMySQLCheckpointer(MySQLConfig.from_env(tenant=tenant))
 
 
@@ -215,7 +215,7 @@ async def test_functions_open_sides(
     ours = Location(f"{__name__}:{function.__name__}", {"tenant": "acme"})
     report = await copy_threads(Location(f"{__name__}:open_files", {"folder": str(tmp_path)}), ours, verify=True)
     assert (report.copied, report.verified, report.complete) == (3, 3, True)
-    assert not report.not_kept  # ids, order, metadata and times
+    assert not report.not_kept  # keeps ids, order, metadata and times
     acme = await kept(make_config(tenant="acme"), "t")
     assert [one for one, *_ in acme] == ["cp-0", "cp-1", "cp-2"]
     times = [json.loads((tmp_path / "t" / f"cp-{place}.json").read_text())["created_at"] for place in range(3)]

@@ -1,4 +1,4 @@
-"""Imports from Locus' built-in MySQL backend, whose table that backend itself makes."""
+"""Imports from Locus' built-in MySQL backend, whose table that backend itself creates."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RunSql = Callable[..., tuple[Any, ...]]
 
 
 class Stopped(BaseException):
-    """In the place of a kill."""
+    """Simulates a kill."""
 
 
 @pytest.fixture
@@ -232,7 +232,7 @@ async def test_threads_whose_names_collide_are_separated_and_reported(
     bob, other = conversation(1)[0], conversation(2)[1]
     await built_in.save(bob, "user-Bob")
     await built_in.save(other, "user-bob")
-    assert await built_in.load("user-Bob") == other  # the fault of the built-in backend
+    assert await built_in.load("user-Bob") == other  # a bug of the built-in backend
 
     summary, reported = await run_import(config)
 

@@ -64,7 +64,7 @@ def bare(file: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def filled(config: MySQLConfig) -> MySQLConfig:
-    """Two threads of agents, one of them with a branch, and one of dicts."""
+    """Store two threads of agents, one of them with a branch, and one of dicts."""
     with SyncMySQLCheckpointer(config) as checkpointer:
         for thread in ("a", "b/ü:*"):
             for place, state in enumerate(conversation(5)):
@@ -134,13 +134,13 @@ def test_an_export_includes_a_save_that_waited_for_another_writer(
     file = tmp_path / "threads.jsonl"
     assert main(["export", str(file), "--family", "dicts"]) == 0
     last = bare(file)[-2]
-    # A save's two rows have the times of two statements, the second of which had to wait.
+    # A save writes its two rows in two statements; if the second one waits, their times differ.
     run_sql(f"UPDATE {filled.database}.locus_store_threads SET updated_at = updated_at - INTERVAL 40 SECOND")
     assert main(["export", str(file), "--family", "dicts", "--since", last["created_at"]]) == 0
     assert [line["checkpoint"] for line in bare(file)[1:-1]] == [last["checkpoint"]]
 
 
-@pytest.mark.kept_tables  # none
+@pytest.mark.kept_tables  # a new schema without tables
 def test_an_export_without_tables_writes_nothing(
     config: MySQLConfig, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -196,7 +196,7 @@ def test_a_file_of_what_came_since_is_added_behind_what_came_before(
         assert main(["import", str(first), "--tenant", "acme"]) == 0
         assert main(["import", str(second), "--tenant", "acme"]) == 0
         assert acme.history("t") == store.history("t")
-        # The other way round, the older ones would become the newest.
+        # In reverse order, the older checkpoints would become the newest.
         acme.delete("t")
         assert main(["import", str(second), "--tenant", "acme"]) == 0
         capsys.readouterr()

@@ -34,8 +34,8 @@ ALL_SIDES = (
     ("pymysql", False),
 )
 
-#: One asynchronous driver, one blocking, and one in a worker thread: after the login, the drivers of each kind share
-#: all code. A test of these three runs on one of them, chosen by `rotated`; in full runs, on every driver.
+#: One asynchronous driver, one blocking, and one in a worker thread. After login, the drivers of each kind share
+#: all code. A test of these three runs on one of them, chosen by `rotated`, and in full runs on every driver.
 EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
 
 
@@ -139,7 +139,7 @@ def sound_tables(raw: pymysql.Connection[Any]) -> Iterator[None]:
 
 @pytest.fixture
 def age(sql: RunSQL) -> Callable[..., None]:
-    """Return ``age(days, thread_id, checkpoint_id=None)``: makes a thread, or its rows up to a checkpoint, older."""
+    """Return ``age(days, thread_id, checkpoint_id=None)``: ages a thread, or its rows up to a checkpoint."""
 
     def older(days: float, thread_id: str, checkpoint_id: str | None = None) -> None:
         seconds = int(days * 86_400)
@@ -181,7 +181,7 @@ def age(sql: RunSQL) -> Callable[..., None]:
 
 @pytest.fixture
 def expire(sql: RunSQL) -> Callable[[str], None]:
-    """Return ``expire(thread_id)``, which makes a thread expire now."""
+    """Return ``expire(thread_id)``, which makes a thread expire immediately."""
 
     def run_out(thread_id: str) -> None:
         sql(

@@ -69,7 +69,7 @@ async def test_patterns_may_be_those_of_the_built_in_backend(backend: Any) -> No
     assert await backend.list_threads("user%") == ["user-1", "user_1"]
     assert await backend.list_threads("user\\_%") == ["user_1"]
     assert await backend.list_threads("user_%") == ["user-1", "user_1"]
-    assert await backend.list_threads("user_1") == ["user_1"]  # no sign of LIKE: an id
+    assert await backend.list_threads("user_1") == ["user_1"]  # without %, _ is literal: this is an id
     assert await backend.list_threads("*%") == ["100%"]  # a glob
     assert await backend.count("%") == await backend.count("*") == 4
 

@@ -22,7 +22,7 @@ from .conftest import Make, RunSQL
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
 
-#: Two rows that follow or build on each other, or on themselves or on a later one, in a thread of rows 1 to 8.
+#: Cycles of parents or bases in a thread of rows 1 to 8: rows that refer to each other, themselves or later rows.
 CIRCLES = {
     "parents": "parent_seq = CASE seq WHEN 2 THEN 4 ELSE parent_seq END",
     "parents of the oldest": "parent_seq = CASE seq WHEN 1 THEN 3 ELSE parent_seq END",
@@ -96,7 +96,7 @@ class TestCircles:
         await fill(store, turns=4)
         ((base,),) = sql("SELECT base_seq FROM locus_store_checkpoints WHERE seq = 4")
         assert base is not None
-        if removal == "vacuum":  # the base has no name, but is followed yet
+        if removal == "vacuum":  # the base loses its id, but later rows still build on it
             await store.delete("t", str(base))
         sql("UPDATE locus_store_checkpoints SET parent_seq = NULL WHERE seq > %s", base)
         sql(reseal("locus_store_checkpoints"))
@@ -167,7 +167,7 @@ class TestRows:
             found = await reader.query_by_metadata("kind", "talk")
             assert [one["checkpoint_id"] for one in found] == ["3", "1"]
         assert "damaged" in caplog.text
-        await store.delete("t", "3")  # now the damaged one is the newest
+        await store.delete("t", "3")  # now the damaged row is the newest
         with pytest.raises(CorruptCheckpoint, match="row 2 of thread 't'"):
             await store.load("t")
         assert await store.list_with_metadata() == []
@@ -231,7 +231,7 @@ class TestPayloads:
         return plain
 
     async def assert_noticed(self, make_store: Make, filled: Any, sql: RunSQL, seq: int, payload: bytes) -> None:
-        """Check that states that need the row are refused, with and without cached rows, and all others are read."""
+        """Check that loading a state that needs the row fails, with and without cached rows, and others load."""
         ((before,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE thread_id = 't' AND seq = %s", seq)
         sql("UPDATE locus_store_checkpoints SET payload = %s WHERE thread_id = 't' AND seq = %s", payload, seq)
         reader = make_store(cache_bytes=0)
@@ -356,7 +356,7 @@ class TestOneAmongOthers:
         assert "secret" not in caplog.text
 
 
-@pytest.mark.kept_tables  # none: deleted rows that are not purged yet would be read
+@pytest.mark.kept_tables  # a new schema: unpurged deleted rows would be counted as reads
 class TestHistory:
     @pytest.fixture
     def handler_reads(self, raw: pymysql.Connection[Any]) -> Any:
@@ -392,7 +392,7 @@ class TestHistory:
         assert [one["parent_id"] for one in await store.history("t", 1)] == ["5"]
 
 
-@pytest.mark.kept_tables  # none: full-text indexes remember the words of deleted rows
+@pytest.mark.kept_tables  # a new schema: full-text indexes keep the words of deleted rows
 class TestScores:
     async def test_other_tenants_have_no_part_in_them(self, make_store: Make) -> None:
         mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")

@@ -25,7 +25,7 @@ def in_memory(owner: Any, text: str) -> list[str]:
     found, seen, open_ = [], set(), [owner]
     while open_:
         one = open_.pop()
-        if id(one) in seen or isinstance(one, type | FunctionType | ModuleType):  # these lead everywhere
+        if id(one) in seen or isinstance(one, type | FunctionType | ModuleType):  # these refer to most other objects
             continue
         seen.add(id(one))
         if isinstance(one, str | bytes) and text in (one if isinstance(one, str) else one.decode("latin-1")):
@@ -80,7 +80,7 @@ async def test_a_column_that_somebody_added_is_an_error_at_once(make_store: Make
         "CREATE TRIGGER nulls BEFORE INSERT ON locus_store_checkpoints FOR EACH ROW"
         " SET NEW.created_at = NULL"  # fails with error 1048, as a NOT NULL column without a value may
     )
-    for _ in range(2):  # knowing the thread, and not
+    for _ in range(2):  # with and without the thread in the cache
         with pytest.raises(SchemaMismatch, match="cannot be null"):
             await store.save("t", {"n": 2})
         assert await make_store().load("t") == {"n": 1}
@@ -96,7 +96,7 @@ async def test_a_save_whose_clean_up_fails_is_still_a_save(
     few = make_store(keep_checkpoints=2)
     sql(
         "CREATE TRIGGER refuses BEFORE DELETE ON locus_store_checkpoints FOR EACH ROW"
-        " IF OLD.seq = 3"  # neither the first nor the last of those that lose their names
+        " IF OLD.seq = 3"  # neither the first nor the last of the rows that lose their ids
         "   THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'not today'; END IF"
     )
     saved = await few.save("t", {"n": 6}, "c6")
@@ -104,4 +104,4 @@ async def test_a_save_whose_clean_up_fails_is_still_a_save(
     assert "housekeeping" in caplog.text
     assert await make_store().load("t") == {"n": 6}
     sql("DROP TRIGGER refuses")
-    assert await few.vacuum(0) == 2  # rows left for the clean-up are removed as well
+    assert await few.vacuum(0) == 2  # rows that were left for the clean-up are removed too

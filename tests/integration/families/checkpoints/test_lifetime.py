@@ -335,13 +335,13 @@ class TestExpiry:
     async def test_saves_remove_expired_threads_a_few_at_a_time(
         self, make_store: Make, sql: RunSQL, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(cleaning, "SAVES_PER_CLEANING", 8)  # instead of 64, for the time that it takes
+        monkeypatch.setattr(cleaning, "SAVES_PER_CLEANING", 8)  # instead of 64, to save time
         store = make_store(ttl_s=600)
         for number in range(30):
             await store.save(f"old{number}", conversation(2))
         sql("UPDATE locus_store_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
         counts = []
-        while (not counts or counts[-1]) and len(counts) < 40 * 8:  # fewer once in 10**16 runs
+        while (not counts or counts[-1]) and len(counts) < 40 * 8:  # too few once in 10**16 runs
             await store.save("t", {"n": len(counts)}, "same")
             ((left,),) = sql("SELECT COUNT(*) FROM locus_store_threads WHERE thread_id LIKE 'old%%'")
             counts.append(left)
@@ -381,7 +381,7 @@ class TestKeepingTheNewest:
         assert await strict.load("t", "10") == conversation(10)
 
     async def test_a_save_whose_thread_was_made_anew_meanwhile_leaves_no_rows_behind(self, make_store: Make) -> None:
-        """The first attempt finds its base deleted and prunes; the second one saves. See `sound_tables`."""
+        """The first attempt finds its base deleted and prunes; the second saves. `sound_tables` checks the rows."""
         generous, strict = make_store(), make_store(keep_checkpoints=2)
         await strict.save("t", {"messages": ["a"]})
         await generous.delete("t")
@@ -393,7 +393,7 @@ class TestKeepingTheNewest:
     async def test_a_save_that_pruned_much_and_whose_answer_was_lost_leaves_no_rows_behind(
         self, make_store: Make, proxy: WireProxy
     ) -> None:
-        """The repeated call does not learn how many rows it pruned. See `sound_tables`."""
+        """The repeated call does not get the number of pruned rows. `sound_tables` checks the rows."""
         generous = make_store()
         strict = make_store(keep_checkpoints=1, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
         for turn in range(1, 10):

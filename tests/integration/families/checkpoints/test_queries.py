@@ -13,7 +13,7 @@ from locus_mysql.runtime.matching import contains
 
 from .conftest import Make, RunSQL
 
-#: Values that are all different JSON.
+#: Values with different JSON representations.
 DISTINCT_VALUES: list[Any] = [
     None,
     True,

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.slow]
 
 
 def grown(state: dict[str, Any], turn: int) -> dict[str, Any]:
-    """Return an agent's state one turn later: messages are added, the steps are those of the turn."""
+    """Return an agent's state one turn later: messages are appended, and steps are replaced."""
     added = [{"role": role, "content": f"turn {turn} " + "x" * 300} for role in ("user", "assistant")]
     return {"messages": [*state["messages"], *added], "steps": [{"turn": turn}] * (turn % 3), "turn": turn}
 
@@ -74,7 +74,7 @@ async def test_a_process_that_was_away_for_many_turns_catches_up(make_store: Mak
     assert await away.load("t") == state
     state = grown(state, 1)
     await here.save("t", state, "1")
-    assert await away.load("t") == state  # from now on it only asks for later saves
+    assert await away.load("t") == state  # from now on it only fetches later saves
     for turn in range(2, 2 + 3 * SINCE_ROWS):
         state = grown(state, turn)
         await here.save("t", state, str(turn))
@@ -97,7 +97,7 @@ async def test_a_thread_made_anew_is_not_taken_for_the_one_that_was_known(make_s
 
 async def test_a_state_on_more_rows_than_one_statement_reads_is_loaded(make_store: Make, sql: RunSQL) -> None:
     store, rows = make_store(), []
-    state = {**BEGUN, "messages": [{"role": "system", "content": "y" * 100_000}]}  # all that follows builds on it
+    state = {**BEGUN, "messages": [{"role": "system", "content": "y" * 100_000}]}  # later rows are deltas of this one
     for turn in range(2**CHAIN_ROWS):
         state = grown(state, turn)
         await store.save("t", state, str(turn))

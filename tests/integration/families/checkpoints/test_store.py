@@ -30,7 +30,7 @@ ODD_STATE: dict[str, Any] = {
 
 
 def conversation(turns: int, words: str = "word") -> dict[str, Any]:
-    """Return a state whose list grows by one message a turn, large enough to be stored as deltas."""
+    """Return a state whose list grows by one message a turn, large enough to be stored as a delta."""
     messages = [{"role": "user", "content": f"{words} {turn} " + "x" * 400} for turn in range(turns)]
     return {"run": "r", "messages": messages, "count": turns}
 
@@ -189,7 +189,7 @@ class TestReplacing:
 
 
 class TestGoingOnFromWhatIsGone:
-    """A process continues from a state that was deleted meanwhile, by another process or by this one."""
+    """A process continues from a state that was deleted meanwhile, by another process or by itself."""
 
     @pytest.mark.parametrize("turns", [2, 20])
     async def test_the_deleted_newest(self, store: Any, make_store: Make, turns: int) -> None:

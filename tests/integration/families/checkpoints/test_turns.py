@@ -121,7 +121,7 @@ async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
 async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
     store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     newest = await store.save("t", state_of("a"))
-    async with Held(store, "t", lease_s=3600):  # not renewed meanwhile
+    async with Held(store, "t", lease_s=3600):  # so long that it is not renewed during the test
         for turn in range(3):
             with proxy.counting() as count:
                 newest = await store.save("t", state_of("a", *"bcd"[: turn + 1]), expected=newest)
@@ -272,7 +272,7 @@ async def test_a_holder_that_lost_its_turn_does_not_end_the_turn_of_its_successo
 async def test_a_thread_that_another_removes_during_a_turn(
     make_store: Make, expire: Callable[[str], None], how: str
 ) -> None:
-    """Vacuum skips the thread. Deleting it ends the turn, which does not recreate it."""
+    """Vacuum skips the thread. Deleting the thread ends the turn; the turn does not recreate the thread."""
     one, other = make_store(), make_store()
     await one.save("t", state_of("a"))
     async with Held(one, "t"):
@@ -396,7 +396,7 @@ async def test_lost_requests_and_answers_of_a_turn_do_no_harm(
         assert await other.load("t") == state_of("a", "b")
 
 
-# Nine turns at once
+# Nine concurrent turns
 
 
 async def test_of_nine_turns_at_once_each_builds_on_the_one_before(make_config: MakeConfig) -> None:
@@ -474,7 +474,7 @@ async def test_a_task_that_is_cancelled_while_it_waits_or_works_leaves_the_turn_
         holding = asyncio.create_task(hold(one))
         await inside.wait()
         waiting = [asyncio.create_task(hold(store)) for store in (one, other, other)]
-        await asyncio.sleep(0.05)  # however far they came
+        await asyncio.sleep(0.05)  # the waiters may have reached any step
         for task in (*waiting, holding):
             task.cancel()
         await asyncio.gather(holding, *waiting, return_exceptions=True)
@@ -525,7 +525,7 @@ def receive(line: Connection) -> Any:
 
 
 def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
-    """Take a turn and save; on each request save again and send the outcome."""
+    """Take a turn and save; on each request, save again and send the outcome."""
     with SyncCheckpointStore(config) as store, store.turn("t", lease_s=lease_s):
         store.save("t", state_of("a"))
         line.send("has it")
@@ -630,7 +630,7 @@ def test_a_child_does_not_have_the_turn_of_its_parent(make_config: MakeConfig) -
 
 @pytest.mark.slow
 async def test_a_caller_waiting_for_a_turn_polls_the_server_rarely(make_config: MakeConfig, proxy: WireProxy) -> None:
-    """Nine waiters in one process poll as often as one does: a few times at first, then about once a second."""
+    """Nine waiters in one process poll as often as one: a few times at first, then about once a second."""
     config = make_config(driver="mysql-connector")
     away = make_config(driver="mysql-connector", host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     async with CheckpointStore(config) as holder, CheckpointStore(away) as store:

@@ -19,7 +19,7 @@ OpenSaver: TypeAlias = Callable[..., AnyStore]
 async def open_saver(make_config: MakeConfig) -> AsyncIterator[OpenSaver]:
     """Yield ``open_saver(side, **options)``: a saver in the test's schema, closed after the test.
 
-    A given ``config=`` is used unchanged except for its driver.
+    If ``config=`` is passed, it is used unchanged except for its driver.
     """
     opened: list[AnyStore] = []
 

@@ -14,10 +14,10 @@ from typing import Any
 from locus_mysql import MySQLCheckpointSaver, MySQLConfig
 from locus_mysql.errors import LocusMySQLError
 
-#: The operation of each other process on the threads that are being made.
+#: The operation of each other process on the threads that are being created.
 REMOVERS = ("prune", "prune", "delete_thread")
 
-#: Concurrent puts.
+#: Number of concurrent puts.
 AT_ONCE = 4
 
 STATE = {"said": [f"{word} " * 1_500 for word in ("plum", "fig")]}
@@ -31,7 +31,7 @@ class Outcome:
         puts: Number of puts.
         deleted: Number of puts deleted by a call that reported it.
         gone: Number of missing puts that no call reported as deleted.
-        damaged: Number of threads that cannot be listed, or to which no more can be put.
+        damaged: Number of threads that cannot be listed, or that accept no further puts.
     """
 
     puts: int
@@ -45,7 +45,7 @@ def race(options: dict[str, Any], puts: int) -> Outcome:
 
     Args:
         options: Options of the configuration.
-        puts: Number of threads to make.
+        puts: Number of threads to create.
     """
     context = multiprocessing.get_context("spawn")
     current, deleted = context.Value("i", 0), context.Queue()

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow]
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
-#: The tables with saved data. The table of threads contains times and marks only.
+#: The tables with saved data. The table of threads contains only times and removal marks.
 TABLES = ("versions", "version_parts", "version_writes", "version_threads")
 
 every_table = pytest.mark.parametrize("table", TABLES)
@@ -96,7 +96,7 @@ def _same(found: Any, saved: Any) -> bool:
     return found is not None and {**found, "created_at": ""} == {**saved, "created_at": ""}
 
 
-#: Each table with one compression, and in full runs the tables with compressed values also without any.
+#: Each table with one compression; full runs also test tables with compressed values uncompressed.
 CASES = [("versions", "zlib"), ("version_parts", "none"), ("version_writes", "zlib"), ("version_threads", "zlib")]
 
 
@@ -114,7 +114,7 @@ def test_no_damage_to_a_column_gives_another_value(
         saved = Saved(saver)
         refused = {}
         for damage in damages(run_sql, database, f"locus_{table}"):
-            if damage.column == "unlinked":  # the mark of a removal, as hidden is: it hides the parent
+            if damage.column == "unlinked":  # marks a removal, like "hidden": it hides the parent
                 continue
             refused.setdefault(damage.column, []).append(saved.check(reader, damage))
             saved.check(saver, damage)
@@ -227,7 +227,7 @@ def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
         history = saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"])
         refused = 0
         for damage in damages(run_sql, database, f"locus_{table}"):
-            if damage.column == "unlinked":  # the mark of a removal, as hidden is: it hides the parent
+            if damage.column == "unlinked":  # marks a removal, like "hidden": it hides the parent
                 continue
             if damage.hides:
                 continue
@@ -237,7 +237,7 @@ def test_no_damage_to_a_column_gives_a_graph_another_checkpoint(
                     refused += 1
                 else:
                     assert found == saved[found.config["configurable"]["checkpoint_id"]], damage
-            if damage.column != "channel":  # by which the server finds these writes
+            if damage.column != "channel":  # the server finds these writes by their channel
                 found = attempt(lambda: saver.get_delta_channel_history(config=configs[-1], channels=["b", "a"]))
                 assert _refused(found, "of thread 't'") or found == history, damage
         assert refused > 0 or table in {"version_threads", "version_parts"}

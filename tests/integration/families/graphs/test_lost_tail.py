@@ -27,7 +27,7 @@ MESSAGE_CHARACTERS = 400
 #: Number of crashes in one test.
 CRASHES = 4
 
-#: Neither commits nor a timer flush the log: else a slow machine loses nothing.
+#: Neither commits nor a timer flush the log; otherwise a slow machine would lose nothing.
 FLUSH_NOTHING = "SET GLOBAL innodb_flush_log_at_trx_commit = 0, GLOBAL innodb_flush_log_at_timeout = 2700"
 
 
@@ -119,7 +119,7 @@ async def test_after_lost_commits_every_remaining_checkpoint_loads_exactly(
         saver = chosen.choice(savers)
         match chosen.choices(["put", "load", "list", "note", "lose"], [8, 3, 2, 2, 1])[0]:
             case "put":
-                parent = chosen.choice(list(ever)[-4:])  # perhaps one that was lost
+                parent = chosen.choice(list(ever)[-4:])  # possibly a checkpoint that was lost
                 name = f"c{step}"
                 ever[name] = states[name] = [*ever[parent], name]
                 await put(saver, name, [message(one) for one in states[name]], parent)

@@ -168,7 +168,7 @@ async def test_a_task_s_writes_are_replaced_together(open_saver: OpenSaver, side
     place = {"thread_id": "thread", "checkpoint_id": "c1"}
     await saver.put_writes(**place, task_id="b", writes=[("x", 1), ("y", {"z": [1, 2]}), ("x", None)])
     await saver.put_writes(**place, task_id="a", writes=[("x", "first")])
-    assert await other.get_writes(**place) == [  # before the checkpoint is there
+    assert await other.get_writes(**place) == [  # before the checkpoint exists
         {"task_id": "a", "idx": 0, "channel": "x", "value": "first"},
         {"task_id": "b", "idx": 0, "channel": "x", "value": 1},
         {"task_id": "b", "idx": 1, "channel": "y", "value": {"z": [1, 2]}},
@@ -350,7 +350,7 @@ async def test_threads_are_in_the_order_of_saves_that_did_not_lock_them(
         assert await saver.list_threads(limit=1, offset=place) == [["a", "c", "b", "d"][place]]
     assert await saver.delete_checkpoint(thread_id="a", checkpoint_id="x5")
     assert await saver.list_threads() == ["a", "c", "b", "d"], "a deletion is no reason to move"
-    assert await saver.vacuum(4) == 1  # the one checkpoint of d
+    assert await saver.vacuum(4) == 1  # the only checkpoint of d
     assert await saver.list_threads(limit=9) == ["a", "c", "b"]
 
 
@@ -363,7 +363,7 @@ async def test_vacuum_leaves_a_thread_that_was_saved_to_since_its_row_was_locked
     run_sql(f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 40 SECOND")
     run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 40 SECOND")
     await put_turns_after(saver, 2, 4)
-    assert await saver.vacuum(38 / 86_400) == 2  # days
+    assert await saver.vacuum(38 / 86_400) == 2  # 38 seconds, in days
     assert await ids(saver, thread_id="thread") == ["c4", "c3"]
     assert (await open_saver(side).get(thread_id="thread"))["checkpoint"] == state_of(4)
 
@@ -402,7 +402,7 @@ async def test_an_expired_thread_is_invisible_and_a_save_starts_a_new_one(
     assert await other.get_writes(thread_id="thread", checkpoint_id="c5") == []
     run_sql(f"UPDATE {database}.locus_version_threads SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
     await put_turns(other, 2, "alive")
-    assert await saver.vacuum(1) == 1  # the one checkpoint of the thread
+    assert await saver.vacuum(1) == 1  # the thread's only checkpoint
     ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions WHERE thread_id = 'thread'")
     assert rows == 0
     assert await ids(other, thread_id="alive") == ["c2", "c1"]
@@ -609,7 +609,7 @@ async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was
         thread_id="thread", checkpoint_id="c2", checkpoint_data=state_of(2), parent_checkpoint_id="c1"
     )
     batch = next(putting)
-    if not known:  # its base is read first
+    if not known:  # the checkpoint's base is read first
         batch = putting.send(await carry_out(slow, batch))
     assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
     await carry_out(slow, Batch(batch.statements))

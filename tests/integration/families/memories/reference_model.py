@@ -1,4 +1,4 @@
-"""A reference model of a memory store: a dict that is searched item by item."""
+"""A reference model of a memory store: a dict that each search scans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from locus_mysql.families.memories.vectors.coding import floats_of
 
 Key: TypeAlias = tuple[tuple[str, ...], str]
 
-#: The hits of each search that a hybrid search joins, and the constant of the fusion, as documented.
+#: The number of hits that a hybrid search takes from each search, and the constant of the rank fusion, as documented.
 FUSED, SOFTENING = 100, 60
 
 
@@ -21,7 +21,7 @@ class Item:
     """An item of the model.
 
     Args:
-        value: Has a number ``n`` and a text ``t``.
+        value: Dict with a number ``n`` and a text ``t``.
         metadata: As given.
         embeddings: As 32-bit floats.
         version: Rises with each write.
@@ -38,7 +38,7 @@ class Item:
 
     @property
     def words(self) -> set[str]:
-        """Return the words by which a search finds it."""
+        """Return the words by which a search finds the item."""
         return set(self.value["t"].split())
 
 

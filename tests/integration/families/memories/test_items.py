@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kept_tables("memories")
 
 ADA = ("users", "ada")
 
-#: Namespaces that differ by case, accents, wildcards of LIKE, blanks, or only as one text.
+#: Namespaces that differ by case, accents, wildcards of LIKE or blanks, or whose parts join to equal texts.
 SIBLINGS = [
     ("foo",),
     ("foobar",),
@@ -329,7 +329,7 @@ async def test_values_may_be_nested_90_deep(memories: Any) -> None:
 
 @pytest.fixture
 def expire(sql: Any) -> Callable[[str], None]:
-    """Return ``expire(key)``, which makes all items with a key expire now."""
+    """Return ``expire(key)``, which makes all items with a key expire immediately."""
 
     def run_out(key: str) -> None:
         sql(

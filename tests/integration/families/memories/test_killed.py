@@ -19,8 +19,8 @@ from ...conftest import MakeConfig
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 120.0
 
-#: Runs requested calls in a child process, which is killed at its n-th packet: before it, in the middle of it, or
-#: after it. Reports how the child ended.
+#: Runs requested calls in a child process, which is killed at its n-th packet: before, while, or after it is sent.
+#: Reports how the child ended.
 KILLER = """
 import json, os, signal, sys
 from locus_mysql import MySQLConfig, SyncMemoryStore
@@ -139,7 +139,7 @@ def test_a_killed_process_leaves_items_whole(
 
     with SyncMemoryStore(make_config(driver="pymysql", pool_size=1), dims=2) as store:
         prepare("whole")
-        mine = 1  # the connection of this store
+        mine = 1  # this store's own connection
         before = stored("whole")
         assert killer(action, "whole", pipeline, 0, "never") == 0
         wait_for_rollback()

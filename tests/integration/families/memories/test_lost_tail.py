@@ -1,4 +1,4 @@
-"""A server loses its last transactions, while processes go on that have read them."""
+"""A server loses its last transactions, which running processes have already read."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def agree(store: Any, make: Make, prefix: tuple[str, ...]) -> None:
 async def test_lost_items_are_not_found(
     make_memories: Make, sql: Callable[..., Any], namespaces: int, writes: int
 ) -> None:
-    """Writes after the loss get the same stamps again, as the clock is behind them."""
+    """Writes after the loss get the same stamps again, as the clock is behind the lost stamps."""
     spaces = [("docs", str(number)) for number in range(namespaces)]
     writer, reader = make_memories(dims=DIMS), make_memories(dims=DIMS)
     await writer.put_batch([Put(spaces[n % namespaces], f"{n:02}", n, embedding=vector()) for n in range(30)])
@@ -88,8 +88,8 @@ async def test_lost_items_are_not_found(
 
 @pytest.mark.kept_tables
 async def test_a_write_after_a_long_while_is_caught_up_with(make_memories: Make, sql: Callable[..., Any]) -> None:
-    """Tokens are removed from the ledger: after one write the cache is continued, as that write names the one before
-    it; after more, it is read again."""
+    """Tokens are removed from the ledger. After one write, the cache catches up, as that write names the one before
+    it; after several writes, the cache is reloaded."""
     writer, reader = make_memories(dims=DIMS), make_memories(dims=DIMS)
     await writer.put_batch([Put(("docs",), f"{n:02}", n, embedding=vector()) for n in range(30)])
     for writes in (1, 2, 3):

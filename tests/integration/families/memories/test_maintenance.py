@@ -69,7 +69,7 @@ async def test_vacuum_removes_obsolete_rows_and_nothing_else(
     assert (expired, loose, tokens) == (7, 10, 6)
     assert removed >= 5 + 7 + 10
     assert await vacuum(memories) == NOTHING
-    assert (await waste(memories))[:3] == [0, 0, 0]  # tokens of what the vacuum wrote are young
+    assert (await waste(memories))[:3] == [0, 0, 0]  # the vacuum's own tokens are too new to remove
     assert sorted(hit.item.key for hit in await memories.search(embedding=[1, 2, 3], limit=100)) == sorted(
         ["x7", *(f"k{n}" for n in range(5, 10))]
     )

@@ -19,7 +19,7 @@ from ...conftest import MakeConfig
 from ...rows_read import rows_read
 from ...test_lists_under_writes import Others, disturbed
 
-#: The value of an item, and other values that MySQL's JSON does not distinguish from it.
+#: The value of an item, and another value that MySQL's JSON does not distinguish from it.
 WANTED, OTHER = 2**70 + 1, 2**70
 
 
@@ -52,7 +52,7 @@ def test_pages_read_by_key_have_the_order_of_one_page(
     with SyncMemoryStore(make_config(driver="pymysql")) as store:
         store.put_batch(
             [_item(number, "green tea" + " in the morning" * (number % 3 == 0)) for number in range(60)]
-        )  # of one time, so that namespace and key decide
+        )  # written at the same time, so they are ordered by namespace and key
         store.put_batch([_item(number, "tea in the morning") for number in range(0, 60, 4)])
         whole = store._run_step(_listing(store, query, limit=1_000))
         monkeypatch.setattr(reading, "PAGE_SIZE", 7)
@@ -77,7 +77,7 @@ def _listing(store: SyncMemoryStore, query: str | None, *, limit: int, offset: i
     return operations.words("default", where, filter, query, limit, offset)
 
 
-@pytest.mark.kept_tables  # none: deleted rows that are not purged yet would be read
+@pytest.mark.kept_tables  # a new schema: unpurged deleted rows would be counted as reads
 def test_a_list_of_namespaces_reads_as_many_rows_as_there_are_namespaces(
     make_config: MakeConfig, raw: pymysql.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

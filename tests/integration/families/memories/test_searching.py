@@ -1,4 +1,4 @@
-"""Searches by field, by word, by meaning and by both return the same as plain Python over all items."""
+"""Searches by field, word or meaning, and hybrid ones, return the same as a scan of all items in Python."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ NUMBERS: list[Any] = [
 
 
 async def test_numbers_beyond_64_bits_are_compared_exactly(memories: Any) -> None:
-    """By fields, counted, by pages, by word and by meaning; MySQL's JSON would take them for floats."""
+    """Checks all ways of searching, counting and paging; MySQL's JSON would convert such numbers to floats."""
     puts = [Put(HERE, f"{n:02}", {"n": number, "t": "tea"}, embedding=[1, n, 0]) for n, number in enumerate(NUMBERS)]
     await memories.put_batch(puts)
     for number in NUMBERS:
@@ -421,7 +421,7 @@ async def test_embeddings_are_kept_a_part_at_a_time(
         assert len(parts) < 9
         parts.append(await read())
     assert len(parts) > 2
-    for key in stored:  # more changes than are read by their keys
+    for key in stored:  # more changes than the cache reads by key
         stored[key] = [random_.gauss(0, 1) for _ in range(dims)]
         await writer.put(("docs", str(int(key) % 2)), key, 0, embedding=stored[key])
     parts = [await read()]
@@ -446,7 +446,7 @@ async def test_a_search_is_not_called_exact_because_somebody_deleted_codes(
 
 @pytest.mark.parametrize("limit", [1_500, 100])
 async def test_each_of_equal_embeddings_is_given_once(make_memories: Make, limit: int) -> None:
-    """In one search or by pages, in the order of their keys; the first page is of a process that knows nothing."""
+    """In one search or in pages, ordered by key; the first page comes from a process with empty caches."""
     store = make_memories(dims=3)
     await store.put_batch([Put(HERE, f"{n:04}", n, embedding=[1, 2, 3]) for n in range(1_500)])
     keys = []
@@ -464,14 +464,14 @@ async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_me
     writer, warm = make_memories(dims=16), make_memories(dims=16)
     await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
     await warm.search(HERE, embedding=stored["000"])
-    for number, (key, values) in list(enumerate(stored.items()))[::15]:  # in every cluster
+    for number, (key, values) in list(enumerate(stored.items()))[::15]:  # a sample from every cluster
         for store in (warm, make_memories(dims=16)) if number % 60 == 0 else (warm,):
             (hit,) = await store.search(HERE, embedding=values, limit=1)
             assert (hit.item.key, hit.score) == (key, 1.0)
 
 
 async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six to eight dimensions have one byte of signs."""
+    """Six to eight dimensions need one byte of signs."""
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 20)
     before, after = make_memories(dims=6), make_memories(dims=8)
     await before.put_batch([Put(HERE, f"a{n:02}", n, embedding=[1, 1, 1, 1, 1, 1]) for n in range(30)])
@@ -483,7 +483,7 @@ async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, m
 
 
 async def test_pages_of_a_search_by_word_and_meaning_meet(make_memories: Make) -> None:
-    """The items before a page are those of the previous pages, at any depth."""
+    """At any depth, the items before a page are exactly those of the previous pages."""
     store = make_memories(dims=2)
     await store.put_batch(
         [Put(HERE, f"{n:03}", "tea " * (n % 7 > 0), embedding=[1, (n * 37) % 400]) for n in range(400)]
@@ -644,7 +644,7 @@ async def test_a_cache_older_than_the_marks_of_removed_embeddings_is_reloaded(ma
     assert [hit.item.key for hit in await reader.search(embedding=[1, 0, 0])] == ["0", "2", "3"]
 
 
-#: All zeros, NaN, an infinity, another width, no whole number, nothing.
+#: All zeros, a NaN, an infinity, another dimension, an incomplete float, an empty value.
 DAMAGED = ("00" * 12, "0000C07F0000803F0000803F", "0000807F0000803F0000803F", "0000803F", "00", "")
 
 

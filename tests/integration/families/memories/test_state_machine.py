@@ -29,9 +29,9 @@ from ...proxy import WireProxy
 from .reference_model import Found, Key, ModelMemories
 
 DIMS = 9
-#: A cold search ranks so few that most ranges are larger.
+#: So few candidates in a cold search that most ranges hold more.
 SERVER_CANDIDATES = 5
-#: The asynchronous store keeps all codes, the blocking one those of about eight embeddings.
+#: The asynchronous store keeps all codes, the blocking store those of about eight embeddings.
 CACHE_BYTES = (1_000_000, 3_500)
 
 _chance = random.Random(11)
@@ -48,7 +48,7 @@ TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True).ma
 VALUES = st.fixed_dictionaries({"n": st.integers(0, 3), "t": TEXTS})
 FILTERS = st.sampled_from([None, None, {"n": 1}, {"n": {"$gte": 2}}])
 VECTOR = st.integers(0, len(VECTORS) - 1)
-#: What an item is found by meaning by: an embedding that is given, two, that of its text, or none.
+#: The embeddings of an item: one that is given, two, that of its text, or none.
 MEANINGS = st.one_of(
     st.tuples(st.just("given"), VECTOR),
     st.tuples(st.just("several"), st.tuples(VECTOR, VECTOR)),
@@ -78,7 +78,7 @@ class Memories(RuleBasedStateMachine):
         for table in table_names("locus_").values():
             self._sql(f"DELETE FROM {table}")
 
-    # Writing
+    # Writes
 
     @rule(store=STORES, item=ITEMS, metadata=st.sampled_from([{}, {"m": 1}]))
     def put(self, store: int, item: Any, metadata: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, items=st.lists(ITEMS, max_size=12), wrong=st.sampled_from([False, False, False, True]))
     def put_batch(self, store: int, items: list[Any], wrong: bool) -> None:
-        """Put all, or none if one of them expects a version that does not exist."""
+        """Put all items, or none if one of them expects a version that does not exist."""
         if wrong and items:
             conflicting = items[-1][0]
             batch = [_put(item, self.model.version(conflicting) + 1 if item is items[-1] else None) for item in items]
@@ -111,7 +111,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, namespace=NAMESPACES, values=st.lists(VALUES, min_size=6, max_size=6), nearest=VECTOR)
     def fill_a_namespace(self, store: int, namespace: Any, values: list[Any], nearest: int) -> None:
-        """With embeddings that are all near each other, and a search among them."""
+        """Write items whose embeddings are near each other, and search for one of them."""
         embeddings = [nearest - nearest % 4 + place % 4 for place in range(6)]
         rows = zip("kKlmn", values, embeddings, strict=False)
         items = [((namespace, key), value, ("given", one), False) for key, value, one in rows]
@@ -122,7 +122,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, items=st.lists(ITEMS, max_size=6), deleted=st.lists(KEYS, max_size=6))
     def write_batch(self, store: int, items: list[Any], deleted: list[Key]) -> None:
-        """Put some and delete others; an item that is both is deleted."""
+        """Put some items and delete others; an item in both lists is deleted."""
         there = sum(key in self.model.items or any(item[0] == key for item in items) for key in set(deleted))
         before = sum(key in self.model.items for key in set(deleted))
         count = self._call(store, "write_batch", [_put(item) for item in items], deleted)
@@ -131,7 +131,7 @@ class Memories(RuleBasedStateMachine):
         for key in deleted:
             self.model.delete(key)
 
-    # Removing
+    # Removals
 
     @rule(store=STORES, key=KEYS)
     def delete(self, store: int, key: Key) -> None:
@@ -165,7 +165,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(store=STORES, key=KEYS, way=st.sampled_from(["get_item", "get_batch"]))
     def refresh(self, store: int, key: Key, way: str) -> None:
-        """An item that is soon to expire is given its whole time again, and only then."""
+        """A read with ``refresh`` restores the full time to live of an item that expires soon; other reads do not."""
         if key not in self.model.items or not self.model.items[key].expires:
             return
         self._set_expiry(key, "UTC_TIMESTAMP(6) + INTERVAL 900 SECOND")
@@ -190,7 +190,7 @@ class Memories(RuleBasedStateMachine):
         self._run(store, self._procedures(store).writing.purge_codes("default", age_us=-1_000_000))
         assert self._sql(f"SELECT COUNT(*) FROM {table_names('locus_')['codes']} WHERE code IS NULL") == ((0,),)
 
-    # Trouble
+    # Faults
 
     @rule(fault=st.sampled_from(["drop_before", "drop_after_send"]), command=st.integers(1, 3))
     def break_a_connection(self, fault: str, command: int) -> None:
@@ -205,7 +205,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(batches=st.tuples(st.lists(ITEMS, min_size=1, max_size=6), st.lists(ITEMS, min_size=1, max_size=6)))
     def write_two_batches_at_once(self, batches: tuple[list[Any], list[Any]]) -> None:
-        """Concurrent writes have the same effect as one after the other."""
+        """Concurrent writes have the same effect as sequential ones."""
         one, other = ([_put(item) for item in items] for items in batches)
         self._both(self.stores[0].put_batch(one), lambda: self.stores[1].put_batch(other))
         found = [hit.item for hit in self._call(0, "search", limit=100)]
@@ -221,7 +221,7 @@ class Memories(RuleBasedStateMachine):
 
     @rule(item=ITEMS, prefix=PREFIXES, query=VECTOR, writer=STORES)
     def search_while_the_other_writes(self, item: Any, prefix: tuple[str, ...], query: Any, writer: int) -> None:
-        """Data that a search caches during a write does not falsify later searches."""
+        """Data that a search caches during a write does not make later searches wrong."""
         key, value, meaning, expires = item
         options = _options(meaning, expires)
         if writer == 0:
@@ -233,7 +233,7 @@ class Memories(RuleBasedStateMachine):
         self._put(item, {})
         self.search_by_meaning(1 - writer, prefix, None, query, 10, 0, None, True, False)
 
-    # Reading
+    # Reads
 
     @rule(store=STORES, key=KEYS)
     def read(self, store: int, key: Key) -> None:
@@ -377,7 +377,7 @@ class Memories(RuleBasedStateMachine):
             assert _same(hit.item, self.model, one.key)
 
     def _assert_sound(self) -> None:
-        """Each embedding belongs to an item, and has its codes and signs; there are no others."""
+        """Each embedding belongs to an item and has codes and signs; no other codes or signs exist."""
         name = table_names("locus_")
         path_of_signs = "CONVERT(SUBSTRING_INDEX(owner, 0x00, 1) USING utf8mb4), SUBSTR(owner, LOCATE(0x00, owner) + 1)"
         vectors, signs, codes = (
@@ -450,7 +450,7 @@ def _put_one(model: ModelMemories, item: Any, metadata: dict[str, Any]) -> int:
 
 
 def _put_all(model: ModelMemories, items: Sequence[Any]) -> None:
-    """One write: all have the same time."""
+    """Record one write, so that all items have the same time."""
     model.writes += 1
     for item in {item[0]: item for item in items}.values():
         _put_one(model, item, {})
@@ -490,7 +490,7 @@ def test_any_sequence_of_operations_from_two_stores_finds_what_a_search_over_a_d
     options: dict[str, Any] = {"dims": DIMS, "embed": embed}
     with asyncio.Runner() as runner, SyncMemoryStore(blocking, vector_cache_bytes=CACHE_BYTES[1], **options) as second:
         first = MemoryStore(awaited, vector_cache_bytes=CACHE_BYTES[0], **options)
-        runner.run(first.count())  # reached once: from now on, connecting is tried again
+        runner.run(first.count())  # after a first connection, failed connection attempts are retried
         second.count()
 
         class Machine(Memories):

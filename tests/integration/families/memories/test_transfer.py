@@ -120,7 +120,7 @@ def test_imported_items_are_found_and_can_be_written_again(config: MySQLConfig, 
         assert not store.search(query="silent", way="word")
         value = store.get(("foo",), "key")
         store.put(("foo",), "key", value)
-        assert asked == []  # the digests were copied, so nothing is embedded again
+        assert asked == []  # the import copied the digests, so nothing is embedded again
         item = store.get_item(("foo",), "Key")
         assert item is not None
         assert item.version == 2
@@ -206,7 +206,7 @@ def test_an_export_that_was_killed_goes_on_where_it_stopped(
     assert main(["memory", "export", str(file)]) == 0
     assert f"Continuing {file}.part after " in capsys.readouterr().err
     assert file.read_bytes() == whole.read_bytes()
-    assert main(["memory", "export", str(file)]) == 0  # replaced by a new one
+    assert main(["memory", "export", str(file)]) == 0  # replaces the complete file by a new export
     assert file.read_bytes() == whole.read_bytes()
 
 
@@ -337,7 +337,7 @@ def test_an_item_that_cannot_be_read_is_named_and_left_out(
     assert main(["memory", "import", str(file), "--tenant", "acme"]) == 0
 
 
-@pytest.mark.kept_tables  # none
+@pytest.mark.kept_tables  # a new schema without tables
 def test_an_export_without_tables_reports_them_missing(
     config: MySQLConfig, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Writes that remove items, need one, or delete transcripts, on every driver."""
+"""Writes that remove items, require an item, or delete transcripts, on every driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What transcripts have as a family: counts, vacuum, export and import, and how the inspector shows them."""
+"""Features of the family of transcripts: counts, vacuum, export, import, and inspection."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ITEMS = st.lists(st.tuples(IDS, st.integers(0, 99)), max_size=5)
 
 @dataclass
 class Kept:
-    """A transcript of the model: its items as pairs of id and content, and its state."""
+    """A transcript in the model: its items, as pairs of id and content, and its state."""
 
     items: list[tuple[str | None, int]] = field(default_factory=list)
     state: Any = None
@@ -74,7 +74,7 @@ class Transcripts(RuleBasedStateMachine):
 
     @rule(which=st.sampled_from(["drop_before", "drop_after_send"]))
     def lose_an_answer(self, which: str) -> None:
-        """Lose the next command, or its answer."""
+        """Drop the next command, or its answer."""
         getattr(self.proxy, which)()
 
     @rule(store=STORES, key=KEYS, items=ITEMS, how=st.sampled_from(["", "fold", "header"]))
@@ -104,7 +104,7 @@ class Transcripts(RuleBasedStateMachine):
 
     @rule(store=STORES, keys=st.lists(KEYS, min_size=2, max_size=3, unique=True), items=ITEMS, wrong=st.booleans())
     def write_several(self, store: int, keys: list[TranscriptKey], items: Any, wrong: bool) -> None:
-        """All or nothing."""
+        """Write to several transcripts: either all writes take effect or none."""
         writes = [Write(key, tuple(_new(items)), fold=total) for key in keys[1:]]
         known = self.model[keys[0]].revision if keys[0] in self.model else 0
         writes.append(Write(keys[0], tuple(_new(items)), expected=known + 1 if wrong else known))
@@ -217,12 +217,12 @@ class Transcripts(RuleBasedStateMachine):
                 self.read(store, key, 2, 1)
 
     def _written(self, kept: Kept, revision: int, *, same: bool = False) -> None:
-        """Take a new revision, which may be the same if nothing changed."""
+        """Store a call's revision, which must be higher, or may be the same if nothing changed."""
         assert revision > kept.revision or (same and revision == kept.revision)
         kept.revision = revision
 
     def _reread(self, key: TranscriptKey) -> None:
-        """Take the new revision of a call that does not return it."""
+        """Read and store the revision after a call that does not return it."""
         self._written(self.model[key], self._call(0, "get", key).revision)
 
     def _call(self, store: int, method: str, *args: Any, **options: Any) -> Any:
@@ -247,7 +247,7 @@ def test_any_sequence_of_operations_from_two_stores_reads_what_a_dict_holds(
     awaited, blocking = (make_config(driver=driver, **through) for driver in ("mysql-connector", "pymysql"))
     with asyncio.Runner() as runner, SyncTranscriptStore(blocking) as second:
         first = TranscriptStore(awaited)
-        runner.run(first.count())  # reached once: from now on, connecting is tried again
+        runner.run(first.count())  # after a first connection, failed connection attempts are retried
         second.count()
 
         class Machine(Transcripts):

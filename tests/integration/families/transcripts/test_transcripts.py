@@ -160,7 +160,7 @@ async def test_a_tag_changes_beside_a_state_that_is_not_sent_again(store: Any, m
     for writer, number in ((store, 1), (other, 2), (store, 3)):
         (written,) = await writer.write([Write(KEY, items(number), fold=lambda state, _: state, tag=str(number))])
         assert written.added == 1
-    assert (await store.get(KEY)).header == Header(large, "3", "scope")  # its checksum was verified, too
+    assert (await store.get(KEY)).header == Header(large, "3", "scope")  # the load verified the header's checksum too
     with pytest.raises(InvalidInput):
         await store.write([Write(KEY, items(4), tag="4")])
 
@@ -370,7 +370,7 @@ async def test_the_last_items_of_a_long_transcript_are_read_without_the_others(
 
 
 def interrupted(operation: Any, before: int, act: Callable[[], object]) -> Any:
-    """Carry out an operation, and do something else before its batch of this number."""
+    """Execute an operation, and call ``act`` before its batch with this number."""
     batch = next(operation)
     for number in itertools.count(1):
         if number == before:
@@ -387,7 +387,7 @@ def interrupted(operation: Any, before: int, act: Callable[[], object]) -> Any:
 
 
 @pytest.mark.parametrize("how", ["delete", "clear", "pop"])
-@pytest.mark.parametrize("before", [2, 3])  # the batch that finds the stored items, and that which adds the others
+@pytest.mark.parametrize("before", [2, 3])  # the batch that finds stored items; the one that adds the rest
 def test_an_item_that_is_deleted_while_it_is_left_out_is_not_lost(
     make_config: MakeConfig, how: str, before: int
 ) -> None:

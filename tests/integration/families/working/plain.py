@@ -1,4 +1,4 @@
-"""A reference model of working memory: what two processes may see of one session, with a movable clock."""
+"""A reference model of working memory: what two processes may read from one session, with an adjustable clock."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-#: A variable: its value, when it expires, and when it was used last, as a number that rises.
+#: A variable: its value, its expiry, and a counter value of its last use.
 Plain: TypeAlias = tuple[Any, float | None, int]
 
 
@@ -28,11 +28,11 @@ class PlainSession:
     """One session.
 
     Args:
-        max_keys: Most variables.
-        max_notes: Most notes.
-        max_checkpoints: Checkpoints kept.
-        evicts: Whether variables go when there are too many.
-        ttl_s: Its time to live.
+        max_keys: Maximum number of variables.
+        max_notes: Maximum number of notes.
+        max_checkpoints: Number of checkpoints kept.
+        evicts: Whether excess variables are evicted.
+        ttl_s: Time to live of the session.
     """
 
     max_keys: int
@@ -43,7 +43,7 @@ class PlainSession:
     now_s: float = 0.0
     held: Held = field(default_factory=Held)
     checkpoints: list[tuple[str, float, Held]] = field(default_factory=list)
-    expires_s: float | None = None  # of the session; None: there is none
+    expires_s: float | None = None  # of the session; None if there is no session
     uses: int = 0
     #: What each process has read since it last wrote, and when it last renewed the session.
     read: list[list[str]] = field(default_factory=lambda: [[], []])
@@ -100,7 +100,7 @@ class PlainSession:
         self._wrote(process)
 
     def take(self, checkpoint_id: str, held: Held, spared: str | None = None) -> None:
-        """Keep a checkpoint."""
+        """Store a checkpoint."""
         self.checkpoints.append((checkpoint_id, self.now_s, copy.deepcopy(held)))
         while len(self.checkpoints) > self.max_checkpoints:
             oldest = next((one for one in self.checkpoints[:-1] if one[0] != spared), None)
@@ -109,7 +109,7 @@ class PlainSession:
             self.checkpoints.remove(oldest)
 
     def end(self, process: int) -> bool:
-        """Remove all."""
+        """Remove the session and its checkpoints."""
         self._expire()
         there = self.expires_s is not None
         self._gone()

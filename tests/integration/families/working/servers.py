@@ -17,10 +17,10 @@ START_TIMEOUT_S = 60.0
 
 
 class OwnServer:
-    """A server on loopback, with a password, whose data stays when it is killed.
+    """A server on loopback, with a password; its data survives a kill.
 
     Args:
-        kind: Which program.
+        kind: The program to run.
         home: A folder for its data.
         options: Lines for its configuration.
     """
@@ -35,11 +35,11 @@ class OwnServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the server, with the password."""
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, and wait until it answers. Call it in the main thread: the server dies with the thread."""
+        """Start the server and wait until it answers. Call this in the main thread: the server dies with the thread."""
         configuration = self.home / "server.conf"
         lines = [
             "bind 127.0.0.1",
@@ -68,20 +68,20 @@ class OwnServer:
         return redis.Redis.from_url(self.url, socket_timeout=30.0)
 
     def kill(self) -> None:
-        """Kill it, like a crash."""
+        """Kill the server, like a crash."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Shut it down."""
+        """Shut the server down."""
         self._end(signal.SIGTERM)
 
     def pause(self) -> None:
-        """Suspend it, so that it answers nothing."""
+        """Suspend the server, so that it does not answer."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Resume it."""
+        """Resume the server."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
@@ -97,7 +97,7 @@ class OwnServer:
 
 
 def make_cluster(server: OwnServer) -> None:
-    """Make a server a cluster of one node."""
+    """Turn a server into a cluster of one node."""
     with server.client() as client:
         client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
         deadline = time.monotonic() + START_TIMEOUT_S

@@ -25,7 +25,7 @@ KEYS = ("tenant", "sid", "kind", "name")
 
 @pytest.fixture
 def open_session(make_config: MakeConfig) -> Any:
-    """Opens sessions by their ids."""
+    """Opens sessions by id."""
     storages = []
 
     def open_one(session_id: str, tenant: str = "default") -> SyncWorkingMemory:
@@ -48,7 +48,7 @@ def _fill(memory: SyncWorkingMemory, number: int) -> None:
 
 
 def _reads(memory: SyncWorkingMemory) -> dict[str, Callable[[], Any]]:
-    """Each way to read what a session holds."""
+    """Return each way to read a session's contents."""
     reads: dict[str, Callable[[], Any]] = {key: lambda key=key: memory.get(key) for key in ("a", "b", "count")}
     return reads | {
         "many": lambda: memory.get_many(["a", "b", "count"]),
@@ -87,7 +87,7 @@ class Saved:
 
 
 def _is_part(found: Any, saved: Any, damage: Damage) -> bool:
-    """Return whether only rows that a query no longer finds are missing, and nothing else differs."""
+    """Return whether the only differences are missing rows that the query no longer finds."""
     if not (damage.change == "NULL" or damage.column in {"kind", "name", "sid", "tenant", "expires_at"}):
         return False
     if found is None:

@@ -20,7 +20,7 @@ PARTS = ("sessions", "entries", "checkpoints", "history")
 
 
 def fill(session_id: str, config: MySQLConfig) -> None:
-    """Store some of everything in a session that expires."""
+    """Store data of every kind in a session that expires."""
     with SyncWorkingMemory(session_id, config, session_ttl_seconds=3600) as memory:
         memory.set("city", "Bonn")
         memory.append_scratchpad("a note")

@@ -42,7 +42,7 @@ LABELS = st.sampled_from([None, "label"])
 
 
 class Clock:
-    """Moves the time of a storage, and of the processes that use it."""
+    """Advances the clocks of a storage and of the processes that use it."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0
@@ -365,7 +365,7 @@ def test_any_sequence_of_calls_from_two_processes_in_mysql(
 def test_any_sequence_of_calls_from_two_processes_in_redis(
     clock: Clock, redis_server: OwnServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script reads the time of Redis in two places; here a key has the microseconds by which its clock is ahead."""
+    """The script reads the time of Redis in two places; in this test, a key holds the seconds to add to it."""
     asked = "local clock = call('TIME')"
     ahead = f"{asked}\n clock[1] = clock[1] + tonumber(call('GET', 'seconds ahead') or 0)"
     script = redis._script().text

@@ -1,4 +1,4 @@
-"""Agents of the SDK: its own program on a scripted model, with our session store."""
+"""Agents of the SDK: its own CLI with a scripted model and our session store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("transcripts")]
 
 @pytest.fixture(autouse=True)
 def no_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the settings and the account of a program that the user may have."""
+    """Hide the settings and the account of a CLI that the user may have installed."""
     for name in os.environ.keys() - without_own_settings(os.environ).keys():
         monkeypatch.delenv(name)
 
@@ -56,7 +56,7 @@ async def test_a_session_is_resumed_from_the_store_by_a_program_without_its_file
 
 
 def _recorded(store: ClaudeSessionStore, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Return a list to which every entry is added that the SDK sends to the store."""
+    """Return a list that collects every entry that the SDK sends to the store."""
     sent: list[Any] = []
     append = store.append
 

@@ -1,4 +1,4 @@
-"""The contract of the SDK's session store: its own suite on every driver, and what that leaves open."""
+"""The contract of the SDK's session store: the SDK's own suite on every driver, and what it does not cover."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_the_summary_is_that_of_the_store_in_memory(make_store: Make) -> N
     for number, batch in enumerate(batches):
         await (store, other)[number % 2].append(KEY, batch)
         await reference.append(KEY, batch)
-    await store.append(KEY, batches[0])  # stored already: changes no summary
+    await store.append(KEY, batches[0])  # already stored, so the summary does not change
     (mine,) = await store.list_session_summaries("project")
     (theirs,) = await reference.list_session_summaries("project")
     assert mine["data"] == theirs["data"]

@@ -1,4 +1,4 @@
-"""The contract of ADK's memory service: by word as in its service in memory, and by word and meaning."""
+"""The contract of ADK's memory service: search by word as in ADK's in-memory service, and by word and meaning."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from locus_mysql.memory import HashingEmbedder
 
 from .conftest import MakeMemory
 
-pytestmark = pytest.mark.kept_tables  # full-text indexes see no rows of other tests
+pytestmark = pytest.mark.kept_tables  # new schemas: full-text indexes without rows of other tests
 
 #: From version 2.13 on, memories have ids, by which they can be deleted.
 HAS_IDS = hasattr(BaseMemoryService, "delete_memory")
@@ -46,7 +46,7 @@ QUERIES = ("Lisbon", "lisbon weather", "tea", "parcel", "nothing known", "", "?!
 
 
 async def outcomes(service: BaseMemoryService) -> list[Any]:
-    """Do everything that the service in memory can do, and return what was found."""
+    """Use every feature of the in-memory service, and return the results."""
     seen: list[Any] = []
 
     async def look() -> None:
@@ -67,7 +67,7 @@ async def outcomes(service: BaseMemoryService) -> list[Any]:
     for names in ({"user_id": "Ada"}, {"app_name": "SHOP"}, {"user_id": ""}):
         await service.add_session_to_memory(session("s1", said("e1", "Another one lives in Lisbon."), **names))
     await look()
-    await service.add_session_to_memory(session("s1", lisbon, parcel))  # the events of a session are replaced
+    await service.add_session_to_memory(session("s1", lisbon, parcel))  # replaces the session's events
     await look()
     if not HAS_IDS:
         return seen
@@ -108,7 +108,7 @@ async def test_memories_are_found_by_meaning(make_memory: MakeMemory) -> None:
     await memory.add_session_to_memory(session("s1", drinks, home))
     await memory.add_session_to_memory(session("s1", drinks, home))
     assert sorted(texts) == ["A house in Porto.", "She is drinking green tea."]  # each text is embedded once
-    response = await memory.search_memory(**ADA, query="drinks?")  # no memory has this word
+    response = await memory.search_memory(**ADA, query="drinks?")  # no memory contains this word
     assert response.memories[0].id == "e1"
 
 
@@ -129,7 +129,7 @@ async def test_memories_are_added_directly(make_memory: MakeMemory) -> None:
     assert [one.id for one in (await memory.search_memory(**ADA, query="blue")).memories] == ["m1"]
     await memory.delete_memory(**ADA, memory_id="m1")
     assert await found(memory, "blue") == []
-    await memory.add_memory(**ADA, memories=[entry.model_copy(update={"id": "m1"})])  # it is asked for by its id
+    await memory.add_memory(**ADA, memories=[entry.model_copy(update={"id": "m1"})])  # adds a memory with the same id
     assert [one.id for one in (await memory.search_memory(**ADA, query="blue")).memories] == ["m1"]
     assert await found(make_memory(tenant="acme"), "blue") == []
 
@@ -152,7 +152,7 @@ async def test_what_cannot_be_stored_is_refused(make_memory: MakeMemory) -> None
 
 async def test_one_event_with_an_impossible_time_does_not_hide_the_others(make_memory: MakeMemory) -> None:
     memory = make_memory()
-    times = (1_763_900_000_000.0, -1e18, 1e300, 1_763_900_000.0)  # the first is in milliseconds
+    times = (1_763_900_000_000.0, -1e18, 1e300, 1_763_900_000.0)  # the first is in milliseconds, not seconds
     events = [said(f"e{number}", f"parcel {number}", at) for number, at in enumerate(times)]
     await memory.add_session_to_memory(session("s", *events))
     response = await memory.search_memory(**ADA, query="parcel")
@@ -172,7 +172,7 @@ async def test_a_deletion_finds_a_memory_that_was_added_while_it_looked(
 
     async def run_step(step: Any) -> Any:
         result = await run(step)
-        if not added.is_set():  # the deletion has looked for memories
+        if not added.is_set():  # after the deletion has searched for memories
             added.set()
             await adding.add_events_to_memory(**ADA, session_id="s2", events=[event])
         return result

@@ -57,7 +57,7 @@ def uri_of(config: MySQLConfig) -> str:
 
 @pytest.fixture
 def agents(tmp_path: Path) -> Path:
-    """A copy of the example's agents, as ADK writes files beside them."""
+    """A copy of the example's agents, because ADK writes files into their folder."""
     return Path(shutil.copytree(AGENTS, tmp_path / "agents"))
 
 
@@ -151,7 +151,7 @@ def turn(session: str, text: str) -> dict[str, Any]:
 
 async def _until(condition: Any) -> None:
     async with asyncio.timeout(60):
-        while not await condition():  # noqa: ASYNC110 - nothing signals it
+        while not await condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.2)
 
 

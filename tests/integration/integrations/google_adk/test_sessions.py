@@ -1,4 +1,4 @@
-"""The contract of ADK's session service: what its service in memory does, and what only a store can show."""
+"""The contract of ADK's session service: the behaviour of its in-memory service, and that of a persistent store."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def said(text: str = "", at: float = 1_763_900_000.0, state: dict[str, Any] | No
 
 
 def seen(session: Session | None) -> Any:
-    """What two services must have in common."""
+    """Return the values that two services must agree on."""
     if session is None:
         return None
     return session.app_name, session.user_id, session.id, session.state, session.events, session.last_update_time
 
 
 async def conversation(service: BaseSessionService) -> list[Any]:
-    """Do everything of the contract, and return what was seen."""
+    """Exercise the whole contract, and return the outcomes."""
     outcomes: list[Any] = []
 
     async def attempt(call: Any) -> Any:
@@ -141,7 +141,7 @@ async def test_it_does_what_adks_service_in_memory_does(make_sessions: MakeSessi
 
 
 def _without_times(outcome: Any) -> Any:
-    """Leave out the times at which sessions were created, which are those of the clock."""
+    """Leave out the creation times of sessions, which come from the clock."""
     if isinstance(outcome, tuple) and len(outcome) == 6 and outcome[5] > 1_763_900_900:
         return outcome[:5]
     return [_without_times(one) for one in outcome] if isinstance(outcome, list) else outcome
@@ -173,7 +173,7 @@ async def test_a_stale_session_is_refused_and_no_event_is_lost(make_sessions: Ma
     assert stored is not None
     assert [event.id for event in stored.events] == [theirs.events[0].id, refused.id]
     assert stored.state == {"n": 2, "user:n": 2}
-    # Another session of the same id is another one.
+    # A new session with the id of a deleted one is a different session.
     await one.delete_session(**ADA, session_id="s")
     await one.create_session(**ADA, session_id="s")
     with pytest.raises(StaleSessionError):
@@ -309,7 +309,7 @@ async def test_an_event_that_is_sent_again_after_an_error_is_stored_once(make_se
     service = make_sessions()
     session = await service.create_session(**ADA, session_id="s")
     event = said("once", state={"n": 1, "user:n": 1})
-    lost = session.model_copy(deep=True)  # as it stays where an append failed without an answer
+    lost = session.model_copy(deep=True)  # the session as a caller keeps it if the answer is lost
     await service.append_event(session, event.model_copy(deep=True))
     await service.append_event(lost, event.model_copy(deep=True))
     assert seen(lost) == seen(session)
@@ -335,7 +335,7 @@ async def test_odd_values_and_ids_are_kept_or_refused(make_sessions: MakeSession
     await service.append_event(stored, said("x", state={"infinite": float("inf"), "function": len}))
     stored = await service.get_session(**ADA, session_id="s")
     assert stored is not None
-    assert stored.state["infinite"] is None  # as in ADK's own JSON
+    assert stored.state["infinite"] is None  # as ADK's own JSON encoding does
     assert "len" in stored.state["function"]
     for bad in ({"app_name": "a\0"}, {"user_id": "u" * 900}, {"session_id": "\ud800"}, {"state": {"\ud800": 1}}):
         with pytest.raises(InvalidInput):
@@ -352,7 +352,7 @@ async def test_tenants_and_apps_are_kept_apart_and_sessions_expire_but_shared_st
     assert await make_sessions(tenant="acme").get_session(**ADA, session_id="s") is None
     assert await service.get_user_state(app_name="other", user_id="ada") == {}
     async with asyncio.timeout(20):
-        while await service.get_session(**ADA, session_id="s") is not None:  # noqa: ASYNC110 - nothing signals it
+        while await service.get_session(**ADA, session_id="s") is not None:  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.05)
     session = await service.create_session(**ADA, session_id="s")
     assert session.state == {"user:n": 1, "app:n": 1}

@@ -43,10 +43,10 @@ WEIGHTS = {
 
 
 class Saver:
-    """One interface to a saver of either side.
+    """One interface for savers of either side.
 
     Args:
-        options: Of the configuration.
+        options: Options of the configuration.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ def remove(options: dict[str, Any], pipe: Any) -> None:
 
 
 class Model(InMemorySaver):
-    """LangGraph's saver in memory, extended by the removals that it lacks."""
+    """LangGraph's in-memory saver, extended by the removals that it lacks."""
 
     def keep_newest(self, thread_id: str) -> None:
         for checkpoints in self.storage[thread_id].values():
@@ -119,8 +119,8 @@ class Comparison:
     """A run of random operations.
 
     Args:
-        options: Of the configuration.
-        seed: Of the random numbers.
+        options: Options of the configuration.
+        seed: Seed of the random numbers.
     """
 
     def __init__(self, options: dict[str, Any], seed: int) -> None:
@@ -236,7 +236,7 @@ class Comparison:
             self._saver = mine
 
     def compare(self, thread: str, checkpoint_id: str | None) -> None:
-        """Compare one checkpoint, or the newest."""
+        """Compare one checkpoint, by default the newest."""
         config = _config(thread, checkpoint_id)
         found, expected = self._saver.call("get_tuple", config), self._model.get_tuple(config)
         assert (found is None) == (expected is None), (thread, checkpoint_id)
@@ -256,7 +256,7 @@ class Comparison:
         return answer
 
     def _plain(self, found: Any) -> tuple[Any, ...]:
-        """Return the compared fields of a checkpoint, without a removed parent, which only some savers name."""
+        """Return the compared fields of a checkpoint, without a removed parent, which only some savers return."""
         thread = found.config["configurable"]["thread_id"]
         parent = found.parent_config and found.parent_config["configurable"]["checkpoint_id"]
         return (
@@ -277,9 +277,9 @@ def compare(options: dict[str, Any], operations: int, seed: int = 1) -> Counter[
     """Compare a number of random operations, and return the count of each kind.
 
     Args:
-        options: Of the configuration.
-        operations: How many.
-        seed: Of the random numbers.
+        options: Options of the configuration.
+        operations: Number of operations.
+        seed: Seed of the random numbers.
     """
     comparison = Comparison(options, seed)
     try:

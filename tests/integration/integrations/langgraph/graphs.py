@@ -1,4 +1,4 @@
-"""Graphs with which tests run the savers."""
+"""Graphs that tests run with the savers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def fan_out() -> StateGraph[Any, Any, Any, Any]:
 
 
 def nested(checkpointer: Any = None) -> StateGraph[Any, Any, Any, Any]:
-    """Return a graph nested in a graph nested in a graph; the innermost interrupts for a person."""
+    """Return three nested graphs, the innermost of which interrupts for a person."""
     inner = asking().compile(checkpointer=checkpointer)
 
     def middle() -> Any:

@@ -22,7 +22,7 @@ _STATEMENTS = (
 
 @contextmanager
 def working_on_mysql_9() -> Iterator[None]:
-    """Replace the functions inside the block."""
+    """Replace ``MD5`` by ``SHA2`` inside the block."""
     select = BaseMySQLSaver._select_sql
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BaseMySQLSaver, "MIGRATIONS", [_exchanged(text) for text in BaseMySQLSaver.MIGRATIONS])

@@ -1,4 +1,4 @@
-"""The saver returns the same as LangGraph's saver in memory, whatever other processes remove."""
+"""The saver returns the same as LangGraph's in-memory saver, while other processes remove checkpoints."""
 
 from __future__ import annotations
 

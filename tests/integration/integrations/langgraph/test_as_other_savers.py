@@ -53,7 +53,7 @@ async def parents(saver: BaseCheckpointSaver[Any], config: Any) -> dict[str, str
 
 @pytest.fixture
 def vacuum(make_config: MakeConfig, run_sql: Any, database: str) -> Vacuum:
-    """Return a function that makes all checkpoints old, but not their threads, and vacuums; it returns the count."""
+    """Return a function that backdates all checkpoints, but not their threads, and vacuums; it returns the count."""
 
     async def run() -> int:
         run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 40 DAY")
@@ -63,8 +63,8 @@ def vacuum(make_config: MakeConfig, run_sql: Any, database: str) -> Vacuum:
     return run
 
 
-#: Namespaces and ids in the order in which the server receives them: the graph's own arrive late, and one clock is
-#: behind.
+#: Namespaces and ids in the order in which the server receives them: the graph's own checkpoints arrive late, and
+#: one clock is behind.
 ARRIVALS = [("", "01"), ("sub", "04"), ("sub", "05"), ("", "02"), ("", "03"), ("sub", "09"), ("", "08"), ("", "07")]
 
 
@@ -140,7 +140,7 @@ async def history(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
 
 
 async def line(saver: Any, values: dict[int, dict[str, Any]], length: int, **metadata: Any) -> list[Any]:
-    """A line of checkpoints, each with a write, some with values."""
+    """Put a sequence of checkpoints, each with a write, some with values."""
     configs: list[Any] = []
     config = place()
     for number in range(length):
@@ -158,7 +158,7 @@ async def test_the_history_of_a_channel_ends_where_the_chain_of_parents_is_a_cyc
 ) -> None:
     saver = open_saver(side)
     configs = await line(saver, {}, length)
-    await saver.aput(configs[-1], content("000"), {}, {})  # the first one now follows the last one
+    await saver.aput(configs[-1], content("000"), {}, {})  # now the first checkpoint is a child of the last
     tail = await saver.aput(configs[-1], content("tail"), {}, {})
     async with asyncio.timeout(60):
         assert await history(saver, configs[-1]) == {"writes": list(range(length - 1))}
@@ -209,7 +209,7 @@ async def test_a_snapshot_without_a_counter_outlives_removals(
     snapshot = _DeltaSnapshot([1, 2, 3] * 99)
     await line(saver, {1: {"log": snapshot, "other": 1}}, 3, run_id="run")
     config = place("", "002")
-    for number in (3, 4):  # another process continues; one checkpoint belongs to no run
+    for number in (3, 4):  # another process continues; checkpoint 000 belongs to no run
         saver, other = other, saver
         config = await saver.aput(config, content(f"{number:03}"), {"run_id": f"run {number}"}, {})  # type: ignore[typeddict-unknown-key]
         await saver.aput_writes(config, [("log", number)], "task")
@@ -236,7 +236,7 @@ async def test_a_channel_that_is_counted_and_then_is_not_keeps_nothing(open_save
     await line(saver, {0: {"log": _DeltaSnapshot([1])}}, 1)
     counted: Any = {"counters_since_delta_snapshot": {"log": (1, 1)}}
     await saver.aput(place("", "000"), content("001"), counted, {})
-    await saver.aput(place("", "001"), content("002"), {}, {})  # the graph has no such channel any more
+    await saver.aput(place("", "001"), content("002"), {}, {})  # the graph no longer has this channel
     await saver.aprune(["thread"])
     assert await parents(saver, place()) == {"002": None}
 
@@ -288,7 +288,7 @@ class State(TypedDict):
 
 
 def calling(saver: Any, *, asks: bool) -> Any:
-    """A graph with a subgraph that keeps its state, and one that does not and may ask."""
+    """Return a graph with two subgraphs: one keeps its state; the other does not, and interrupts if ``asks``."""
 
     def counted(state: State) -> dict[str, Any]:
         return {"log": [f"{len(state['log'])}"]}
@@ -329,7 +329,7 @@ async def test_calls_of_subgraphs_go_with_the_checkpoint_that_called_them(
     for _ in range(3):
         for config in (pruned, twin):
             await invoke(graph, side, {"log": ["in"]}, config, durability=durability)
-    assert durability == "exit" or len(await namespaces(saver, "pruned")) == 5  # of each of three calls one
+    assert durability == "exit" or len(await namespaces(saver, "pruned")) == 5  # one for each of three calls
     await saver.aprune(["pruned"])
     assert await namespaces(saver, "pruned") == {"", "memory"}
     states = [await invoke(graph, side, {"log": ["in"]}, config, durability=durability) for config in (pruned, twin)]

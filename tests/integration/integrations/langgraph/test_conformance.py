@@ -13,7 +13,7 @@ from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 from ...conftest import EACH_WAY
 from .conftest import OpenSaver
 
-#: The number of tests of each capability in version 0.0.2: fewer would mean that some did not run.
+#: The number of tests of each capability in version 0.0.2: a lower count means that some did not run.
 TESTS = {
     "put": 17,
     "put_writes": 10,

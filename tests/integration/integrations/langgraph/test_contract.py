@@ -89,7 +89,7 @@ async def test_values_of_any_kind_come_back_as_they_were(open_saver: OpenSaver, 
 
 @one_of_each
 async def test_versions_that_collide_never_mix_up_values(open_saver: OpenSaver, side: str) -> None:
-    """Savers that count versions give two branches the same ones."""
+    """Savers that number versions by counting give two branches equal versions."""
     saver, other = open_saver(side), open_saver(side)
     root = await saver.aput(CONFIG, checkpoint({"log": ["root"] * 99}), {}, {"log": 1})
     branches = []
@@ -358,7 +358,7 @@ async def test_pruning_never_breaks_a_channel_that_is_stored_as_its_writes(
     ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions")
     assert 1 < rows < 30, "only what the newest needs is kept"
     await saver.adelete_thread("thread")
-    for table in ("versions", "version_parts", "version_writes"):  # the last one has tokens of calls, of no tenant
+    for table in ("versions", "version_parts", "version_writes"):  # the last one also has call tokens, of no tenant
         assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE tenant <> ''") == ((0,),)
 
 
@@ -393,7 +393,7 @@ async def test_replacing_a_checkpoint_leaves_those_that_go_on_from_it_whole(
         contents.append(checkpoint({"log": log[:count]}, {"log": count}))
         config = await saver.aput(config, contents[-1], {}, {"log": count})
     places = [{"configurable": {**CONFIG["configurable"], "checkpoint_id": one["id"]}} for one in contents]
-    for number in (1, 2, 1):  # the second one's own part is needed by the third
+    for number in (1, 2, 1):  # the third checkpoint needs the second one's own part
         contents[number] = {**contents[number], "channel_values": {"log": [f"{number}", *log[5:]]}}
         await saver.aput(places[number - 1], contents[number], {}, {"log": number})
     if prunes:
@@ -463,7 +463,7 @@ def test_synchronous_methods_of_the_asynchronous_saver_need_a_loop(make_config: 
         AsyncMySQLSaver(make_config()).get_tuple(CONFIG)
 
 
-@pytest.mark.kept_tables  # none
+@pytest.mark.kept_tables  # a new schema without tables
 async def test_savers_come_from_a_connection_string_and_make_their_tables(
     make_config: MakeConfig, server_dsn: str, database: str, run_sql: RunSQL
 ) -> None:

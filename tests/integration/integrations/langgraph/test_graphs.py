@@ -26,7 +26,7 @@ CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Running:
-    """A compiled graph, called by the way that fits its saver."""
+    """A compiled graph, called synchronously or asynchronously, depending on its saver."""
 
     def __init__(self, graph: Any, side: str) -> None:
         self.graph = graph

@@ -1,4 +1,4 @@
-"""Unusual metadata, threads and filters: if they are accepted, listing other checkpoints still works."""
+"""Unusual metadata, threads and filters: where they are accepted, other checkpoints can still be listed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_odd_metadata_comes_back_and_breaks_no_filtered_list(
     await saver.aput(config_of("after"), checkpoint({}), {"step": 1, "kind": "plain"}, {})
     for name, value in ODD_METADATA.items():
         found = (await saver.aget_tuple(config_of(name))).metadata["odd"]
-        replaced = {"tuple": [1, [2, 3]], "surrogate": ["?"]}  # the latter by LangGraph's serialiser
+        replaced = {"tuple": [1, [2, 3]], "surrogate": ["?"]}  # LangGraph's serialiser replaces surrogates
         assert repr(found) == repr(replaced.get(name, value)), name
     plain = await listed(saver, None, filter={"kind": "plain"})
     assert [found.config["configurable"]["thread_id"] for found in plain] == ["after", "before"]
@@ -123,7 +123,7 @@ async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
             await saver.aput(config_of(f"t{number}"), checkpoint({}), {"step": step}, {})
     run_sql(f"UPDATE {database}.locus_versions SET metadata = %s WHERE thread_id = 't1' ORDER BY seq LIMIT 1", odd)
     found: list[str] = []
-    if odd in ("null", "[]", '"text"'):  # the server passes these by
+    if odd in ("null", "[]", '"text"'):  # the server's filter skips these rows
         await list_into(found, open_saver(side), filter={"step": 1})
         assert found == ["t2", "t1", "t0"]
     else:
@@ -136,7 +136,7 @@ async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
 
 
 async def list_into(seen: list[str], saver: Any, **options: Any) -> None:
-    """Note the threads of a listing, which may fail."""
+    """Append the threads of a listing to ``seen``; the listing may fail."""
     async for found in saver.alist(None, **options):
         seen.append(found.config["configurable"]["thread_id"])
 

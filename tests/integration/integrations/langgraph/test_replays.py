@@ -1,7 +1,7 @@
 """Replays of graphs with subgraphs are correct for any order in which their checkpoints arrive.
 
 LangGraph stores checkpoints in the background, so a subgraph's may arrive before that of the graph that calls it. Here
-they always do.
+they always arrive first.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ CONFIG: Any = {"configurable": {"thread_id": "thread"}}
 
 
 class Arrivals:
-    """Which checkpoints of a graph wait until its subgraphs have stored theirs.
+    """Decides which checkpoints of a graph wait until its subgraphs have stored theirs.
 
     Args:
-        subgraphs: How many subgraphs a turn calls.
+        subgraphs: Number of subgraphs that a turn calls.
     """
 
     def __init__(self, subgraphs: int) -> None:
@@ -83,7 +83,7 @@ class LateSaver(MySQLSaver):
 
 
 class LateAsyncSaver(AsyncMySQLSaver):
-    """The same for event loops."""
+    """The same as `LateSaver`, for event loops."""
 
     arrivals: Arrivals
 
@@ -106,7 +106,7 @@ class Results(TypedDict):
 
 
 def with_subgraphs(names: list[str], seen: dict[str, list[list[str]]]) -> StateGraph[Any, Any, Any, Any]:
-    """A node, then subgraphs side by side that keep their state between turns; each notes the state it starts from."""
+    """Return a graph: a node, then parallel subgraphs that keep their state and record what they start from."""
     builder = StateGraph(Results)
     builder.add_node("first", lambda state: {"results": ["first"]})
     builder.add_edge(START, "first")
@@ -125,7 +125,7 @@ def with_subgraphs(names: list[str], seen: dict[str, list[list[str]]]) -> StateG
 
 
 class Turns:
-    """Runs a graph by the way that fits its saver."""
+    """Runs a graph synchronously or asynchronously, depending on its saver."""
 
     def __init__(self, saver: Any, builder: Any) -> None:
         self._graph = builder.compile(checkpointer=saver)
@@ -138,7 +138,7 @@ class Turns:
             await asyncio.to_thread(self._graph.invoke, given, config)
 
     async def before(self, *nodes: str) -> list[Any]:
-        """The configs of the states that go on with these nodes, newest first."""
+        """Return the configs of the states whose next nodes are these, newest first."""
         if self._awaited:
             history = [state async for state in self._graph.aget_state_history(CONFIG)]
         else:

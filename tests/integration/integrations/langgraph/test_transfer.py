@@ -35,7 +35,7 @@ def config_of(thread_id: str) -> Any:
 
 
 def fill(saver: Any, *, delta: bool = True) -> None:
-    """Save conversations, forks, interrupts, nested graphs and a failure."""
+    """Save the checkpoints of conversations, forks, interrupts, nested graphs and a failure."""
     for thread_id in ("Bob", "alice"):
         graph = chat().compile(checkpointer=saver)
         for turn in range(8):
@@ -56,7 +56,7 @@ def fill(saver: Any, *, delta: bool = True) -> None:
 
 
 def assert_same_checkpoints(source: Any, target: Any, *, in_order: bool = True) -> None:
-    """All the same. The published saver does not give writes in the order in which they are applied: ``in_order``."""
+    """Compare everything. Pass ``in_order=False`` for the published saver, which does not keep the order of writes."""
 
     def everything(saver: Any) -> dict[Any, Any]:
         def place(found: Any) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def assert_same_checkpoints(source: Any, target: Any, *, in_order: bool = True) 
 
 
 def go_on(saver: Any) -> None:
-    """Continue copied threads, and check the results."""
+    """Continue the copied threads, and check the results."""
     found = asking().compile(checkpointer=saver).invoke(Command(resume="Ada"), config_of("asked"))
     assert found["__interrupt__"][0].value == "Ada, how old are you?"
     assert steps(3, {}).compile(checkpointer=saver).invoke(None, config_of("failed"))["log"] == [

@@ -1,4 +1,4 @@
-"""Imports from the store of ``langgraph-checkpoint-mysql``, whose tables that package makes and fills."""
+"""Imports from the store of ``langgraph-checkpoint-mysql``, whose tables that package creates and fills."""
 
 from __future__ import annotations
 

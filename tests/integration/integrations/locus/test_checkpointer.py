@@ -60,7 +60,7 @@ async def checkpointer(make_checkpointer: Callable[..., MySQLCheckpointer]) -> A
 
 @pytest.fixture
 def sql(server_dsn: str, database: str) -> Iterator[RunSQL]:
-    """Statements in the test's schema; at the end its tables must be sound."""
+    """Yield a function that runs statements in the test's schema; check afterwards that its tables are sound."""
     connection = connect(MySQLConfig(dsn=server_dsn), database)
 
     def run(statement: str, *params: Any) -> tuple[Any, ...]:
@@ -159,7 +159,7 @@ class TestAgents:
             return f"charged {order}"
 
         class Crash(BaseException):
-            """Stands for SIGKILL."""
+            """Simulates SIGKILL."""
 
         class CrashingModel(ScriptedModel):
             async def complete(self, *args: Any, **kwargs: Any) -> Any:
@@ -170,7 +170,7 @@ class TestAgents:
                 return await super().complete(*args, **kwargs)
 
         async def never(*_: Any, **__: Any) -> Any:
-            """A killed process saves and deletes nothing."""
+            """Raise, because a killed process saves and deletes nothing."""
             raise Crash
 
         options: dict[str, Any] = {"tools": [charge], "checkpoint_every_n_iterations": 1}
@@ -209,7 +209,7 @@ class TestAgents:
     async def test_a_long_conversation_takes_little_space_and_few_rows_to_load(
         self, checkpointer: MySQLCheckpointer, sql: RunSQL
     ) -> None:
-        """Saves as Locus makes them: load, a save after each iteration, the last save, then deletes."""
+        """Saves as Locus does: a load, a save after each iteration, a final save, then deletes."""
         state: AgentState = a_state()
         whole = 0
         for turn in range(64):
@@ -241,7 +241,7 @@ def add(a: int, b: int) -> int:
 
 
 def again(agent: Agent, checkpointer: MySQLCheckpointer) -> Agent:
-    """An agent with the same script from its beginning."""
+    """Return an agent that runs the same script from its beginning."""
     return Agent(
         model=ScriptedModel([tool_call("add", a=1, b=2), tool_call("add", a=3, b=4, call_id="second"), text("7")]),
         tools=[add],
@@ -348,7 +348,7 @@ class TestContract:
             assert checkpointer.health_check() is True
             assert all(dataclasses.asdict(checkpointer.capabilities).values())
 
-    @pytest.mark.kept_tables  # none: it looks whether any were made
+    @pytest.mark.kept_tables  # a new schema: the test checks that no tables were created
     def test_an_agent_refuses_the_synchronous_twin_before_anything_is_done(
         self, make_config: MakeConfig, run_sql: RunSQL, database: str
     ) -> None:

@@ -169,7 +169,7 @@ async def test_of_nine_turns_at_once_one_is_saved_and_the_others_to_branches(
     found = [texts_of(await checkpointers[0].load(thread))[-1] for thread in ("t", *branches)]
     assert sorted(found) == [f"turn {number}" for number in range(NINE)]
     for thread in branches:
-        assert len(await checkpointers[0].list_checkpoints(thread)) == 1  # those of its iterations were deleted
+        assert len(await checkpointers[0].list_checkpoints(thread)) == 1  # those of the iterations were deleted
     assert len(await checkpointers[0].list_checkpoints("t", 100)) == 1 + begun
     named = await checkpointers[0].query_by_metadata("branched_from", "t")
     assert {one["thread_id"] for one in named} == set(branches)
@@ -243,7 +243,7 @@ async def test_a_run_that_saves_repeatedly_causes_no_conflict(make: Make) -> Non
 
 
 async def test_a_state_that_was_shortened_does_not_conflict(make: Make) -> None:
-    """A compacted history does not continue the stored one, although it was loaded from it."""
+    """A compacted history does not continue the stored history from which it was loaded."""
     one = make()
     await one.save(saying(None, *"abcdef"), "t")
     state = await one.load("t")

@@ -43,7 +43,7 @@ async def make(make_config: MakeConfig, request: pytest.FixtureRequest) -> Async
 
 @pytest.fixture
 def sql(run_sql: Callable[..., Any], database: str) -> Callable[..., Any]:
-    """A statement in which ``{rows}`` is the place of the table of checkpoints."""
+    """Run a statement in which ``{rows}`` stands for the table of checkpoints."""
     return lambda text, *params: run_sql(text.replace("{rows}", f"{database}.locus_checkpoints"), *params)
 
 

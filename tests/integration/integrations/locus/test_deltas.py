@@ -1,4 +1,4 @@
-"""`MySQLDeltaStorage` under Locus' `DeltaCheckpointer`, compared with Locus' storage in memory."""
+"""`MySQLDeltaStorage` under Locus' `DeltaCheckpointer`, compared with Locus' in-memory storage."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ADA = ("users", "ada")
 
 
 class LetterEmbedding(BaseEmbedding):
-    """An embedder that counts letters, with two texts per batch."""
+    """An embedder that counts letters, in batches of two texts."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []

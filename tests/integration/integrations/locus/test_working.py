@@ -61,7 +61,7 @@ async def awaited(outcome: Any) -> Any:
 
 
 class Turns:
-    """Runs an agent whose model makes given calls of tools, one a turn, and then answers."""
+    """Runs an agent whose model makes the given tool calls, one per turn, and then answers."""
 
     def __init__(self, memory: Memory, **options: Any) -> None:
         self._memory = memory
@@ -233,7 +233,7 @@ class RecordingModel:
         return str(self.requests[request][-1].content)
 
     def lines(self, request: int = -1) -> list[Any]:
-        """Return the text between the marks."""
+        """Return the text between the markers."""
         _, begin, rest = self.block(request).partition("\n<working_memory>\n")
         inside, end, after = rest.partition("\n</working_memory>")
         assert (bool(begin), bool(end), after) == (True, True, "")
@@ -370,7 +370,7 @@ async def test_a_function_that_chooses_the_session_must_return_a_memory() -> Non
 
 
 class Away(InMemoryStorage):
-    """Does not answer."""
+    """A storage whose server does not answer."""
 
     def execute_blocking(self, call: Call) -> Reply:
         raise Unavailable("No server answered at db.internal:3306.")
@@ -389,9 +389,9 @@ async def test_an_agent_goes_on_while_its_storage_is_away(kind: type[Memory]) ->
     assert "db.internal" not in answer + seen.block()
 
 
-# A process that is killed between two steps.
+# A process is killed between two steps.
 
-#: Two steps of a task; before the third, its model prints a line and waits to be killed.
+#: Runs two steps of a task; before the third, its model prints a line and waits to be killed.
 KILLED = """
 import asyncio, json, sys, threading
 from locus.agent import Agent

@@ -20,7 +20,7 @@ __all__ = ["EACH_WAY", "SIDES", "Make", "UserModel", "side_name"]
 
 
 class UserModel(BaseModel):
-    """A scope of two fields, one of which must be given."""
+    """A scope of two fields, one of which is required."""
 
     user_id: str
     agent_id: str | None = None
@@ -48,7 +48,7 @@ class Awaited:
 
 
 class AnyMemu(Awaited):
-    """A database with shortcuts for frequent operations of the tests."""
+    """A database with shortcuts for operations that tests use often."""
 
     async def remember(self, summary: str, user: dict[str, Any], embedding: Any = (1.0, 0.0), **options: Any) -> Any:
         given = {"memory_type": "profile", "embedding": list(embedding) if embedding is not None else None, **options}

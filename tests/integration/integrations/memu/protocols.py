@@ -94,7 +94,7 @@ class Database(Protocol):
     def close(self) -> None: ...
 
 
-#: The protocols by the attributes of a database that fulfil them; that of the database by "".
+#: The protocols, by the database's attributes that implement them; the database's own protocol by "".
 PROTOCOLS: dict[str, Any] = {
     "": Database,
     "resource_repo": ResourceRepo,
@@ -105,7 +105,7 @@ PROTOCOLS: dict[str, Any] = {
 
 
 def known() -> list[dict[str, Any]]:
-    """These, and memU's own if it is installed."""
+    """Return these protocols, and memU's own if memU is installed."""
     if find_spec("memu") is None:
         return [PROTOCOLS]
     interfaces = import_module("memu.database.interfaces")

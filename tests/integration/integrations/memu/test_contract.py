@@ -17,7 +17,7 @@ from locus_mysql.integrations.memu import MemuDatabase
 from . import protocols
 from .conftest import ADA, BOB, EACH_WAY, AnyMemu, Make, side_name
 
-#: Texts that might be mistaken for SQL, a pattern, a path, or another text.
+#: Texts that code might confuse with SQL, a pattern, a path, or another text.
 HOSTILE = (
     "'",
     '"',
@@ -64,7 +64,7 @@ async def test_the_basic_contract(memu: AnyMemu, make_memu: Make) -> None:
     relation = await memu.link(item, category, ADA)
     assert (relation.item_id, relation.category_id, relation.user_id) == (item.id, category.id, "ada")
 
-    other = make_memu()  # what another process sees, without load_existing()
+    other = make_memu()  # read by another process, without load_existing()
     assert await other.memory_item_repo.get_item(item.id) == item
     assert await other.memory_item_repo.list_items(ADA) == {item.id: item}
     assert await other.memory_category_repo.list_categories() == {category.id: category}
@@ -252,7 +252,7 @@ async def test_linking_twice_is_linking_once(memu: AnyMemu) -> None:
     item, category = await memu.remember("a", ADA), await memu.categorize("N", ADA)
     first = await memu.link(item, category, ADA)
     assert await memu.link(item, category, ADA) == first
-    assert await memu.link(item, category, BOB) == first  # as in memU, for every caller
+    assert await memu.link(item, category, BOB) == first  # as in memU, the same for every caller
     assert await memu.category_item_repo.list_relations(BOB) == []
     assert await memu.memory_category_repo.clear_categories() == {category.id: category}
     assert await memu.category_item_repo.list_relations() == []

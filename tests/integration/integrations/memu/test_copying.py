@@ -74,7 +74,7 @@ class InMemory:
 
 
 def filled() -> InMemory:
-    """With what only a store without keys can have: two of a name, the same twice, relations that lead nowhere."""
+    """Return a source with data that only stores without keys allow: duplicates and dangling relations."""
     source = InMemory()
     long_ago = datetime(2020, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     for number, user in enumerate([ADA, BOB, {**BOB, "agent_id": "x"}]):
@@ -104,7 +104,7 @@ def filled() -> InMemory:
 def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
     source = filled()
     with MemuDatabase(make_config(driver="pymysql"), user_model=UserModel) as memu:
-        for _ in range(2):  # to copy again changes nothing
+        for _ in range(2):  # copying again changes nothing
             copied = copy_database(source, memu)
             assert copied.kinds == {"resources": 3, "categories": 6, "items": 9, "relations": 9}
             assert memu.resources == source.resources
@@ -118,7 +118,7 @@ def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
         for category in source.categories.values():
             kept = memu.categories[copied.ids.get(category.id, category.id)]
             assert (kept.name, kept.user_id, kept.agent_id) == (category.name, category.user_id, category.agent_id)
-        # from now on, a repeated summary reinforces the item, once
+        # from now on, a repeated summary reinforces exactly one item
         items = memu.memory_item_repo
         found = [
             items.create_item(memory_type="profile", summary="x", embedding=None, user_data=ADA, reinforce=True).extra[
@@ -145,7 +145,7 @@ def test_a_copy_has_ids_times_and_all(make_config: MakeConfig) -> None:
 
 
 def test_the_rows_of_memus_sql_stores_are_read_whole(make_config: MakeConfig) -> None:
-    """What these list lacks scope and extra."""
+    """The records that memU's SQL stores list lack scope and extra."""
     source = filled()
     for item in source.items.values():
         item.embedding_json, item.embedding = "[0.5, 0.25]", None

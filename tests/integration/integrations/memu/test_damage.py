@@ -28,7 +28,7 @@ TABLES = {
     "category_items": (["item_id", "category_id"], "Relation"),
 }
 
-#: Columns by which records are found, or that rank them, but that are never returned.
+#: Columns that find or rank records and are never returned.
 HIDDEN = {"locus_tenant", "locus_scope", "locus_hash", "locus_dims", "locus_mark", "locus_ref"}
 
 
@@ -108,7 +108,7 @@ class Saved:
 
 @pytest.fixture
 def saved(make_config: MakeConfig) -> Any:
-    """A database with two of each kind of records; it remembers no embeddings."""
+    """A database with two records of each kind, which caches no embeddings."""
     memu = MemuDatabase(make_config(driver="pymysql", table_prefix=""), user_model=UserModel, vector_cache_bytes=0)
     for number in (1, 2):
         _fill(memu, number)
@@ -118,7 +118,7 @@ def saved(make_config: MakeConfig) -> Any:
 
 @pytest.fixture
 def without_keys(run_sql: RunSQL) -> Any:
-    """Rows may be changed whatever refers to them."""
+    """Allow changes of rows that other rows refer to."""
     run_sql("SET SESSION foreign_key_checks = 0")
     yield
     run_sql("SET SESSION foreign_key_checks = 1")

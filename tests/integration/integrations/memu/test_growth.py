@@ -16,9 +16,9 @@ from ...conftest import MakeConfig
 from ...rows_read import rows_read
 from .conftest import UserModel
 
-pytestmark = [pytest.mark.slow, pytest.mark.kept_tables]  # of empty tables: rows are counted
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables]  # new schemas: rows are counted
 
-#: The records of the larger size.
+#: Number of records in the larger run.
 MANY = 4_800
 
 
@@ -82,6 +82,6 @@ def test_a_filter_of_four_times_as_many_values_costs_four_times_as_much(
         return rows
 
     for method in METHODS:
-        # The server reads an index for few users, and all rows for many.
+        # For few users, the server reads an index; for many, all rows.
         assert_linear(lambda size, method=method: cost(method, size), MANY // 4, most=8)
         assert_linear(lambda size, method=method: sent[method, size], MANY // 4)

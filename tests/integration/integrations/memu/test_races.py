@@ -1,4 +1,4 @@
-"""Processes and threads that store the same summary at the same time make one item and one category."""
+"""Processes and threads that store the same summary concurrently create one item and one category."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .conftest import ADA, AnyMemu, UserModel
 
 WRITERS, TIMES = 8, 4
 
-#: For all of it, on however busy a machine.
+#: Limit for the whole test in seconds, sufficient on a busy machine.
 DEADLINE_S = 300.0
 
 
@@ -103,7 +103,7 @@ def test_an_item_is_cleared_by_one_of_several(make_config: MakeConfig) -> None:
 
 
 def between(operation: Operation[Any], change: Callable[[], object]) -> Operation[Any]:
-    """An operation, with a change by another process after its first round trip."""
+    """Run an operation, with a change by another process after its first round trip."""
     try:
         results = yield next(operation)
         change()

@@ -24,7 +24,7 @@ from .conftest import ADA, AnyMemu, Make, UserModel
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
-#: Of memU's document about MySQL, with what later releases added.
+#: The columns in memU's document about MySQL, and those that later releases added.
 COLUMNS = {
     "resources": {
         "id": "varchar(36)",

@@ -32,7 +32,7 @@ def expected(query: list[float], there: Any, wanted: int) -> list[tuple[str, flo
 
 
 def same(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> bool:
-    """The same items in the same order, but for those that are equally near."""
+    """Check for the same items in the same order, except among equally near items."""
     scores = dict(wanted)
     return [score for _, score in found] == pytest.approx([score for _, score in wanted], abs=1e-9) and all(
         scores.get(id, score) == pytest.approx(score, abs=1e-9) for id, score in found
@@ -40,12 +40,12 @@ def same(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> boo
 
 
 def vector(chance: random.Random) -> list[float]:
-    """Numbers that 32-bit floats hold exactly."""
+    """Return random numbers that 32-bit floats represent exactly."""
     return array("f", (chance.gauss(0, 1) for _ in range(DIMS))).tolist()
 
 
 async def change(memu: AnyMemu, chance: random.Random) -> None:
-    """Add, change or delete something."""
+    """Add, change or delete an item."""
     user = chance.choice([ADA, BOB, {**BOB, "agent_id": "x"}])
     kind = chance.choice(["add", "add", "update", "delete", "other"])
     there = list((await memu.memory_item_repo.list_items(user)).values())
@@ -149,8 +149,8 @@ NEAR, FAR = [1e-3, 0.97e-3], [1.0, -1.0]
 @pytest.mark.parametrize(
     ("query", "there", "nearest"),
     [
-        ([3e38, 2.9e38], [[3e38, -3e38], NEAR, FAR], 1),  # sums beyond 32-bit floats
-        ([0.7, 0.3], [[1e-45, 1e-45], [3e-45, 1e-45], [1e-45, 0.0]], 1),  # products below them
+        ([3e38, 2.9e38], [[3e38, -3e38], NEAR, FAR], 1),  # sums exceed the range of 32-bit floats
+        ([0.7, 0.3], [[1e-45, 1e-45], [3e-45, 1e-45], [1e-45, 0.0]], 1),  # products are below it
     ],
     ids=["huge", "tiny"],
 )

@@ -141,7 +141,7 @@ def test_no_field_of_the_scope_is_left_out_unnoticed(
     assert "--scope does not name: agent_id." in (output := capsys.readouterr().err)
     assert "Give --scope user_id,agent_id.\n" in output
     assert not file.exists()
-    assert main(["memory", "export", str(file), *SCOPED]) == 0  # what the first one began is not in the way
+    assert main(["memory", "export", str(file), *SCOPED]) == 0  # the failed export does not block this one
     assert f"Exported {filled} items." in capsys.readouterr().err
 
 
@@ -224,7 +224,7 @@ def test_records_that_are_there_as_something_else_are_left_alone(
         own = db.memory_category_repo.get_or_create_category(
             name="tastes", description="own", embedding=None, user_data=BOB
         )
-        for _ in range(2):  # the second time as after a kill: the links are found again
+        for _ in range(2):  # the second import, as after a kill, finds the links again
             assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
             output = capsys.readouterr()
             assert "1 different in the target" in output.out

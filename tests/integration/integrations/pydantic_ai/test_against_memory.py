@@ -1,4 +1,4 @@
-"""Random calls of the conversation store, compared with the framework's own store in memory."""
+"""Random calls of the conversation store, compared with the framework's own in-memory store."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ STEPS = 60
 
 
 class Both(ConversationStore):
-    """Calls two stores in place of one, and compares what they do.
+    """Calls two stores, and compares their results.
 
     Args:
-        tested: Returns the store that is tested: one of several processes.
+        tested: Returns the tested store: that of one of several processes.
     """
 
     def __init__(self, tested: Callable[[], PydanticConversationStore]) -> None:
@@ -66,7 +66,7 @@ class Both(ConversationStore):
         return await self._both("read_history", head_id, limit=limit)
 
     async def check_entries(self) -> None:
-        """Compare every entry that was ever stored: those that are deleted are deleted in both."""
+        """Compare every entry that was ever stored: deleted ones must be deleted in both."""
         for entry_id in self.entries:
             with contextlib.suppress(KeyError):
                 await self.read_entry(entry_id)
@@ -96,7 +96,7 @@ def said(number: int) -> list[Any]:
 
 
 class Client:
-    """Somebody who calls the store at random. Keeps conversations that may have become stale."""
+    """A client that calls the store at random, and keeps conversations that may have become stale."""
 
     def __init__(self, store: Both, chosen: random.Random) -> None:
         self._store = store

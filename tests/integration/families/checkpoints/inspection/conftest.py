@@ -22,7 +22,7 @@ def sound_tables() -> None:
 
 @pytest.fixture
 async def store(make_config: MakeConfig) -> AsyncIterator[CheckpointStore]:
-    """Yield a store of plain dicts."""
+    """Yield a store whose states are dicts."""
     async with CheckpointStore(make_config()) as made:
         yield made
 

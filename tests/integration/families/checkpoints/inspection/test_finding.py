@@ -68,7 +68,7 @@ async def test_of_a_word_that_all_texts_hold_a_bounded_number_of_hits_is_looked_
     for number in range(6):
         rare = " xylophonist" if number == 4 else ""
         await store.save(f"t{number}", {"messages": [f"a walrus{rare}"]})
-    await store.search("walrus")  # which indexes them
+    await store.search("walrus")  # which adds them to the index
     assert len(await inspector.search("walrus", family="dicts")) == 3
     assert (await inspector.search("walrus xylophonist", family="dicts"))[0].thread_id == "t4"
 
@@ -128,7 +128,7 @@ class TestStatistics:
         assert len(largest) == measuring.LARGEST
         assert largest == sorted(largest, reverse=True)
         assert found.largest[0].thread.thread_id == "t14"
-        assert found.largest[0].bytes_per_day == pytest.approx(24 * largest[0])  # it is not an hour old
+        assert found.largest[0].bytes_per_day == pytest.approx(24 * largest[0])  # less than an hour old
 
     async def test_the_size_of_many_threads_is_estimated_from_a_sample(
         self, store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
@@ -143,7 +143,7 @@ class TestStatistics:
         assert 15 <= found.checkpoints <= 75
         assert found.whole_bytes is not None
         assert 0.2 < found.whole_bytes / sum(sum(of) for of in sizes.values()) < 5
-        assert found.largest[0].thread.thread_id == "t14"  # it was saved to most often
+        assert found.largest[0].thread.thread_id == "t14"  # the thread with the most saves
 
     async def test_days_are_those_on_which_something_was_saved(
         self, store: CheckpointStore, inspector: Inspector, sql: RunSQL

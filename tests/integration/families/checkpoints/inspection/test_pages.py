@@ -1,4 +1,4 @@
-"""Pages of threads contain every matching thread once, newest first, and are read by the indexes."""
+"""Pages of threads contain every matching thread once, newest first, and use the indexes."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_expired_threads_and_those_of_another_tenant_are_not_shown(
     sql("UPDATE {db}.locus_store_threads SET expires_at = '2026-01-01' WHERE thread_id = 'gone'")
     async with CheckpointStore(make_config(tenant="other")) as other:
         await other.save("theirs", {})
-        async with store.turn("locked"):  # a row for a lease only
+        async with store.turn("locked"):  # a thread's row that holds only a lease
             assert [row.thread_id for row in (await inspector.threads("dicts")).items] == ["here"]
     assert await inspector.thread("dicts", "gone") is None
     assert await inspector.thread("dicts", "theirs") is None
@@ -201,7 +201,7 @@ class TestPlans:
 
     @pytest.fixture
     async def plan(self, store: CheckpointStore, sql: RunSQL) -> Any:
-        """Return a function that returns the plan of a statement that reads the threads of one step."""
+        """Return a function that returns the plan of the statement that reads one step's threads."""
         await store.save("t", {}, metadata={"user": 1})
         sql(
             "INSERT INTO {db}.locus_store_threads"

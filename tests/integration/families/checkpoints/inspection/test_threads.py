@@ -56,7 +56,7 @@ async def test_a_history_is_read_page_by_page(store: CheckpointStore, inspector:
             }
             for row in rows
         ] == [{key: value for key, value in entry.items() if key != "size_bytes"} for entry in expected]
-    assert rows[4].parent_id == "c5"  # of c7, whose parent was deleted
+    assert rows[4].parent_id == "c5"  # the parent of c7, whose own parent c6 was deleted
     assert list((await inspector.history("dicts", "nobody")).items) == []
 
 
@@ -81,7 +81,7 @@ async def test_any_state_is_shown_as_it_was(store: CheckpointStore, inspector: I
 async def test_each_message_is_of_the_checkpoint_that_first_had_it(
     store: CheckpointStore, inspector: Inspector
 ) -> None:
-    for number in range(1, 30):  # deltas of many others, and some that change no message
+    for number in range(1, 30):  # many deltas, some of which change no message
         await store.save("t", {"messages": messages(number - number % 3), "other": [number], "n": number}, f"c{number}")
     view = await inspector.state("dicts", "t")
     assert view is not None
@@ -148,7 +148,7 @@ async def test_an_agents_turns_contain_its_confidence(make_config: MakeConfig, i
 
 async def test_a_state_without_numbers_has_none(store: CheckpointStore, inspector: Inspector) -> None:
     await store.save("t", {"confidence": "high", "tokens": True, "iteration": [1]}, "c")
-    await store.save("t", {"padding": "x" * 100_000, "iteration": 2}, "long")  # beyond what is read of it
+    await store.save("t", {"padding": "x" * 100_000, "iteration": 2}, "long")  # after the part that is read
     assert [(one.confidence, one.tokens, one.iterations) for one in await inspector.states("dicts", "t")] == [
         (None, None, None)
     ] * 2

@@ -1,4 +1,4 @@
-"""Inspection of graphs' threads: pages, histories with namespaces, states as plain values, and statistics."""
+"""Inspection of graphs' threads: pages, histories with namespaces, states as JSON values, and statistics."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ async def test_statistics_of_many_threads_are_estimated_from_a_sample(
     monkeypatch.setattr(statistics, "SAMPLE", 20)
     found = await inspector.statistics("versions")
     assert found.sampled is not None
-    assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are always the same
+    assert 5 <= found.sampled <= 40  # one in three, by a hash of the ids, which are constant
     assert (found.threads, found.checkpoints) == (60, 60)
     assert sum(day.checkpoints for day in found.days) == pytest.approx(60, abs=2)
     assert found.size_bytes == pytest.approx(whole.size_bytes, rel=0.2)
@@ -348,7 +348,7 @@ async def test_checkpoints_are_found_by_their_metadata(saver: AsyncMySQLSaver, i
 async def test_only_the_newest_checkpoints_of_a_thread_are_searched_for_metadata(
     saver: AsyncMySQLSaver, inspector: Inspector
 ) -> None:
-    await talk(saver, "a", *map(str, range(8)))  # each adds three
+    await talk(saver, "a", *map(str, range(8)))  # each turn adds three checkpoints
     newest = [row.metadata["step"] for row in (await inspector.history("versions", "a")).items]
     assert len(newest) == 24
     found = [await inspector.by_metadata("step", step, family="versions") for step in newest]

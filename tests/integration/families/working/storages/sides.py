@@ -1,4 +1,4 @@
-"""One way to call both sides of a storage."""
+"""One interface for calling both sides of a storage."""
 
 from __future__ import annotations
 

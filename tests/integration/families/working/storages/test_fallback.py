@@ -1,4 +1,4 @@
-"""MySQL dies or freezes while threads and tasks write to one session: no write is lost or duplicated."""
+"""MySQL is killed or frozen while threads and tasks write to one session: no write is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ADDRESS = calls.Address("tenant", "session")
 LIMITS = calls.Limits(scratchpad_entries=10**9, checkpoints=10_000)
 SIDES = [("aiomysql", False), ("aiomysql", True)]
 
-#: MySQL has tests of its own for the contract; a short run only checks what a fallback relies on.
+#: MySQL has its own contract tests; a short run only includes the checks that a fallback relies on.
 WANTED = [check for check in CHECKS if FULL or check.begin.__module__.endswith((".stamps", ".writers"))]
 
 
@@ -87,7 +87,7 @@ class Writer:
 
     @property
     def pause_s(self) -> float:
-        """The fallback is faster than the primary can ever catch up with, so writers do not go at full speed."""
+        """The pause between writes: at full speed, the fallback accepts more than the primary can replay."""
         return 0.02 if self.storage.degraded else 0.001
 
     def write(self) -> None:
@@ -144,14 +144,14 @@ class Writers:
             time.sleep(0.02)
 
     def go_on(self, *, degraded: bool) -> None:
-        """Wait until all wrote some notes while the primary was there, or away."""
+        """Wait until all writers have written some notes while the primary was available, or unavailable."""
         self.until(lambda: self.storage.degraded is degraded)
         before = {writer.name: len(writer.notes) for writer in self.all}
         self.until(lambda: all(len(writer.notes) >= before[writer.name] + 5 for writer in self.all))
 
     @property
     def offline(self) -> int:
-        """Return the number of notes written while the primary was away."""
+        """Return the number of notes written while the primary was unavailable."""
         return sum(writer.offline for writer in self.all)
 
     def check(self, kept: Storage) -> None:
@@ -191,7 +191,7 @@ def test_nothing_is_lost_or_doubled_when_mysql_is_killed(own_server: LocalServer
     writers = Writers(storage)
     with writers.writing():
         deadline, kills = time.monotonic() + PATIENCE_S, 0
-        while kills < 3 or not writers.offline:  # a server that is back in time is waited for, and no outage
+        while kills < 3 or not writers.offline:  # if the server restarts in time, calls wait for it: no outage
             writers.go_on(degraded=False)
             own_server.restart(crash=True)
             kills += 1

@@ -35,7 +35,7 @@ LIMITS = calls.Limits(scratchpad_entries=10**9)
 
 @dataclass
 class Writer:
-    """A writer. It repeats a call until it is answered, or gives it up."""
+    """A writer, which repeats each call until it is answered, or abandons it."""
 
     name: str
     stop: threading.Event
@@ -172,7 +172,7 @@ def kill_while_writing(storage: Storage, crash: Callable[[], None], restart: Cal
 
 
 def check_what_is_kept(storage: Storage, writers: Sequence[Writer]) -> None:
-    """Check that every acknowledged write is stored once and in order, and nothing else but abandoned calls."""
+    """Check that every acknowledged write is stored once, in order, and that others come from abandoned calls."""
     found: Any = storage.execute_blocking(calls.Call("read", ADDRESS, (calls.ReadNotes(),))).results[0]
     assert len(set(found)) == len(found), "a note is there twice"
     for writer in writers:
@@ -198,7 +198,7 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_redis_is_killed(own_redis:
 def test_nothing_acknowledged_is_lost_or_doubled_when_mysql_is_killed(
     driver: str, own_server: LocalServer, own_config: MakeConfig
 ) -> None:
-    """Without a fallback, and without the package's own repeats, so that writers see every failure."""
+    """Runs without a fallback and without the package's own retries, so that every failure reaches the writers."""
     storage = MySQLStorage(own_config(driver=driver, retry_deadline_s=0))
     kill_while_writing(storage, lambda: own_server.restart(crash=True), lambda: None)
     storage.close()

@@ -153,7 +153,7 @@ def test_redis_itself_removes_what_expired(storage: RedisStorage, redis_server: 
 
 
 def test_every_key_expires_with_its_session(storage: RedisStorage, redis_server: OwnServer, prefix: str) -> None:
-    """Whenever it was made, and whatever a call that made it came to."""
+    """Checks keys written by all kinds of calls, also by calls that failed."""
     steps = (
         (calls.Write((variable("a"),)),),
         (calls.Append(b"1"),),
@@ -187,7 +187,7 @@ def test_every_key_expires_with_its_session(storage: RedisStorage, redis_server:
 def test_a_session_that_redis_evicted_partly_begins_again_empty(
     storage: RedisStorage, redis_server: OwnServer, prefix: str
 ) -> None:
-    """With another maxmemory-policy than noeviction it drops single keys."""
+    """With a maxmemory-policy other than noeviction, Redis evicts single keys."""
     blocking(storage, call(*EVERYTHING))
     with redis_server.client() as client:
         (first,) = [key for key in keys(redis_server, prefix) if key.endswith(b"}")]
@@ -211,7 +211,7 @@ def test_a_checkpoint_stores_what_changed(storage: RedisStorage, redis_server: O
     blocking(storage, call(calls.Write(tuple(one for one in many[:10]))))
     before = used()
     blocking(storage, call(calls.CreateCheckpoint("second")))
-    assert used() - before < session / 2 / 20  # half of it is the first checkpoint
+    assert used() - before < session / 2 / 20  # half of the session's memory is its first checkpoint
 
 
 @both_sides
@@ -330,7 +330,7 @@ def test_keys_of_other_programs_are_reported(
 
 
 def test_each_event_loop_has_connections_of_its_own(storage: RedisStorage) -> None:
-    """One after another, without closing, and at the same time in threads."""
+    """Checks event loops one after another, without closing the storage, and concurrently in threads."""
 
     async def append() -> None:
         await asyncio.gather(*(storage.execute(call(calls.Append(b"1"))) for _ in range(5)))
@@ -418,7 +418,7 @@ async def test_clients_that_are_given_are_used(redis_server: OwnServer, cluster_
         storage.close()
         reply = await storage.execute(
             call(calls.ReadNotes())
-        )  # the clients are not closed: they are not the storage's own
+        )  # the caller owns the clients, so the storage did not close them
         assert reply.results == ([b"1", b"2"],)
         alone = RedisStorage(blocking_client, prefix=prefix)
         assert alone.execute_blocking(call(calls.ReadNotes())).results == ([b"1", b"2"],)

@@ -1,4 +1,4 @@
-"""These tests fetch LangGraph's source distributions and take minutes: they belong to the full run only."""
+"""These tests fetch LangGraph's source distributions and take minutes: they are part of the full run only."""
 
 from __future__ import annotations
 

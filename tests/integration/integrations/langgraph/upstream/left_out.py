@@ -1,6 +1,6 @@
 """LangGraph's tests that do not run against our savers and stores, with the reasons: patterns of their ids.
 
-A reason has to be true of every test that its pattern matches. ``docs/langgraph.md`` lists the differences for users.
+A reason must be true for every test that its pattern matches. ``docs/langgraph.md`` lists the differences for users.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
 }
 
-#: Tests that rely on sleeps of hundredths or tenths of a second: run up to five times on a busy machine.
+#: Tests that rely on sleeps of 10 to 100 ms. A busy machine may need up to five runs.
 TIMED = r"::test_(stream_subgraphs_during_execution|stream_buffering_single_node|imp_nested)\["
 
 
 def reason(package: str, test_id: str) -> str | None:
-    """Why a test is left out; None, or an empty text, if it runs."""
+    """Return why a test is left out; None, or an empty text, if it runs."""
     return next((why for pattern, why in LEFT_OUT[package].items() if re.search(pattern, test_id)), None)

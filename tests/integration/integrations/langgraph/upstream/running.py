@@ -2,7 +2,7 @@
 
 ``ci/mysql run --fast -- .venv/bin/python -m tests.integration.integrations.langgraph.upstream.running PACKAGE DRIVER
 -k prune`` runs a part; all arguments after the driver go to pytest. ``LOCUS_UPSTREAM_REPETITIONS=50`` runs each test 50
-times; name the files of tests then, because all of their tests are made 50 times before ``-k`` chooses some.
+times. Then pass the names of test files, because pytest creates all tests 50 times before ``-k`` selects some.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from .sources import Suite, fetch, interpreter
 
-#: The folder of the plugin is on the path, not the package, as both their tests and ours are a package ``tests``.
+#: The plugin is loaded from its folder, not its package, as LangGraph's tests and ours are both a package ``tests``.
 PLUGINS = Path(__file__).resolve().parent
 ROOT = PLUGINS.parents[4]
 
@@ -45,15 +45,15 @@ class Outcome(NamedTuple):
 
 
 def run(suite: Suite, driver: str, dsn: str, *arguments: str) -> Outcome:
-    """Run a suite in processes of its own, of which none is left afterwards.
+    """Run a suite in separate processes, and end all of them afterwards.
 
     Args:
         suite: The suite.
         driver: The driver of our savers and stores.
         dsn: A server and an empty schema on it.
-        arguments: More for pytest.
+        arguments: Further arguments of pytest.
     """
-    mode = "strict" if suite.package == "langgraph" else "auto"  # its graph tests run by anyio
+    mode = "strict" if suite.package == "langgraph" else "auto"  # anyio runs the graph tests
     running = subprocess.Popen(
         [
             *(interpreter(), "-m", "pytest", "-q", "--no-header", "--tb=short", "-p", "no:cacheprovider"),

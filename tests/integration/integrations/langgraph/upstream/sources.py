@@ -33,7 +33,7 @@ class Suite(NamedTuple):
     Args:
         package: Its name.
         version: Its version.
-        least: The number of tests that have to pass, so that a growing list of left-out tests is noticed.
+        least: The number of tests that must pass, so that a growing list of left-out tests is detected.
     """
 
     package: str
@@ -61,7 +61,7 @@ def fetch(suite: Suite) -> Path:
 
 
 def interpreter() -> Path:
-    """Return a Python that has the packages of this one and the requirements."""
+    """Return a Python with the packages of the running one and the additional requirements."""
     folder = CACHE / "venv"
     python = folder / "bin/python"
     if not (folder / "complete").exists():

@@ -1,8 +1,8 @@
-"""A pytest plugin: gives LangGraph's tests our savers and stores where they ask for its own.
+"""A pytest plugin: gives LangGraph's tests our savers and stores instead of its own.
 
 It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
-`LOCUS_UPSTREAM_DRIVER` the driver, `LOCUS_UPSTREAM_PACKAGE` the package whose tests run. Where a test makes a database
-for itself, it gets a tenant.
+`LOCUS_UPSTREAM_DRIVER` the driver, `LOCUS_UPSTREAM_PACKAGE` the package whose tests run. Where a test creates its own
+database, it gets a tenant.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, AsyncMySQLStore,
 
 PACKAGE = os.environ["LOCUS_UPSTREAM_PACKAGE"]
 
-#: How often each test runs: more than once to measure how often one fails that depends on an order of events.
+#: How often each test runs. More than once measures how often a test fails that depends on the order of events.
 REPETITIONS = int(os.environ.get("LOCUS_UPSTREAM_REPETITIONS", "1"))
 
-#: Options of all savers and stores. Some tests begin 60,000 calls at once, which wait for each other.
+#: Options of all savers and stores. Some tests start 60,000 concurrent calls, which wait for each other.
 OPTIONS: dict[str, Any] = {
     "dsn": os.environ["LOCUS_UPSTREAM_DSN"],
     "driver": os.environ["LOCUS_UPSTREAM_DRIVER"],
     "pool_timeout_s": 600,
 }
 
-#: Attempts of a test that depends on the clock.
+#: Number of attempts for a test that depends on the clock.
 ATTEMPTS = 5
 
-#: The database that tests of LangGraph share is empty for each of them: so its name is one of this process and test.
+#: The database that LangGraph's tests share is empty for each test, so the tenant names process and test.
 _process = os.urandom(8).hex()
 _tests = 0
 
 
 def options(where: str) -> dict[str, Any]:
-    """Options for a file, a database in memory, or a database of a server."""
+    """Return options for a file, an in-memory database, or a database of a server."""
     tenant = os.urandom(16).hex() if where == ":memory:" else f"{_process}/{_tests}/{where[-80:]}"
     return {**OPTIONS, "tenant": tenant}
 
 
 class Info:
-    """The name of a connection's database, from which tests make the address of another connection."""
+    """The name of a connection's database, from which tests build the address of another connection."""
 
     def __init__(self, where: str) -> None:
         self.dbname = where.rpartition("/")[2]
 
 
 class Connection:
-    """A connection that tests open to create a database, or to make a saver of."""
+    """A connection that tests open to create a database, or to pass to a saver."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -79,7 +79,7 @@ class Connection:
         return cls(where)
 
     def execute(self, *_: Any) -> None:
-        """Do nothing: a tenant need not be created."""
+        """Do nothing: tenants need no creation."""
 
     def pipeline(self) -> Connection:
         return self
@@ -92,7 +92,7 @@ class Connection:
 
 
 class AsyncConnection(Connection):
-    """The same, awaited."""
+    """The same, with asynchronous methods."""
 
     @classmethod
     async def connect(cls, where: str, **_: Any) -> AsyncConnection:  # type: ignore[override]
@@ -116,7 +116,7 @@ class Pool(AsyncConnection):
 
 
 class Saver(MySQLSaver):
-    """Our synchronous saver, made from a connection or an address."""
+    """Our synchronous saver, created from a connection or an address."""
 
     def __init__(self, where: Any = ":memory:", pipe: Any = None, **more: Any) -> None:
         super().__init__(**options(getattr(where, "where", where)), **more)
@@ -129,7 +129,7 @@ class Saver(MySQLSaver):
 
 
 class MemorySaver(Saver):
-    """A saver that tests make and never close."""
+    """A saver that tests create and never close."""
 
     opened: ClassVar[list[Saver]] = []
 
@@ -139,7 +139,7 @@ class MemorySaver(Saver):
 
 
 class AsyncSaver(AsyncMySQLSaver):
-    """Our asynchronous saver, made from a connection or an address."""
+    """Our asynchronous saver, created from a connection or an address."""
 
     def __init__(self, where: Any = ":memory:", pipe: Any = None, **more: Any) -> None:
         super().__init__(**options(getattr(where, "where", where)), **more)
@@ -152,7 +152,7 @@ class AsyncSaver(AsyncMySQLSaver):
 
 
 class NoCursor:
-    """A cursor on which fixtures prepare the tables of the other stores: it does nothing."""
+    """A cursor with which fixtures prepare the tables of other stores; this one does nothing."""
 
     def execute(self, *_: Any) -> _Done:
         return _Done()
@@ -238,19 +238,19 @@ _stand_in()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Do not import tests of serialisers and caches, which need packages of their own."""
+    """Do not import tests of serialisers and caches, which need further packages."""
     return True if collection_path.name in {"test_redis_cache.py", "test_encrypted.py", "test_jsonplus.py"} else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make as many tests of each as it has to be repeated."""
+    """Create `REPETITIONS` tests of each."""
     if REPETITIONS > 1:
         metafunc.fixturenames.append("_repetition")
         metafunc.parametrize("_repetition", range(REPETITIONS))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is listed, and of LangGraph's graph tests those that get no saver of ours."""
+    """Leave out the listed tests, and those of LangGraph's graph tests that do not use our savers."""
     why: Counter[str] = Counter()
     chosen = []
     for item in items:
@@ -269,7 +269,7 @@ def _gets_ours(item: pytest.Item) -> bool:
         return True
     module = item.getparent(pytest.Module)
     if module is not None and module.path.name == "test_prune_postgres.py":
-        module.own_markers[:] = [mark for mark in module.own_markers if mark.name != "skipif"]  # it needs no Docker now
+        module.own_markers[:] = [mark for mark in module.own_markers if mark.name != "skipif"]  # needs no Docker here
         return True
     given = getattr(getattr(item, "callspec", None), "params", {})
     return any(str(given.get(name)).startswith("sqlite") for name in ("sync_checkpointer", "async_checkpointer"))
@@ -277,7 +277,7 @@ def _gets_ours(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Repeat tests that depend on the clock, as the plugins of LangGraph's repository do with those it marks."""
+    """Repeat tests that depend on the clock, as the plugins of LangGraph's repository do with marked tests."""
     if item.get_closest_marker("flaky") is None and not re.search(TIMED, item.nodeid):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -292,7 +292,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_runtest_setup() -> None:
-    """Give each test, and each attempt of one, databases of its own."""
+    """Give each test, and each attempt of a test, its own databases."""
     global _tests
     _tests += 1
 

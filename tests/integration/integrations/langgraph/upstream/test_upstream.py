@@ -13,7 +13,7 @@ DRIVERS = ("pymysql", "mysql-connector", "aiomysql")
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("langgraph-upstream")  # each run has processes of its own
+@pytest.mark.xdist_group("langgraph-upstream")  # each run starts its own processes
 @pytest.mark.kept_tables("versions", "memories")
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("suite", SUITES, ids=[suite.package for suite in SUITES])

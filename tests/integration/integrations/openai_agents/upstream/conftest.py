@@ -1,4 +1,4 @@
-"""These tests fetch the SDK's source distributions: they belong to the full run only."""
+"""These tests fetch the SDK's source distributions: they are part of the full run only."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-#: The folder of the plugin is on the path, not the package, as both their tests and ours are a package ``tests``.
+#: The plugin is loaded from its folder, not its package, as the SDK's tests and ours are both a package ``tests``.
 PLUGINS = Path(__file__).resolve().parent
 ROOT = PLUGINS.parents[4]
 CACHE = ROOT / ".cache/openai-agents-tests"
@@ -34,7 +34,7 @@ class Suite(NamedTuple):
 
     Args:
         version: The version.
-        least: The number of tests that have to pass, so that a growing list of left-out tests is noticed.
+        least: The number of tests that must pass, so that a growing list of left-out tests is detected.
     """
 
     version: str
@@ -46,7 +46,7 @@ class Suite(NamedTuple):
         return CACHE / f"openai_agents-{self.version}"
 
 
-#: The newest version that was tried, and the oldest that runs agents with the versions of openai that it allows.
+#: The newest tested version, and the oldest that can run agents with the versions of openai that it allows.
 SUITES = (Suite("0.24.0", 67), Suite("0.18.1", 56))
 
 #: The files with tests of sessions.
@@ -66,13 +66,13 @@ class Outcome(NamedTuple):
 
 
 def run(suite: Suite, driver: str, dsn: str, *arguments: str) -> Outcome:
-    """Run a suite in a process of its own, which is ended with it.
+    """Run a suite in a separate process, and end that process afterwards.
 
     Args:
         suite: The suite.
         driver: The driver of our sessions.
         dsn: A server and an empty schema on it.
-        arguments: More for pytest.
+        arguments: Further arguments of pytest.
     """
     running = subprocess.Popen(
         [
@@ -117,7 +117,7 @@ def _fetch(suite: Suite) -> Path:
 
 
 def _interpreter(suite: Suite) -> Path:
-    """Return a Python that has this version of the SDK, and beneath it the packages of this one."""
+    """Return a Python with this version of the SDK, and otherwise the packages of the running one."""
     folder = CACHE / f"venv-{suite.version}"
     python = folder / "bin/python"
     if not (folder / "complete").exists():
@@ -135,7 +135,7 @@ def _pip(*arguments: str) -> None:
 
 
 def main(version: str, driver: str, *arguments: str) -> int:
-    """Run a suite and print what it prints."""
+    """Run a suite and print its output."""
     (suite,) = (suite for suite in SUITES if suite.version == version)
     outcome = run(suite, driver, os.environ["LOCUS_MYSQL_TEST_DSN"], *arguments)
     print(outcome.output)

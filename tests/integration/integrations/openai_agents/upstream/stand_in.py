@@ -1,7 +1,7 @@
-"""A pytest plugin: gives the SDK's tests our session where they ask for its sessions in SQLite and SQLAlchemy.
+"""A pytest plugin: gives the SDK's tests our session instead of its SQLite and SQLAlchemy sessions.
 
 It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
-`LOCUS_UPSTREAM_DRIVER` the driver. Where a test makes a database for itself, it gets a tenant.
+`LOCUS_UPSTREAM_DRIVER` the driver. Where a test creates its own database, it gets a tenant.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from locus_mysql.integrations.openai_agents import OpenAISession
 
 DATABASE = Database(os.environ["LOCUS_UPSTREAM_DSN"], driver=os.environ["LOCUS_UPSTREAM_DRIVER"], pool_size=4)
 
-#: A database in memory is another one for each test, or for each session: so is a tenant.
+#: Each test, or each session, has its own in-memory database; here it has its own tenant.
 _process = os.urandom(8).hex()
 _test = ""
 
 
 class StandIn(OpenAISession):
-    """Our session, made like the SDK's."""
+    """Our session, with the constructor of the SDK's."""
 
     def __init__(self, session_id: str, db_path: Any = ":memory:", *, session_settings: Any = None) -> None:
         tenant = os.urandom(16).hex() if str(db_path) == ":memory:" else f"{_process}/{db_path}"[-120:]
@@ -35,7 +35,7 @@ class StandIn(OpenAISession):
 
     @classmethod
     def from_url(cls, session_id: str, *, url: str, session_settings: Any = None, **_: Any) -> StandIn:
-        """Make a session as SQLAlchemySession does. Sessions of a test on one URL share a database."""
+        """Create a session as SQLAlchemySession does. A test's sessions with the same URL share a database."""
         where = ":memory:" if ":memory:" in url else url
         return cls(session_id, where, session_settings=session_settings)
 
@@ -49,7 +49,7 @@ sqlalchemy_session.SQLAlchemySession = StandIn
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out tests."""
+    """Deselect the left-out tests."""
     left_out = [item for item in items if reason(item.nodeid)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if not reason(item.nodeid)]

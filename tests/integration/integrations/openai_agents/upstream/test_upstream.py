@@ -10,7 +10,7 @@ from .running import SUITES, Suite, run
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("openai-agents-upstream")  # each run has processes of its own
+@pytest.mark.xdist_group("openai-agents-upstream")  # each run starts its own processes
 @pytest.mark.kept_tables("transcripts")
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 @pytest.mark.parametrize("suite", SUITES, ids=[suite.version for suite in SUITES])
