@@ -30,7 +30,7 @@ IMPORT_ALONE = {
 }
 
 # The program of a fresh process: it times each step and prints the milliseconds. It reads and decodes the state before
-# the clock of the save starts. The tables exist, as they do for most processes.
+# it starts to time the save. The tables exist, as they do for most processes.
 STEPS = """\
 import asyncio, json, sys, time
 begin = time.perf_counter()

@@ -427,7 +427,7 @@ def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: 
         assert len(engine.engine.pools()) == 2
         second.run_until_complete(engine.close())
         assert [one.ended for one in engine.driver.opened] == ["", "closed"]
-        first.run_until_complete(asyncio.sleep(0))  # its transports are its own to use
+        first.run_until_complete(asyncio.sleep(0))  # only this loop may use its transports
         assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
     finally:
         first.close()
