@@ -72,7 +72,7 @@ CONTESTANTS = {
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Start processes of each contestant in turns; ``quick``: three of each."""
+    """Start processes of each contestant in turn; ``quick``: three of each."""
     runs = 3 if quick else RUNS
     source = random.Random(6)
     steps: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}

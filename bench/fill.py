@@ -23,7 +23,7 @@ CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50
 ROWS_PER_INSERT = 20_000
 
-#: A pair of metadata and a word that only a few checkpoints have, whatever the size of the table.
+#: A pair of metadata and a word that only a few checkpoints have, independently of the size of the table.
 RARE_PAIR = ("project", "walrus")
 RARE_WORD = "xylophonist"
 RARE_CHECKPOINTS = 10

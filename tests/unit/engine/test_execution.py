@@ -367,7 +367,7 @@ async def test_a_secondary_answers_once_the_primary_has_reported_its_transaction
     assert engine.engine.pools() == (PoolState(2, 0, 0),)
     behind = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
     engine.script["WAIT_FOR"] = [behind]
-    assert (await engine.run(once(second)))[0].rows == ((7,),)  # of the primary, for a while
+    assert (await engine.run(once(second)))[0].rows == ((7,),)  # from the primary, for a limited time
     assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
     await engine.run(once(second))
     assert engine.driver.asked[-1][0] == "a"
