@@ -2,8 +2,8 @@
 
 ``python -m bench --dsn mysql://…`` measures everything and writes ``bench/report``. Each measurement is a module with
 ``measure(dsn, quick)``, which returns JSON values, and ``table(result)``, which returns Markdown. `gate` has the
-figures that CI checks. It may import the package, `ci` and `tests`. Begin with `__main__`, then `latency` and
-`floor`; `targets` has the wanted figures.
+figures that CI checks. `bench` may import the package, `ci` and `tests`. Begin with `__main__`, then `latency` and
+`floor`; `targets` has the target figures.
 """
 
 import os

@@ -37,7 +37,8 @@ def prose(source: random.Random, words: int = WORDS_PER_MESSAGE) -> str:
 class Assistant:
     """A user and an agent, which calls its tool in two turns of three and answers the third directly.
 
-    So the conversation has 10, 100, 1,000 and 5,000 messages after whole turns, not counting the system message.
+    With this pattern, the conversation has 10, 100, 1,000 and 5,000 messages after whole turns, besides the system
+    message.
 
     Args:
         seed: Seed of the random words.

@@ -45,7 +45,7 @@ MEASUREMENTS: Mapping[str, Callable[[str], dict[str, float]]] = {
     "time in other processes": processes.figures,
     "time of working memory": working.times,
     "server": server.figures,
-    "frameworks": frameworks.figures,  # last: what the frameworks import would slow the collections before each call
+    "frameworks": frameworks.figures,  # last: their imports would slow the garbage collection before each call
 }
 
 

@@ -30,7 +30,7 @@ IMPORT_ALONE = {
 }
 
 # The program of a fresh process: it times each step and prints the milliseconds. It reads and decodes the state before
-# the clock of the save starts. The tables exist, as they do for most processes.
+# it starts to time the save. The tables exist, as they do for most processes.
 STEPS = """\
 import asyncio, json, sys, time
 begin = time.perf_counter()
@@ -72,7 +72,7 @@ CONTESTANTS = {
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Start processes of each contestant in turns; ``quick``: three of each."""
+    """Start processes of each contestant in turn; ``quick``: three of each."""
     runs = 3 if quick else RUNS
     source = random.Random(6)
     steps: dict[str, list[dict[str, float]]] = {name: [] for name in CONTESTANTS}

@@ -136,7 +136,7 @@ def on_other_servers(peers: Peers) -> Iterator[Contestant]:
 
 
 def check_same(name: str, loaded: AgentState | None, saved: AgentState) -> None:
-    """Raise unless a contestant loaded the state that it saved; PgCheckpointer adds the time of saving to messages."""
+    """Raise an error if the loaded state is not the saved one; PgCheckpointer adds the time of saving to messages."""
     if loaded is None:
         raise AssertionError(f"{name} loaded nothing")
     if loaded != saved and _without_times(loaded) != saved:

@@ -23,7 +23,7 @@ CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50
 ROWS_PER_INSERT = 20_000
 
-#: A pair of metadata and a word that only a few checkpoints have, whatever the size of the table.
+#: A pair of metadata and a word that only a few checkpoints have, independently of the size of the table.
 RARE_PAIR = ("project", "walrus")
 RARE_WORD = "xylophonist"
 RARE_CHECKPOINTS = 10
@@ -57,7 +57,7 @@ async def save_rare(config: MySQLConfig) -> None:
     async with CheckpointStore(config) as store:
         for number in range(RARE_CHECKPOINTS):
             await store.save(f"rare-{number}", {"messages": [f"met a {RARE_WORD} today"]}, metadata=dict([RARE_PAIR]))
-        await store.search(RARE_WORD)  # whatever a save leaves for later is done now
+        await store.search(RARE_WORD)  # a search first indexes the text that saves left unindexed
 
 
 def fill(config: MySQLConfig, dsn: str, checkpoints: int, progress: Callable[[str], None] = lambda _: None) -> None:
@@ -139,7 +139,7 @@ class Copier:
         cursor.execute(
             f"UPDATE `{self._tables[1]}` c JOIN numbers n JOIN copied_threads o"
             f" ON c.tenant = o.tenant AND c.thread_id = CONCAT('{name}-', n.n, '/', o.thread_id)"
-            f" SET c.{PIECES['SOUND.c'].removeprefix('c.')}"  # the condition of a right checksum, as an assignment
+            f" SET c.{PIECES['SOUND.c'].removeprefix('c.')}"  # the condition for a valid checksum, as an assignment
         )
 
     def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:

@@ -1,7 +1,7 @@
 """The floor: the minimum cost of a durable save and a load, on each client library without this package.
 
 A save is one bare INSERT of the new messages' JSON, and ``to_checkpoint()``, which no Locus checkpointer avoids. A load
-is one bare SELECT of the state's JSON, and its way back: JSON decoder and ``AgentState.from_checkpoint``.
+is one bare SELECT of the state's JSON, and its decoding: JSON decoder and ``AgentState.from_checkpoint``.
 """
 
 from __future__ import annotations

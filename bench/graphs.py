@@ -3,8 +3,8 @@
 ``langgraph-checkpoint-mysql`` needs ``MD5`` in generated columns, which MySQL 9 refuses. For the comparison alone, its
 statements are changed at run time to use ``SHA2`` instead. ``AsyncPostgresSaver`` is LangGraph's own, for PostgreSQL.
 Each saver has one connection, as their ``from_conn_string`` makes it; those to MySQL go without TLS here, as
-langgraph-checkpoint-mysql takes none. What ``messages`` holds is encoded by LangGraph's serialiser for all. The floor
-is one bare INSERT of what is new, and one bare SELECT of the whole, without anything that a saver promises.
+langgraph-checkpoint-mysql takes none. LangGraph's serialiser encodes the content of ``messages`` for all. The floor
+is one bare INSERT of the new data, and one bare SELECT of the whole checkpoint, without any guarantee of a saver.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The floor of LangGraph's savers: the minimum cost of a step on asyncmy, in bare statements.
 
-A put is one durable INSERT of the bytes of what is new: the last message, and the checkpoint without its values.
-Writes are one INSERT of their bytes, which LangGraph's serialiser makes for all. To get, or to list, is one SELECT of
-the whole checkpoint's bytes, and LangGraph's decoding; storing them before is not measured.
+A put is one durable INSERT of the new bytes: the last message, and the checkpoint without its values. Writes are one
+INSERT of their bytes, which LangGraph's serialiser makes for all. A get or a list is one SELECT of the whole
+checkpoint's bytes, and LangGraph's decoding; storing these bytes beforehand is not measured.
 """
 
 from __future__ import annotations

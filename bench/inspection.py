@@ -229,6 +229,6 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
                 progress(f"{last + 1:,} of {threads:,} threads in {name}")
         for name in names.values():
             cursor.execute(f"DELETE FROM {name} WHERE tenant = %s AND thread_id LIKE 'prototype-%%'", (config.tenant,))
-        sound = PIECES["SOUND.c"].removeprefix("c.")  # the condition of a right checksum, here an assignment
+        sound = PIECES["SOUND.c"].removeprefix("c.")  # the condition for a valid checksum, as an assignment
         cursor.execute(f"UPDATE {names['checkpoints']} c SET c.{sound}")
         cursor.execute(f"ANALYZE TABLE {', '.join(names.values())}")

@@ -191,7 +191,7 @@ def table(result: dict[str, Any]) -> str:
         about = f"{one['messages']:,} messages, {one['bytes'] / 1e3:,.0f} KB of JSON, {one['rounds']} rounds"
         for what in ("save", "load", "turn"):
             if f"{what}_ms" not in one["contestants"][BUILT_IN]:
-                continue  # a report from before turns were measured
+                continue  # an older report, without times of turns
             parts += [f"### {what.capitalize()}, {title(name)}", f"{about}.", _ratios(one["contestants"], what)]
     parts += ["### In the process alone, ms", _codec(result["workloads"])]
     return "\n\n".join([*parts, f"Garbage collector: {result['garbage_collector']}."])

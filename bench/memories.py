@@ -161,7 +161,7 @@ def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitS
         return [int(hit.item.key) for hit in store.search(ALL, embedding=query, limit=WANTED)]
 
     def warm(query: Any) -> Callable[[], Any]:
-        search(vectors[0])  # has the changes that the ways before it made
+        search(vectors[0])  # reads the changes that other ways made before
         return lambda: search(query)
 
     def changed(query: Any) -> Callable[[], Any]:

@@ -30,8 +30,8 @@ QUICK_THREADS = 500
 #: Messages of each conversation; two for each turn.
 MESSAGES = (10, 100)
 
-#: How the process learns of its threads: it saves a state to new threads, loads them, or serves a turn of each (a load,
-#: then a save).
+#: How threads become known to the process: it saves a state to new threads, loads them, or serves a turn of each (a
+#: load, then a save).
 SAVED, LOADED, SERVED = "saved", "loaded", "loaded and saved"
 WAYS = (SAVED, LOADED, SERVED)
 
@@ -48,7 +48,7 @@ NAMED_LINES = 6
 
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
-    """Measure the bytes per known thread, by length of the conversations and by how the process learned of them.
+    """Measure the bytes per known thread, by length of the conversations and by how they became known.
 
     Bytes are Python's allocations, counted by tracemalloc after a full garbage collection. ``cache_bytes`` is 0, as the
     cache has a fixed size for any number of threads. The table also has the total growth of the resident memory of
@@ -149,7 +149,7 @@ def _holders(known: int) -> dict[str, float]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """Return a table with a row for each way to learn of a thread."""
+    """Return a table with a row for each way in which a thread becomes known."""
     rows = []
     for one in result["known"]:
         held = ", ".join(f"{line}: {size:.0f}" for line, size in one["held_by"].items())

@@ -14,7 +14,7 @@ from locus.core.state import AgentState
 from .contestants import Contestant, built_in, ours, ours_blocking
 from .floor import ConnectorFloor, PyMySQLFloor
 
-#: Three processes serve the thread's turns one after the other; each knows an earlier state of it.
+#: Three processes serve the thread's turns one after the other; each has seen an earlier state of it.
 IN_TURN = "in turn"
 #: A process that has never seen the thread, but has an open connection, does each load.
 COLD = "cold"

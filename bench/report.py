@@ -107,7 +107,7 @@ def read(folder: Path) -> tuple[dict[str, str], targets.Results]:
 
 
 def rounded(value: Any) -> Any:
-    """Return the same with numbers of five significant digits, more than any run repeats."""
+    """Return a value with its numbers rounded to five significant digits, more than repeated runs agree in."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):

@@ -119,7 +119,7 @@ def over_all(figure: str) -> Callable[[Results], float]:
 
 
 def bytes_per_known_thread(results: Results) -> float:
-    """Return the maximum number of bytes per known thread, over all ways to learn of one."""
+    """Return the maximum number of bytes per known thread, over all ways in which one becomes known."""
     return max(known["bytes_per_thread"] for known in results["memory"]["known"])
 
 

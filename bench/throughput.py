@@ -179,7 +179,7 @@ async def _converse(contestant: Contestant, talk: Conversation, tally: Tally, en
             await contestant.save(talk.state, talk.thread_id)
         except Exception as error:  # of any library; counted and reported
             tally.failures[type(error).__name__] += 1
-            talk.stored = None  # it may be this state or the previous one
+            talk.stored = None  # the stored state may be this one or the previous one
         else:
             tally.waits_ms.append((time.perf_counter() - begin) * 1000)
             talk.stored = talk.state

@@ -73,7 +73,7 @@ class Contestant(ABC):
 
     Args:
         name: Its name.
-        count: How many sessions it has.
+        count: Number of its sessions.
     """
 
     def __init__(self, name: str, count: int) -> None:
@@ -98,7 +98,7 @@ class Ours(Contestant):
 
     Args:
         name: Its name.
-        count: How many sessions it has.
+        count: Number of its sessions.
         storage: The storage.
         blocking: Which side is measured.
     """
@@ -181,7 +181,7 @@ class BareMySQL(Contestant):
         async def put(key: str) -> Any:
             return await floor._execute(self.UPSERT, name, key, value())
 
-        if self.name.endswith("blocking"):  # whose coroutines never wait
+        if self.name.endswith("blocking"):  # the blocking side's coroutines never wait
             return {GET: lambda key: run_through(get(key)), SET: lambda key: run_through(put(key))}
         return {GET: get, SET: put}
 

@@ -1,4 +1,4 @@
-"""The scripts that README, developers and continuous integration call, and the modules that these share.
+"""The scripts that developers and continuous integration run, and their shared modules.
 
 `ci/test` runs every check, `ci/bench` the benchmarks, `ci/demo` the examples; `ci/mysql` and `ci/cluster` provide
 servers. Begin with `ci/test`. `local_server`, `memory` and `debian_packages` use only the standard library, as

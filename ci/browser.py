@@ -1,4 +1,4 @@
-"""The browser of tests of pages: headless Chromium with its own fonts, and the accessibility rules of axe.
+"""The browser for tests of pages: headless Chromium with its own fonts, and the accessibility rules of axe.
 
     python -m ci.browser          fetches missing files, before tests need them
 
@@ -43,8 +43,8 @@ PROCESS_S = 120.0
 #: Programs of the machine, used if Debian's packages are not available. They draw with the machine's fonts.
 OF_THE_MACHINE = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
 
-#: What Chromium is started with: as root it has no sandbox, and children of its own are started by name, as what it
-#: would otherwise start is the dynamic loader that it was started with.
+#: Arguments of Chromium. Under root it needs to run without a sandbox. Without a zygote it starts its child processes
+#: by name; otherwise it would execute the dynamic loader, which is its own executable here.
 ARGUMENTS = ("--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-dev-shm-usage", "--font-render-hinting=none")
 
 FONTS = """\

@@ -34,7 +34,7 @@ class FetchFailed(Exception):
 
 @dataclass(frozen=True)
 class Archive:
-    """A Debian mirror as this machine's apt names it."""
+    """A Debian mirror as it is configured in this machine's apt."""
 
     uri: str
     signed_by: str | None  # a keyring's path or a key, as in deb822; None means apt's own keyrings
@@ -134,7 +134,7 @@ def debian_archives() -> list[Archive]:
         if file.is_file():
             parse = archives_of_deb822 if file.suffix == ".sources" else archives_of_one_line_entries
             found += parse(file.read_text(errors="replace"))
-    # Other vendors' repositories have "main" as well, but hardly one has a path that ends in "debian".
+    # Other vendors' repositories have "main" as well, but their paths rarely end in "debian".
     return sorted(dict.fromkeys(found), key=lambda archive: not archive.uri.rstrip("/").endswith("debian"))
 
 
@@ -174,7 +174,7 @@ def private_apt(archive: Archive, home: Path) -> Path:
     """Make a configuration of apt that reads one archive and writes below ``home`` only; return its file."""
     for folder in ("etc/sources", "etc/empty", "lists/partial", "archives/partial", "log"):
         make_folder(home / folder)
-    (home / "status").touch()  # nothing counts as installed, so apt lists all dependencies
+    (home / "status").touch()  # no package is installed here, so apt lists all dependencies
     source = f"Types: deb\nURIs: {archive.uri}\nSuites: {SUITE}\nComponents: main\n"
     if archive.signed_by:
         source += f"Signed-By: {archive.signed_by}\n"

@@ -8,7 +8,7 @@ It listens on 127.0.0.1 and on a Unix socket only, reads no option file, and kee
     lock            held (flock) by the starter and the server, for as long as either lives
     root-password   readable by its owner only
     error.log       the server's messages
-    mysql/          the server's own data folder; made under another name, so it is whole or absent
+    mysql/          the server's own data folder; made under another name, so it is complete or absent
     tmp/            the server's temporary files
     mysql.sock      unless the folder's path is too long for a socket
 
@@ -60,9 +60,9 @@ Any one of these helps:
   fetch one on Debian           ci/mysql fetch   (in a checkout of locus-mysql; needs no root)"""
 
 # Linux kills the server (argv[2:]) when its starter (pid argv[1]) dies, however it dies: PR_SET_PDEATHSIG (1)
-# is kept across exec. A process of its own asks for it: a preexec_fn can deadlock in a program with threads.
-# The signal is 9, SIGKILL: a mysqld 9.7 that was still starting was seen to go on after SIGTERM, and a
-# kill loses nothing that was committed.
+# is kept across exec. A separate program requests it, as a preexec_fn can deadlock in a program with threads.
+# The signal is 9, SIGKILL: mysqld 9.7 was observed to continue after a SIGTERM during its start, and a kill
+# loses no committed data.
 LAUNCHER = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 9)
@@ -76,14 +76,15 @@ class LocalServer:
     """A MySQL server that lives no longer than its starter.
 
     Args:
-        data_dir: The folder for everything the server keeps; made if absent, and kept. None means a temporary
-            one, removed by :meth:`stop`.
+        data_dir: The folder of all the server's files; created if absent, and never removed. None means a
+            temporary one, which :meth:`stop` removes.
         port: TCP port on 127.0.0.1. None picks a free one, which stays the same until :meth:`stop`.
         mysqld: The server's program; None means :func:`find_mysqld`.
         extra_args: Further options of ``mysqld``, such as ``--max-connections=500``.
         made_before: A cache folder for empty data folders, by server version and options. A new server's files are
             copied from there, which takes a tenth of a second instead of some seconds; a missing one is made.
-            Its servers share a key and a certificate, so it is for tests. None creates every data folder from scratch.
+            Servers from one cache share a key and a certificate, so it is for tests only. None creates every
+            data folder from scratch.
         start_timeout_s: Seconds until the server must answer, and until a new data folder must be ready.
         stop_timeout_s: Seconds that a clean stop may take before the server is killed.
     """
@@ -250,7 +251,7 @@ class LocalServer:
         if final.exists():
             return
         unfinished = self.data_dir / "mysql.initialising"
-        shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was interrupted; the lock is ours
+        shutil.rmtree(unfinished, ignore_errors=True)  # left by an interrupted start; this process has the lock
         if self._made_before is None:
             self._make_data_folder(program, unfinished)
         else:
@@ -306,7 +307,7 @@ class LocalServer:
         for stale in (self.socket_path, self.socket_path.with_name("mysql.sock.lock")):
             stale.unlink(
                 missing_ok=True
-            )  # of a killed server; this process has the lock, so no other one listens there
+            )  # left by a killed server; this process has the lock, so no other server listens there
         first_statements = self.data_dir / "first-statements.sql"
         # At every start, not only the first: a first start that was interrupted needs no special case.
         _write_private(
@@ -342,7 +343,7 @@ class LocalServer:
         self._log_start = self.error_log.stat().st_size if self.error_log.exists() else 0
         started: Future[subprocess.Popen[bytes]] = Future()
 
-        # Linux sends the death signal when the *thread* that started the child ends: it needs one that stays.
+        # Linux sends the death signal when the *thread* that started the child ends, so this one waits for the child.
         def own_the_process() -> None:
             try:
                 with self.error_log.open("ab") as log:
@@ -352,7 +353,7 @@ class LocalServer:
                         stdout=log,
                         stderr=log,
                         pass_fds=(lock_fd,),
-                        start_new_session=True,  # a terminal's Ctrl-C is for the starter alone
+                        start_new_session=True,  # a terminal sends Ctrl-C to the starter only
                     )
             except BaseException as error:
                 started.set_exception(error)

@@ -27,7 +27,7 @@ def user_of(number: int) -> str:
 
 
 class MemberLinks:
-    """Proxies in front of the members, which forward what the members send each other.
+    """Proxies in front of the members, which forward the traffic between them.
 
     Args:
         ports: The port of each member on 127.0.0.1; they are numbered from 1.
@@ -49,8 +49,8 @@ class MemberLinks:
     def cut(self, members: frozenset[int]) -> None:
         """Cut these members off from all others, and connect the others again.
 
-        Nothing arrives any more on open connections, which stay open. New ones are refused: a member that waited for an
-        answer to its login would do nothing else meanwhile.
+        Open connections stay open, but forward no more data. New ones are refused, as a member that waits for an answer
+        to its login does nothing else meanwhile.
         """
         with self._lock:
             self._cut = members
@@ -58,7 +58,7 @@ class MemberLinks:
                 link.pass_on(not members & link.members)
 
     def close(self) -> None:
-        """Close all connections, and accept none any more."""
+        """Close all connections, and stop accepting new ones."""
         for listener in self._listeners:
             listener.close()
         with self._lock:
@@ -74,7 +74,7 @@ class MemberLinks:
             threading.Thread(target=self._connect, args=(client, number, port), daemon=True).start()
 
     def _connect(self, client: socket.socket, number: int, port: int) -> None:
-        """Forward a connection to a member, as soon as its first packet shows from which one it comes."""
+        """Forward a connection to a member, as soon as its first packet identifies the other member."""
         with contextlib.suppress(OSError):
             server = socket.create_connection(("127.0.0.1", port))
             for one in (client, server):
@@ -112,7 +112,7 @@ class _Link:
         self._passing.set()
 
     def pass_on(self, passing: bool) -> None:
-        """Forward packets, or keep them back."""
+        """Forward packets, or hold them back."""
         (self._passing.set if passing else self._passing.clear)()
 
     def close(self) -> None:
@@ -138,5 +138,5 @@ class _Link:
                 self._passing.wait()
                 target.sendall(data)
                 data = b""
-        self._passing.wait()  # a member does not learn through a cut that another one has closed
+        self._passing.wait()  # a cut link does not forward the end of a connection either
         self.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 PROC = Path("/proc")
-DATA_BYTES = 2 * 2**30  # an empty server takes 200 MB, and the data of tests at one time stayed below 1 GB
+DATA_BYTES = 2 * 2**30  # an empty server takes 200 MB; the data of a test run stayed below 1 GB at any time
 PROGRAMS_BYTES = 2 * 2**30  # for the server itself, a second one, and the processes of the tests
 
 

@@ -27,7 +27,7 @@ class OceanBaseServer:
     """A server of one node that lives no longer than its starter.
 
     Args:
-        folder: The folder for everything that the server keeps; made if absent, and kept.
+        folder: The folder of all the server's files; created if absent, and never removed.
         memory_budget: The memory that the server may use, with a suffix such as ``1G``.
     """
 
@@ -45,7 +45,7 @@ class OceanBaseServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which tests find the server, and know its engine."""
+        """The variables with the server's DSN and its engine, for tests."""
         return {"LOCUS_MYSQL_TEST_DSN": self.dsn, "LOCUS_MYSQL_TEST_ENGINE": "oceanbase"}
 
     def __enter__(self) -> OceanBaseServer:
@@ -106,7 +106,7 @@ class OceanBaseServer:
                 cursor.execute(f"ALTER USER root IDENTIFIED BY '{self._password}'")
                 password.touch(mode=0o600)
                 password.write_text(self._password)
-            cursor.execute("SET GLOBAL time_zone = '+00:00'")  # the machine's would not be that of MySQL's tests
+            cursor.execute("SET GLOBAL time_zone = '+00:00'")  # by default the machine's; tests on MySQL use UTC
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
 
     def _connect(self, process: subprocess.Popen[bytes]) -> pymysql.Connection:  # type: ignore[type-arg]
@@ -128,7 +128,7 @@ def find_program() -> Path:
     """Return the path of the server's program.
 
     Raises:
-        SetupError: The package that brings it is not installed.
+        SetupError: The package that contains it is not installed.
     """
     spec = find_spec("pylibseekdb")
     if spec is None or spec.origin is None:

@@ -1,18 +1,18 @@
-"""TCP ports for private servers: a port that was given out belongs to this process until it is released."""
+"""TCP ports for private servers: a reserved port belongs to this process until it is released."""
 
 from __future__ import annotations
 
 import socket
 import sys
 
-# Sockets that are bound and never listen. While a server restarts, nobody else is given its port: Linux picks a bound
+# Sockets that are bound and never listen. While a server restarts, no other process gets its port: Linux picks a bound
 # port neither for bind(0) nor for an outgoing connection, and lets a server with SO_REUSEADDR listen on it.
 # Without them, servers of parallel tests exchanged ports during a restart: clients saw "Access denied".
 _reserved: dict[int, socket.socket] = {}
 
 
 def reserve_port(wanted: int = 0) -> int:
-    """Return a TCP port of 127.0.0.1 on which no process listens, and which no other process is given.
+    """Return a TCP port of 127.0.0.1 on which no process listens, and which no other process receives.
 
     On systems other than Linux the port is free now, but not reserved.
 
@@ -21,7 +21,7 @@ def reserve_port(wanted: int = 0) -> int:
 
     Raises:
         OSError: The wanted port is in use.
-        OverflowError: It is no port.
+        OverflowError: It is not a valid port number.
     """
     reservation = socket.socket()
     try:

@@ -43,8 +43,8 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 30.0
 POLL_S = 0.05
 UNPRIVILEGED = ("nobody", "daemon")
-# What a process without privileges runs, as root gives them up: argv is its starter's process id, the user, the
-# group, the command. Only afterwards is SIGKILL (9) asked for, PR_SET_PDEATHSIG (1): changing the user clears it.
+# A program that drops root's privileges and runs a command; argv is its starter's process id, the user, the group, the
+# command. It requests SIGKILL (9) by PR_SET_PDEATHSIG (1) only afterwards, as a change of the user clears the request.
 LAUNCHER = """\
 import ctypes, os, sys
 starter, user, group = map(int, sys.argv[1:4])
@@ -215,7 +215,7 @@ class VectorPostgreSQL(PostgreSQL):
     folder = "postgresql-pgvector"
     software = Software(
         name,
-        ("postgresql", "^postgresql-[0-9]+-pgvector$"),  # a regular expression, as apt-get takes it
+        ("postgresql", "^postgresql-[0-9]+-pgvector$"),  # a regular expression, which apt-get accepts
         41,
         PostgreSQL.software.unneeded_packages,
     )
@@ -343,7 +343,7 @@ def launch(command: Sequence[str], account: Account, home: Path) -> subprocess.P
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            start_new_session=True,  # a terminal's Ctrl-C is for the starter alone
+            start_new_session=True,  # a terminal sends Ctrl-C to the starter only
         )
 
 

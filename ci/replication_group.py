@@ -31,8 +31,8 @@ MEMBERS = 3
 START_TIMEOUT_S = 120.0
 POLL_S = 0.2
 
-#: The group shares root's password, and none of this is a transaction of the group's: a member that has transactions
-#: of its own is not let in. Until it is in, a server takes no writes.
+#: All members have the same password of root. These statements are not logged, as the group refuses a member with
+#: transactions of its own. A server refuses writes until it has joined.
 FIRST_STATEMENTS = """\
 SET SESSION sql_log_bin = 0;
 ALTER USER 'root'@'localhost' IDENTIFIED BY '{password}';
@@ -95,7 +95,7 @@ class Member:
         return True
 
     def restart(self) -> None:
-        """Start the server again with its data, and let it join."""
+        """Start the server again with its data, and make it join the group."""
         self.server.stop()
         self.server.start()
         self.join()
@@ -237,7 +237,7 @@ class ReplicationGroup:
             self._cut_links()
             for member in self.members:
                 if not member.running and self._have_dropped(member):
-                    with contextlib.suppress(LocusMySQLError, pymysql.Error):  # tried again at the next look
+                    with contextlib.suppress(LocusMySQLError, pymysql.Error):  # tried again in the next round
                         member.restart()
 
     def _have_dropped(self, gone: Member) -> bool:

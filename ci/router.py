@@ -214,7 +214,7 @@ class Router:
                 time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Stop the Router, and give its ports back."""
+        """Stop the Router, and release its ports."""
         process, self._process = self._process, None
         if process is not None:
             process.send_signal(signal.SIGTERM)

@@ -33,7 +33,7 @@ SCHEMA = "locus_screenshots"
 #: Number of colours in a picture: enough for these pages, with a third of the bytes.
 COLOURS = 128
 
-#: From the newest save back: how long one came after the one before it.
+#: Seconds between each save and the previous one, from the newest save backwards.
 STEPS_S = (4, 6, 78, 540, 9, 41, 5, 7, 96, 8, 5, 11)
 
 

@@ -38,7 +38,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "langgraph": need_langgraph,
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
     "openai-agents": lambda _: None,  # the same
-    "pydantic-ai": lambda _: None,  # and so does this one
+    "pydantic-ai": lambda _: None,  # the same
     "adk": lambda _: None,  # the same
 }
 
@@ -97,7 +97,7 @@ def _chapter(name: str) -> str:
 async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of the work, and cancel it at a signal to stop.
 
-    An exception raised by a signal handler could hit any statement and be taken for an error there.
+    An exception raised by a signal handler could interrupt any statement, which would treat it as an error.
 
     Raises:
         StopRequested: The work was cancelled, and has cleaned up.
@@ -106,7 +106,7 @@ async def _until_stopped(work: Coroutine[Any, Any, T]) -> T:
     received: list[int] = []
 
     def stop(signum: int) -> None:
-        if not received:  # nothing disturbs the clean-up
+        if not received:  # a second signal does not interrupt the clean-up
             received.append(signum)
             task.cancel()
 

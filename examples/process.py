@@ -40,7 +40,7 @@ class OtherProcess:
         return cast("dict[str, str]", json.loads(line)) if line else {}
 
     async def kill(self) -> int:
-        """End the process with SIGKILL, which it cannot notice; returns its exit code, -9."""
+        """End the process with SIGKILL, which it cannot handle; returns its exit code, -9."""
         self._process.kill()
         return await self._process.wait()
 
@@ -52,7 +52,7 @@ async def other_process(
     """Run a turn in another process, which is killed at the end of the block.
 
     Args:
-        config: How it reaches the database.
+        config: The database.
         executions: The file to which tools add their executions.
         thread_id: The conversation.
         prompt: The user's message.

@@ -13,22 +13,22 @@ from hypothesis import HealthCheck, Phase, settings
 
 from .thoroughness import FULL
 
-# A run in the background, or under nohup, inherits that these are ignored, and so would all that tests start. With a
-# handler that does nothing they are ignored here as before, and mean to other programs what they mean to a user's.
+# In the background or under nohup, pytest inherits these signals as ignored, and all child processes would, too. With a
+# handler that does nothing, they are still ignored here, but child processes start with the default action.
 for signum in (signal.SIGINT, signal.SIGHUP):
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signum) is signal.SIG_IGN:
         signal.signal(signum, lambda *_: None)
 
-# The duration of an example depends on the machine's other load, so examples have no deadline. Every run draws others,
-# so a short run draws few.
+# The duration of an example depends on the machine's other load, so examples have no deadline. Each run draws
+# different examples, so a short run draws few.
 settings.register_profile(
     "any machine", max_examples=200 if FULL else 50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 
 # For random runs of many operations against a server: ``@settings(settings.get_profile("server"))``. A short run has
-# the same examples every time, so that what lands does not depend on luck. A full one looks for others, and takes
-# minutes to make a failing one shorter.
+# the same examples every time, so that its result is reproducible. A full run draws different ones, and takes minutes
+# to shrink a failing one.
 settings.register_profile(
     "server",
     max_examples=500 if FULL else 30,

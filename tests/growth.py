@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-#: At four times the size, linear work is four times as much; quadratic work is sixteen times as much.
+#: At four times the size, linear work grows by a factor of 4, and quadratic work by a factor of 16.
 FACTOR, MOST = 4, 6.0
 
 

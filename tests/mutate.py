@@ -5,13 +5,13 @@
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --tests tests/unit locus_mysql/engine/*.py > first
     LOCUS_MYSQL_TEST_DSN=… python -m tests.mutate --survivors first --budget 200 locus_mysql/engine/*.py
 
-A mutant differs in one place: a comparison turned round, a condition always or never true, a filter or a statement
-left out, a number one higher, a line of SQL's conditions always true. The recorded tests that execute the changed
-lines run, the quickest first: an order of magnitude fewer than all. A test that runs for too long detects the mutant
-as well. Survivors are printed at once. Not every one is a gap: some differ in speed only, or not at all.
+A mutant differs in one place: an inverted comparison, a condition that is always or never true, a missing filter or
+statement, an incremented number, a line of SQL's conditions that is always true. The recorded tests that execute the
+changed lines run, the quickest first: an order of magnitude fewer than all. A test that runs for too long detects the
+mutant as well. Survivors are printed at once. Not every one is a gap: some differ in speed only, or not at all.
 
-Mutants are made in memory: each runs in a fork of a process that has collected all tests, and in which functions are
-given the mutant's code. One that differs outside of functions has its module imported again.
+Mutants are made in memory: each runs in a fork of a process that has collected all tests; the fork replaces the code of
+the changed functions. If a mutant differs outside of functions, its module is imported again.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from typing import Any, TypeAlias
 
 import pytest
 
-#: Where a function is: its file, its name and its first line.
+#: The location of a function: its file, its name and its first line.
 Place: TypeAlias = tuple[str, str, int]
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: The record of the tests: how long each takes, and which lines it executes.
+#: The record of the tests: the duration of each, and the lines that it executes.
 RECORD = ROOT / ".cache/mutate.json"
 
 #: The file of that record.
@@ -87,8 +87,8 @@ class Mutant:
 
     Args:
         path: The file.
-        start: Where the text begins that is changed, in characters.
-        end: Where it ends.
+        start: The beginning of the changed text, in characters.
+        end: Its end.
         text: The replacement.
         what: A description of the change.
     """
@@ -168,7 +168,7 @@ def _without_conditions(path: Path, start: int, text: str) -> Iterator[Mutant]:
     for found in _CONDITION.finditer(text):
         position = found.start(1)
         for condition in _parts(found[1]):
-            if not _PLACE.fullmatch(condition):  # placeholders stay, or the statement would not be sent
+            if not _PLACE.fullmatch(condition):  # placeholders stay, as the statement could not be sent without them
                 begin, end = start + position, start + position + len(condition)
                 yield Mutant(path, begin, end, f"({condition} OR TRUE)", "condition of SQL")
             position += len(condition) + len(" AND ")
@@ -254,9 +254,9 @@ class Chosen:
         self._only = None if only is None else {name: number for number, name in enumerate(only)}
 
     def pytest_collection(self) -> None:
-        from hypothesis import Phase, settings  # pytest has to be there first, to rewrite its assertions
+        from hypothesis import Phase, settings  # after pytest, which rewrites its assertions
 
-        phases = (Phase.explicit, Phase.generate)  # what fails need not be made small
+        phases = (Phase.explicit, Phase.generate)  # failing examples need no shrinking
         settings.register_profile("mutants", settings.get_profile("any machine"), phases=phases)
         settings.load_profile("mutants")
 
@@ -277,7 +277,7 @@ def suits(item: pytest.Item) -> bool:
 
 
 class Recorder(Chosen):
-    """A pytest plugin that records how long each test takes and which lines of the package it executes."""
+    """A pytest plugin that records the duration of each test and the lines of the package that it executes."""
 
     def __init__(self, known: dict[str, Any]) -> None:
         super().__init__()
@@ -362,7 +362,7 @@ class Asker(Chosen):
 
 
 def in_fork(work: Callable[[], str | None]) -> str | None:
-    """Return the result of ``work`` in a fork of this process, or a word if the fork was killed."""
+    """Return the result of ``work`` in a fork of this process, or a description if the fork crashed or was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -411,7 +411,7 @@ def tests_of(mutant: Mutant, known: dict[str, Any], budget_s: float, noticed: Co
 
 
 def ask(mutant: Mutant, asker: Asker, known: dict[str, Any], budget_s: float, noticed: Counter[str]) -> str:
-    """Return whether the tests detect a mutant, as a text."""
+    """Run the tests on a mutant, and describe whether they detect it."""
     names, of = tests_of(mutant, known, budget_s, noticed)
     if not names:
         return f"SURVIVED 0 of {of} tests"

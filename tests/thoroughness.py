@@ -4,5 +4,5 @@ from __future__ import annotations
 
 import os
 
-#: Set by ``ci/test --all``: what one side of each kind shows runs on every one, and random runs go on longer.
+#: Set by ``ci/test --all``: tests that else run on one side of each kind run on every side, and random runs are longer.
 FULL = os.environ.get("LOCUS_MYSQL_TEST_FULL") == "true"

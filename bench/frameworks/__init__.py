@@ -1,7 +1,7 @@
 """Conversations of other frameworks: append and load by number of turns, beside each framework's own stores.
 
 A turn is a question of 200 bytes and an answer of 800, in the framework's own types. Each contestant has a conversation
-in a database of its own. A round appends one turn to each and loads the whole conversation, with every contestant, in a
+in its own database. A round appends one turn to each and loads the whole conversation, with every contestant, in a
 shuffled order; the first contestant of a framework is this package. "Stored" are the bytes in the columns of all rows,
 "files" the size of the tables' files with indexes. Every commit on MySQL is durable, and connections to it use TLS.
 

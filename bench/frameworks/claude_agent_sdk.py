@@ -1,4 +1,4 @@
-"""The Claude Agent SDK: its own session store, the JSON lines of its program, and a table as one would first write."""
+"""The Claude Agent SDK: its own session store, the JSON lines of its program, and a simple table."""
 
 from __future__ import annotations
 

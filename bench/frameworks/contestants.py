@@ -30,8 +30,8 @@ class Turn:
 
     Args:
         number: Its number, from 0.
-        question: What the user says.
-        answer: What the agent says.
+        question: The user's message.
+        answer: The agent's answer.
     """
 
     number: int
@@ -55,14 +55,14 @@ class Contestant(ABC):
 
     @abstractmethod
     async def load(self) -> int:
-        """Load the whole conversation as the framework does to resume it; return how many turns it has."""
+        """Load the whole conversation as the framework does to resume it; return the number of its turns."""
 
     @abstractmethod
     async def close(self) -> None:
         """Close the connections."""
 
     def stored_bytes(self) -> int | None:
-        """Return the stored bytes of a store that is not on MySQL; None for those of the database."""
+        """Return the stored bytes of a store that is not on MySQL; None for one whose bytes are in the database."""
         return None
 
 
@@ -88,7 +88,7 @@ class Framework:
     Args:
         title: Its name, with the version.
         entrants: Its contestants. The first one is this package, whose counts are gated.
-        remark: What a reader has to know about the others.
+        remark: A remark on the other contestants, for readers of the report.
     """
 
     title: str

@@ -38,9 +38,9 @@ class Lane:
         name: Its name.
         contestant: The contestant.
         dsn: The database.
-        turns: How many turns its conversation has.
+        turns: Number of turns in its conversation.
         append_s: The measured times of appends, in seconds.
-        load_s: Those of loads.
+        load_s: The measured times of loads, in seconds.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Lane:
     load_s: list[float] = field(default_factory=list)
 
     async def append(self) -> float:
-        """Append the next turn; return how long it took, in seconds."""
+        """Append the next turn; return its time in seconds."""
         following = turn(self.turns)
         begin = time.perf_counter()
         await self.contestant.append(following)
@@ -60,7 +60,7 @@ class Lane:
         return taken
 
     async def load(self) -> float:
-        """Load the conversation and check its length; return how long it took, in seconds."""
+        """Load the conversation and check its length; return the time of the load in seconds."""
         begin = time.perf_counter()
         loaded = await self.contestant.load()
         taken = time.perf_counter() - begin

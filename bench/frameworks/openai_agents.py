@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: its own sessions, in SQLite and by SQLAlchemy on MySQL with tables made by hand."""
+"""The OpenAI Agents SDK: its sessions in SQLite, and on MySQL with SQLAlchemy and tables that the benchmark creates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ours(Conversation):
 
 
 class InSQLite(Conversation):
-    """The SDK's session in a file of SQLite, which it flushes at checkpoints of its log only."""
+    """The SDK's session in a SQLite file, which is flushed only when SQLite checkpoints its write-ahead log."""
 
     def __init__(self, config: MySQLConfig) -> None:
         super().__init__(config)
@@ -65,7 +65,7 @@ class InSQLite(Conversation):
 
 
 class BySQLAlchemy(Conversation):
-    """The SDK's session on MySQL by aiomysql. It cannot create its tables there, so they are made as it would want."""
+    """The SDK's session on MySQL with aiomysql. It cannot create its tables there, so `TABLES` defines them."""
 
     TABLES = (
         """CREATE TABLE agent_sessions (

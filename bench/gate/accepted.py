@@ -17,7 +17,7 @@ class Group:
     Args:
         why: The reason why the figures are acceptable.
         tolerance: The fraction of an accepted figure by which a measured one may exceed it.
-        passes: How often a figure may be measured. It fails only if it is too high each time.
+        passes: Maximum number of measurements of a figure, which fails only if all of them are too high.
         figures: The accepted figures.
     """
 

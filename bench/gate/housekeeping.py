@@ -1,4 +1,4 @@
-"""Excludes housekeeping, which a random sample of writes does, from counted figures."""
+"""Excludes from counted figures the housekeeping that a random sample of writes does."""
 
 from __future__ import annotations
 

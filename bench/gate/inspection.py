@@ -34,7 +34,7 @@ def figures(dsn: str) -> dict[str, float]:
 async def _reads(config: MySQLConfig, cursor: pymysql.cursors.Cursor, size: int) -> dict[str, int]:
     reads = {}
     async with Inspector(config) as inspector:
-        await inspector.threads("dicts", limit=1)  # this one checks the tables
+        await inspector.threads("dicts", limit=1)  # the first call also checks the tables
         for name, call in inspection.OPERATIONS.items():
             before = rows_read(cursor)
             await call(inspector, size, random.Random(3))

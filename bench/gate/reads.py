@@ -61,7 +61,7 @@ async def _reads(config: MySQLConfig, cursor: pymysql.cursors.Cursor) -> dict[st
         await stranger.health_check()
         for turn in range(1, LONG + 1):
             await store.save("long", _state(turn), f"c{turn}")
-        await store.search(fill.RARE_WORD)  # whatever a save leaves for later is done now
+        await store.search(fill.RARE_WORD)  # a search first indexes the text that saves left unindexed
         cursor.execute(f"ANALYZE TABLE `{config.table_prefix}store_threads`, `{config.table_prefix}store_checkpoints`")
         for name, call in CALLS.items():
             before = rows_read(cursor)

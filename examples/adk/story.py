@@ -25,7 +25,7 @@ from ..display import Screen
 from ..process import options_of, running
 from .worker import APP, USER, Shift, insist, runner_on, say
 
-#: What is said in the first session before its process is killed, and after.
+#: The user's messages in the first session, before and after its process is killed.
 FIRST, SECOND = "My router blinks red.", "It is green now."
 
 TURNS_EACH = 5
@@ -66,7 +66,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def killed(screen: Screen, sessions: AdkSessionService, config: MySQLConfig) -> None:
-    """A process is killed between two turns; this one goes on with the conversation."""
+    """A process is killed between two turns; this one continues the conversation."""
     screen.scene("A process runs two turns of an agent, and is killed before the third one")
     await sessions.create_session(app_name=APP, user_id=USER, session_id="router")
     shift = Shift(options=options_of(config), session="router", texts=[FIRST, "I am Ada."])
@@ -112,7 +112,7 @@ async def shared(screen: Screen, sessions: AdkSessionService, config: MySQLConfi
 
 
 async def stale(screen: Screen, sessions: AdkSessionService) -> None:
-    """A session object that another one has overtaken is refused."""
+    """A session object is refused after an event was appended with another one."""
     screen.scene("A session object that is out of date")
     one = await sessions.create_session(app_name=APP, user_id=USER, session_id="stale")
     other = await sessions.get_session(app_name=APP, user_id=USER, session_id="stale")
@@ -134,7 +134,7 @@ async def stale(screen: Screen, sessions: AdkSessionService) -> None:
 
 
 async def remembered(screen: Screen, sessions: AdkSessionService, memory: AdkMemoryService) -> None:
-    """What was said in one session is found in another one, by the agent's tool."""
+    """In another session, the agent's tool finds a message of the first one."""
     screen.scene("Long-term memory, by word and by meaning")
     session = await sessions.get_session(app_name=APP, user_id=USER, session_id="router")
     if session is not None:

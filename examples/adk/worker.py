@@ -49,7 +49,7 @@ async def say(runner: Runner, session: str, text: str) -> str:
 
 
 async def insist(runner: Runner, session: str, text: str) -> str:
-    """Run a turn; again if another process wrote to the session in the meantime."""
+    """Run a turn; repeat it if another process wrote to the session in the meantime."""
     while True:
         try:
             return await say(runner, session, text)

@@ -99,7 +99,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def conversation(stage: Stage) -> None:
-    """Two turns: the second one knows the name from the first one."""
+    """Two turns: the second answer uses the name given in the first one."""
     stage.screen.scene("A conversation of two turns, each saved")
     await stage.turn(ADA, "Hello, I am Ada.")
     await stage.show_database()

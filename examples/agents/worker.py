@@ -3,7 +3,7 @@
 Started as ``python -m examples.agents.worker``.
 
 It reads one line of JSON, an `Assignment`, and writes one line of JSON for each event: ``{"calling": tool}`` when it
-executes a tool, ``{"answer": text}`` at the end. In the tool named ``hang_in`` it stops for good, until it is killed.
+executes a tool, ``{"answer": text}`` at the end. In the tool named ``hang_in`` it blocks until it is killed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def work(assignment: Assignment) -> str:
     def on_call(name: str) -> None:
         _tell({"calling": name})
         if name == assignment["hang_in"]:
-            sys.stdin.read()  # ends only when the process that is to kill this one has ended itself
+            sys.stdin.read()  # returns only if the process that should kill this one has ended
             os._exit(1)
 
     async with MySQLCheckpointer(MySQLConfig(**assignment["options"])) as checkpointer:

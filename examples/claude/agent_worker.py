@@ -1,7 +1,7 @@
 """Another machine with an agent: the SDK runs its program for one turn, on a scripted model, with our session store.
 
 Started as ``python -m examples.claude.agent_worker``. It reads one line of JSON, an `AgentShift`, and writes one,
-``{"session": …, "answer": …}`` when the turn is over; then it waits to be killed. Its program has a home of its own,
+``{"session": …, "answer": …}`` when the turn is over; then it waits to be killed. Its program has its own home folder,
 so a session that it resumes can only come from the store.
 """
 
@@ -66,7 +66,7 @@ async def turn(store: SessionStore, home: str, model: str, directory: str, promp
 
 
 def without_own_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the settings and the account of a program that the user may have."""
+    """Return an environment without the user's own settings and account for the SDK's program."""
     return {
         name: value
         for name, value in environment.items()

@@ -1,4 +1,4 @@
-"""A model that speaks Anthropic's Messages API on the loopback interface and answers from a script: `ScriptedModel`."""
+"""A model that serves Anthropic's Messages API on the loopback interface and answers from a script: `ScriptedModel`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ScriptedModel:
 
     Attributes:
         url: The address, for ``ANTHROPIC_BASE_URL``.
-        heard: Of each request, the number of its messages of user and assistant.
+        heard: The number of user and assistant messages in each request.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class ScriptedModel:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Streams the answer as server-sent events. Other addresses than that of messages are unknown."""
+    """Streams the answer as server-sent events. The status of other paths is 404."""
 
     scripted: ScriptedModel
     protocol_version = "HTTP/1.1"

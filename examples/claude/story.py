@@ -62,7 +62,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def agent(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
-    """An agent runs in a process that is killed between two turns; another one, without its files, goes on."""
+    """An agent runs in a process that is killed between two turns; another one, without its files, continues."""
     screen.scene("An agent of the SDK, killed between two turns, continued on another machine")
     session, answers = None, []
     with ScriptedModel().serving() as model, tempfile.TemporaryDirectory() as folder:
@@ -90,7 +90,7 @@ async def agent(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) 
 
 
 async def killed(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
-    """A process is killed between two turns; this one goes on with the session."""
+    """A process is killed between two turns; this one continues the session."""
     screen.scene("A process stores a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), turn=0)
     async with running("examples.claude.worker", shift) as other:

@@ -83,11 +83,11 @@ class Shell:
 
 
 async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Tell the chapter, in tables of its own that are dropped at the end; True if every check held.
+    """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
         config: The server, the database, the driver.
-        stream: Where to show it.
+        stream: The output.
 
     Raises:
         LocusMySQLError: The database cannot be used.

@@ -23,7 +23,7 @@ class Order(TypedDict, total=False):
 
 
 def quote(state: Order) -> Order:
-    """Look the price up."""
+    """Look up the price."""
     price = PRICES[state["item"]]
     return {"price": price, "log": [f"quoted {price}"]}
 

@@ -53,7 +53,7 @@ async def facts_in(messages: list[Message]) -> list[Memory]:
 
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
-    """The scripted model: it answers with the facts that it receives only."""
+    """The scripted model: it answers only with the facts that it receives."""
     prompt = [message.content or "" for message in messages if message.role == Role.USER][-1]
     if _FACT.search(prompt):
         return text("I will remember that.")

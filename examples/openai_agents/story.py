@@ -59,7 +59,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def killed(screen: Screen, session: OpenAISession, config: MySQLConfig) -> None:
-    """A process is killed between two turns; this one goes on with the session."""
+    """A process is killed between two turns; this one continues the session."""
     screen.scene("A process takes a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), turn=0, notes=0)
     async with running("examples.openai_agents.worker", shift) as other:

@@ -1,4 +1,4 @@
-"""Another process with the session: it takes a turn or adds notes, reports that, and waits to be killed.
+"""Another process with the session: it runs a turn or adds notes, reports that, and waits to be killed.
 
 Started as ``python -m examples.openai_agents.worker``. It reads one line of JSON, a `Shift`, and writes one,
 ``{"items": …}``.
@@ -21,8 +21,8 @@ class Shift(TypedDict):
     """The work of the process. It comes through a pipe: an argument would show the password to other users.
 
     Args:
-        options: How it reaches the database.
-        turn: The turn that it takes; None: none.
+        options: The options of the database.
+        turn: The number of the turn that it runs; None for no turn.
         notes: The number of notes that it adds.
     """
 

@@ -10,7 +10,7 @@ CONVERSATION, CUSTOMER = "router-7", "ada"
 
 
 def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Answer with what the model sees of the conversation: how many questions, and the first one."""
+    """Answer with the number of questions in the conversation that the model receives, and the first one."""
     asked = questions(messages)
     return ModelResponse(parts=[TextPart(content=f"Question {len(asked)}. You began with: {asked[0]}")])
 

@@ -58,7 +58,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def killed(screen: Screen, store: PydanticConversationStore, config: MySQLConfig) -> None:
-    """A process is killed between two turns; this one goes on with the conversation."""
+    """A process is killed between two turns; this one continues the conversation."""
     screen.scene("A process runs a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), questions=["My router blinks red."])
     async with running("examples.pydantic_ai.worker", shift) as other:

@@ -1,4 +1,4 @@
-"""The agent of the chapter on working memory: a real Locus agent, whose scripted model knows its session only."""
+"""The agent of the chapter on working memory: a real Locus agent, whose scripted model uses only its session."""
 
 from __future__ import annotations
 

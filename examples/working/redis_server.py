@@ -40,7 +40,7 @@ class PrivateRedis:
         return f"redis://:{self._password}@127.0.0.1:{self._port}/0"
 
     def start(self) -> None:
-        """Start it with the data that it has, and wait until it serves. It dies with the thread that calls this."""
+        """Start it with its existing data, and wait until it serves. It ends with the thread that calls this method."""
         from ci.private_servers import Account, end_of_log, launch
 
         configuration = self._home / "redis.conf"
@@ -64,11 +64,11 @@ class PrivateRedis:
         return False
 
     def kill(self) -> int:
-        """End it with SIGKILL, which it cannot notice; returns its exit code, -9."""
+        """End it with SIGKILL, which it cannot handle; returns its exit code, -9."""
         return self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it in order, if it runs."""
+        """Stop it cleanly, if it runs."""
         if self._process is not None and self._process.poll() is None:
             self._end(signal.SIGTERM)
 
@@ -86,7 +86,7 @@ def private_redis() -> Iterator[PrivateRedis]:
     """A running, empty server, which is stopped at the end. The program is this machine's, or fetched once.
 
     Raises:
-        SetupError: It cannot be had here; the message says why.
+        SetupError: It is not available on this machine; the message gives the reason.
     """
     from ci.ports import reserve_port
     from ci.private_servers import Account, Redis, ServerMissing, home_for

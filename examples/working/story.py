@@ -27,7 +27,7 @@ from .agents import BEGIN, HOTEL, TICKETS, TRAIN, make_agent
 from .redis_server import PrivateRedis, private_redis
 from .worker import Step
 
-#: A killed Redis refuses connections at once; one that is only slow, on a busy machine, is waited for.
+#: Timeout of calls to Redis. A killed Redis refuses connections at once, so this applies only to a slow one.
 PATIENCE_S = 30.0
 
 NOTES = [
@@ -73,7 +73,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         stream: The output.
 
     Raises:
-        LocusMySQLError: The database cannot be used, or Redis cannot be had.
+        LocusMySQLError: The database cannot be used, or Redis is not available.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
     logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the scenes report outages themselves

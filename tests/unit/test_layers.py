@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 #: Modules outside of the layers, which every layer may import.
 BESIDE = {"config", "errors", "extras", "keywords", "signals"}
 
-#: Folders that only give public names to users.
+#: Folders that only provide public names for users.
 PUBLIC = {"working"}
 
 #: The folders of families; none of these imports another one.
@@ -66,7 +66,7 @@ def within() -> Iterator[tuple[str, str, str, str]]:
     """Return the imports from one layer into another: both modules, both layers."""
     for module, imported in imports():
         if module.count(".") < 2 or not imported.startswith("locus_mysql."):
-            continue  # modules beside the layers only give public names, or are used by all layers
+            continue  # these modules only provide public names, or are used by all layers
         here, there = module.split(".")[1], imported.split(".")[1]
         if here not in PUBLIC and here != there and there not in {*BESIDE, "__version__"}:
             yield module, imported, here, there

@@ -13,7 +13,7 @@ import pytest
 import locus_mysql
 from locus_mysql.extras import install_command
 
-#: Client libraries and frameworks that only their users should pay for.
+#: Client libraries and frameworks that may be imported only when they are used.
 FOREIGN = ("mysql", "pymysql", "aiomysql", "asyncmy", "locus", "langgraph", "langchain_core", "cryptography", "redis")
 
 #: Names that need Locus.

@@ -1,4 +1,4 @@
-"""Calls that mypy must accept or refuse: it reads this file with the package (pyproject.toml), and nothing runs it.
+"""Calls that mypy must accept or refuse: it checks this file with the package (pyproject.toml); the file is never run.
 
 A call with ``type: ignore`` must be refused: without an error there, mypy reports the comment as unused.
 """

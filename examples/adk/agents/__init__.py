@@ -1,1 +1,1 @@
-"""The folder that is given to ADK's command line: ``adk web examples/adk/agents --session_service_uri mysql+locus://…``."""
+"""The folder that ADK's command line takes as argument: ``adk web examples/adk/agents --session_service_uri mysql+locus://…``."""

@@ -1,4 +1,4 @@
-"""ADK imports this file from the folder of the agents; it makes ``mysql+locus://`` known to it."""
+"""Registers ``mysql+locus://`` with ADK, which imports this file from the folder of the agents."""
 
 from locus_mysql.integrations.google_adk import register_services
 

@@ -34,7 +34,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_missing_servers_are_reported_and_the_others_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     with peers.peers() as found:
         assert [one.name for one in contestants.on_other_servers(found)] == [contestants.REDIS]
-        found.redis = None  # which would be asked for its version
+        found.redis = None  # its version would be queried
         assert await peer_facts(found) == {"PostgreSQL": "left out: the mirror is away"}
 
     assert "PostgreSQL is left out: the mirror is away" in capsys.readouterr().err

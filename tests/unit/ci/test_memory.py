@@ -27,7 +27,7 @@ def shared_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def room(shared_memory: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[float, float], bool]:
-    """``room(free, available)`` returns whether these numbers of free bytes, in folder and machine, suffice."""
+    """``room(free, available)`` returns whether these numbers of free bytes, in the folder and the machine, suffice."""
 
     def ask(free: float, available: float) -> bool:
         usage = type("Usage", (), {"free": free})

@@ -20,7 +20,7 @@ from ci.private_servers import (
     running,
 )
 
-# Listens at the port it is given and answers every client with its own process id.
+# Listens on the port in its arguments and answers every client with its own process id.
 ANSWERS = """\
 import os, socket, sys
 with socket.create_server(("127.0.0.1", int(sys.argv[1]))) as server:

@@ -1,4 +1,4 @@
-"""Every table of every family has keys that fit a partition, or is refused by name."""
+"""Every table of every family has keys that a partition allows, or is refused with its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants of the dialect: texts for other engines, made from MySQL's."""
+"""Variants of the dialect: statements for other engines, derived from MySQL's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Some(Statements):
 
 
 class Row(NamedTuple):
-    """A row with text, bytes and either."""
+    """A row with a text, with bytes, and with a value of either type."""
 
     id: str | None
     token: bytes

@@ -30,7 +30,7 @@ class ConnectorShaped(Exception):
 
 
 class ReadTimeoutError(ConnectorShaped):
-    """Like Connector/Python's, which carries an error number of the server."""
+    """Like Connector/Python's exception, which has an error number of the server."""
 
 
 @pytest.mark.parametrize("shape", [PyMySQLShaped, ConnectorShaped])

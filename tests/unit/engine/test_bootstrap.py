@@ -100,7 +100,7 @@ def test_the_error_of_a_missing_index_or_column_has_advice() -> None:
     for columns in ([], [("one", "a", "int")], [("two", "vector", "blob")]):
         with pytest.raises(SchemaMismatch, match=r"'One' has no column 'Vector'\. Add it\."):
             run(NEEDY, "create", there(), columns)
-        with pytest.raises(SchemaMismatch, match="'Vector'"):  # another process, that needs none, may have been faster
+        with pytest.raises(SchemaMismatch, match="'Vector'"):  # a process that needs none may have made the table
             run(NEEDY, "create", [], columns)
 
 

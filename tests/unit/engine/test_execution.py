@@ -367,7 +367,7 @@ async def test_a_secondary_answers_once_the_primary_has_reported_its_transaction
     assert engine.engine.pools() == (PoolState(2, 0, 0),)
     behind = ServerError(1411, f"Incorrect string value: '{LAGS}' for function uuid_to_bin")
     engine.script["WAIT_FOR"] = [behind]
-    assert (await engine.run(once(second)))[0].rows == ((7,),)  # of the primary, for a while
+    assert (await engine.run(once(second)))[0].rows == ((7,),)  # from the primary, for a limited time
     assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
     await engine.run(once(second))
     assert engine.driver.asked[-1][0] == "a"
@@ -427,7 +427,7 @@ def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: 
         assert len(engine.engine.pools()) == 2
         second.run_until_complete(engine.close())
         assert [one.ended for one in engine.driver.opened] == ["", "closed"]
-        first.run_until_complete(asyncio.sleep(0))  # its transports are its own to use
+        first.run_until_complete(asyncio.sleep(0))  # only this loop may use its transports
         assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
     finally:
         first.close()

@@ -32,15 +32,15 @@ from . import scripted
 #: The modules in which the signal arrives.
 MODULES = ("pool.py", "places.py", "idle.py", "counters.py")
 
-#: More than there are in any of the functions under test.
+#: More points than any function under test has.
 MOST_POINTS = 500
 
-#: Behind all points. Python 3.12 reports only some operations of code that is traced for the first time.
+#: A point after all others. Python 3.12 reports only some operations of code that is traced for the first time.
 WARM_UP = 100_000
 
 
 class Alarm(BaseException):
-    """What the signal's handler raises."""
+    """The exception that the signal's handler raises."""
 
 
 @contextmanager
@@ -146,7 +146,7 @@ class Case:
         return (yield from self.use(lent))
 
     def check(self) -> None:
-        """Check that the pool is as if nothing had happened, but for connections that were dropped."""
+        """Check that no connection is still lent, idle twice, or idle though closed, and that no call is watched."""
         state = self.pool.state()
         assert (state.in_use, state.waiting) == (0, 0)
         assert self.pool._watch.calls.waiting() == []

@@ -53,7 +53,7 @@ def test_a_call_that_is_collected_while_the_thread_starts_is_ended_too(monkeypat
 
 
 def test_no_thread_is_started_when_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would never run, and Python 3.11 would wait for it."""
+    """The thread would never run, and Python 3.11 would wait for it."""
     driver = _driver()
     kills = Kills(MySQLConfig(), driver)
     started: list[str] = []
@@ -80,7 +80,7 @@ def test_a_thread_that_cannot_be_started_is_tried_again(monkeypatch: pytest.Monk
 
 
 def test_counting_goes_on_in_a_thread_that_is_counting() -> None:
-    """As when the collector ends an abandoned call, which counts its traffic, within a look-up that is counted."""
+    """For example, the collector may end an abandoned call, whose traffic is counted, during a counted look-up."""
     counters, driver = Counters(), _driver()
 
     def count_within() -> None:
@@ -95,7 +95,7 @@ def test_counting_goes_on_in_a_thread_that_is_counting() -> None:
 
 
 def test_a_doubt_may_come_up_in_a_thread_that_learns() -> None:
-    """As when the collector ends an abandoned call of which the primary's answer is missing."""
+    """For example, the collector may end an abandoned call whose answer from the primary is missing."""
     seen = GtidTracker()
 
     def doubt_within() -> None:

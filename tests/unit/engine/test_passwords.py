@@ -92,7 +92,7 @@ async def test_a_password_that_was_replaced_meanwhile_is_asked_for_once_more(awa
     server = Server("new")
     await open_at(server, lambda: next(passwords), awaited=awaited)
     assert server.received == ["old", "new"]
-    with pytest.raises(ServerError):  # and not a third time
+    with pytest.raises(ServerError):  # there is no third attempt
         await open_at(Server("nobody's"), iter(["a", "b", "c"]).__next__, awaited=awaited)
 
 
@@ -121,7 +121,7 @@ async def test_a_function_that_fails_is_called_again_later_and_its_message_is_no
     explained = explain(caught.value, config)
     assert isinstance(explained, Unavailable)
     assert SECRET not in str(explained)
-    with pytest.raises(Unavailable):  # at once, as with any first connection
+    with pytest.raises(Unavailable):  # immediately, like any first connection
         Retry(config, reached_before=False).wait_after(caught.value)
     retry = Retry(config, reached_before=True)
     assert retry.wait_after(caught.value) > 0

@@ -31,7 +31,7 @@ def test_the_error_of_a_full_pool_names_the_options_to_raise() -> None:
 
 
 class Connection:
-    """Stands for an open connection."""
+    """A stand-in for an open connection."""
 
     def __init__(self) -> None:
         self.server_version = "9.7.0"

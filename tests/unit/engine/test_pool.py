@@ -132,7 +132,7 @@ async def test_where_a_server_fails_all_connections_to_it_go_at_once(
     assert pool.counters.lost == (2 if others_go else 0)
     assert (pool.topology.order()[0] == B) is isinstance(error, ConnectionLost)
     await pool.give_back(other)
-    assert other.connection.ended == ("closed" if others_go else "")  # its server is left
+    assert other.connection.ended == ("closed" if others_go else "")  # its server is not used any more
 
 
 async def test_only_the_first_of_many_failed_calls_drops_the_idle_connections(awaited: bool) -> None:
@@ -141,7 +141,7 @@ async def test_only_the_first_of_many_failed_calls_drops_the_idle_connections(aw
     await pool.give_back(first, LOST)
     await pool.idle(1)  # to another server
     await pool.give_back(second, LOST)
-    await pool.give_back(third, DUPLICATE)  # sound, but to the server that is left
+    await pool.give_back(third, DUPLICATE)  # usable, but to a server that is not used any more
     assert pool.ended == ["aborted", "aborted", "aborted", ""]
     assert pool.counters.lost == 2
     assert pool.pool.state() == PoolState(1, 0, 0)
@@ -355,7 +355,7 @@ async def test_idle_connections_are_closed_and_checked_until_none_is_left(
     pool.pool._idle._clock = lambda: now[0]
 
     async def reap() -> float | None:
-        """Reap idle connections; return when the pool wants the next call."""
+        """Reap idle connections; return when the next call is due."""
         before = len(called)
         await pool.run(pool.pool.reap())
         return called.pop() if len(called) > before else None
@@ -445,6 +445,6 @@ async def test_a_freed_pool_drops_its_idle_connections_unless_they_are_the_paren
             pool.pool._process = process
         pool.pool = None
         if awaited:
-            assert pool.ended == [""]  # the event loop does it
+            assert pool.ended == [""]  # the event loop closes it
         await asyncio.sleep(0)
         assert pool.ended == [ended]

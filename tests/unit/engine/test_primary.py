@@ -179,7 +179,7 @@ IN_A_GROUP, IN_NO_GROUP = Result((("uuid",),)), Result((("",),))
 
 
 class OnlyAddress(Servers):
-    """One address, with a version in its greeting, and what the server there answers to each statement."""
+    """One address: the version in its greeting, and the server's answer to each statement."""
 
     def __init__(
         self, awaited: bool, version: str, answers: dict[Statement, Any], *, read_only: bool = False, **options: Any

@@ -222,7 +222,7 @@ def test_after_a_lost_connection_the_fate_of_the_batch_is_unknown() -> None:
     assert retry.wait_after(ServerError(1062, "duplicate")) == 0
     retry.begin_batch()
     assert retry.fate_unknown  # the sent batch may arrive while the next batch of the operation runs
-    assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # so the next one's own first try is looked for too
+    assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # so the next batch's first attempt is looked up, too
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,9 @@ def test_seen_transactions_only_grow_and_include_those_being_committed() -> None
     assert seen.needed() == ""
     seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
     assert seen.needed() == f"{A}:1-6"
-    seen.learn(carried_out(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary that has less
+    seen.learn(carried_out(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary with fewer transactions
     assert seen.needed() == f"{A}:1-6"
-    seen.learn(carried_out(f"{A}:1-9"), seen.begin(), primary=False)  # one that has more
+    seen.learn(carried_out(f"{A}:1-9"), seen.begin(), primary=False)  # one with more transactions
     assert seen.needed() == f"{A}:1-9"
 
 
@@ -66,7 +66,7 @@ def test_after_a_lost_answer_seen_transactions_come_from_the_primary_s_next_answ
     earlier = seen.begin()
     seen.doubt()
     assert seen.needed() is None
-    seen.learn(carried_out(f"{A}:1-5"), earlier, primary=True)  # it may have been given before that answer
+    seen.learn(carried_out(f"{A}:1-5"), earlier, primary=True)  # it may be older than the lost answer
     assert seen.needed() is None
     seen.learn(carried_out(f"{A}:1-6"), seen.begin(), primary=False)
     assert seen.needed() is None
@@ -132,7 +132,7 @@ def test_a_process_that_reads_secondaries_records_transactions_of_all_its_databa
     assert app.seen is None
     report = Secondaries(MySQLConfig(hosts=hosts[::-1], reads="inspect"))
     assert app.seen is report.seen
-    assert report.question(Batch.of(SELECT)) is None  # what the other one saw before was not recorded
+    assert report.question(Batch.of(SELECT)) is None  # transactions that the other one saw before were not recorded
     report.seen.learn(carried_out(f"{A}:1-5"), report.seen.begin(), primary=True)  # type: ignore[union-attr]
     assert report.question(Batch.of(SELECT)) is not None
 
@@ -205,7 +205,7 @@ def test_a_later_database_does_not_know_what_an_earlier_one_saw(hosts: tuple[str
     del first
     later = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
     assert later.seen is not None
-    assert later.seen.needed() is None  # what the first one has seen is not known any more
+    assert later.seen.needed() is None  # the transactions seen by the first one are not stored any more
 
 
 def test_without_seen_transactions_a_secondary_does_not_wait(hosts: tuple[str, ...]) -> None:
@@ -304,7 +304,7 @@ def test_a_secondary_is_one_that_takes_no_writes_and_has_gtids_and_is_asked_so_n
         if connections[hosts[0]].ended and topology.order()[0].host == hosts[0]:
             break
     assert connections[hosts[0]].ended == "closed"
-    assert topology.order()[0].host == hosts[0]  # the primary, as was learned on the way
+    assert topology.order()[0].host == hosts[0]  # the primary, which the earlier calls identified
     assert connections[hosts[1]].asked[-2:] == [(READS, MEMBERS), (READS,)]
     connections[hosts[1]].answers = [[Result((("a",),))], [Result(((0, "ON"),)), Result()]]
     assert scripted.run_blocking(opened.execute((SELECT,))) == [Result((("a",),))]

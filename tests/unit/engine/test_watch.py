@@ -175,7 +175,7 @@ async def test_a_timer_handles_a_silent_server_repeatedly_once_at_a_time_and_end
     inspection.begin(silent)
     timer = inspection._timer
     inspection.begin(object())
-    assert inspection._timer is timer  # one is enough
+    assert inspection._timer is timer  # the same timer is used again
     await until(lambda: seen)
     timers = set()
     await until(lambda: timers.add(inspection._timer) or len(timers) > 5)
@@ -200,7 +200,7 @@ async def test_a_timer_handles_nothing_while_no_call_waits_for_long(monkeypatch:
         seen.append(connection)
 
     inspection: Any = TimerWatch(look)
-    inspection.stop()  # nothing to stop
+    inspection.stop()  # there is nothing to stop
     inspection.begin(object())
     timers = set()
     await until(lambda: timers.add(inspection._timer) or len(timers) > 5)

@@ -24,7 +24,7 @@ SMALL = st.recursive(
 
 
 def finds(metadata: dict[str, Any], name: str, value: Any) -> bool:
-    """Return whether the index finds metadata by a pair."""
+    """Return whether a lookup of a pair in the index finds the metadata."""
     return not {*index_keys(metadata)}.isdisjoint(lookup_keys(name, value))
 
 

@@ -1,4 +1,4 @@
-"""What happens to one call in many is drawn at random."""
+"""A random sample of calls is selected."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_every_reference_resolves() -> None:
 
 
 def test_models_have_names_of_their_own_by_which_clients_are_generated() -> None:
-    """Generators name classes by title, and omit a model whose title another one has."""
+    """Generators name classes by title, and omit a model with the title of another one."""
     schemas = described()["components"]["schemas"]
     assert [name for name in schemas if not re.fullmatch(r"[A-Za-z]+", name)] == []
     assert {name: schema.get("title", name) for name, schema in schemas.items()} == {name: name for name in schemas}

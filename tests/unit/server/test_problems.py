@@ -120,7 +120,7 @@ def test_a_limit_of_nothing_is_refused(name: str) -> None:
 
 
 def test_a_body_that_one_caller_could_never_send_is_no_limit() -> None:
-    """One caller may use half of the limit of all bodies."""
+    """A single caller may use at most half of the limit for all bodies."""
     assert Limits(body_bytes=10, bodies_bytes=20)
     with pytest.raises(errors.ConfigError, match="twice body_bytes"):
         Limits(body_bytes=11, bodies_bytes=20)

@@ -124,7 +124,7 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None
 
 
 def test_every_entry_is_compared_whichever_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the duration reveals nothing about existing tokens."""
+    """The duration of a lookup must reveal nothing about existing tokens."""
     import hmac
 
     made = [new_token(str(number), "t", "read") for number in range(5)]

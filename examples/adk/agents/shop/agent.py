@@ -21,7 +21,7 @@ def remember_name(name: str, tool_context: ToolContext) -> str:
 
 
 class Scripted(BaseLlm):
-    """A model that answers by fixed rules, from the whole conversation that it is given."""
+    """A model that answers by fixed rules, from the whole conversation in the request."""
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False

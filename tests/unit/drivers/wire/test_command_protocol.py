@@ -48,7 +48,7 @@ class Transport:
         return self.tls
 
     def set_write_buffer_limits(self, high: int, low: int) -> None:
-        assert (high, low) == (1, 0)  # whatever waits to be sent pauses the protocol
+        assert (high, low) == (1, 0)  # any unsent byte pauses the protocol
 
     def abort(self) -> None:
         self.aborted = True
@@ -197,7 +197,7 @@ async def test_a_failure_that_comes_with_a_cancellation_or_to_an_abandoned_call_
 
 
 def test_a_call_whose_event_loop_was_closed_ends_as_it_is_told_to() -> None:
-    """Another error would pass for a lost connection, and the call would be repeated, while it is being freed."""
+    """Another error would be treated as a lost connection, and the call would be repeated while it is being freed."""
     loop = asyncio.new_event_loop()
 
     async def begin() -> Talk:

@@ -32,7 +32,7 @@ def test_cache_hits_and_misses_are_counted() -> None:
         except StopIteration:
             return
 
-    load(Result())  # nothing is known
+    load(Result())  # nothing is cached
     save(ops, new(BIG))
     load(Result(rows=((1,),)))  # kept, and still the newest
     assert looked_up(ops) == (1, 1)

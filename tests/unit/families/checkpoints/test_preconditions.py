@@ -100,7 +100,7 @@ def test_a_turn_of_another_owner_or_an_expired_one_is_lost(whose: list[tuple[int
     with pytest.raises(TurnLost):
         operation.send(three(whose=whose))
     assert held.lost
-    with pytest.raises(TurnLost):  # at once, without asking
+    with pytest.raises(TurnLost):  # at once, without a query
         next(ops.saving.save(*KEY, new(BIG)))
     with pytest.raises(TurnLost):
         next(ops.removing.delete(*KEY))

@@ -276,5 +276,5 @@ def test_an_answer_that_is_as_new_but_late_changes_nothing() -> None:
     memory.delete_checkpoint(T, before, 1, b"after the delete")
     memory.remember(T, before, before.after_loading_newest(lineage_of(2, A), b"before the delete", kept(A)))
     assert memory.snapshot(T).version == b"after the delete"
-    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # not known to be the newest
+    memory.remember(T, before, before.after_loading(lineage_of(3, B), b"another"))  # it may not be the newest
     assert memory.snapshot(T).newest == lineage_of(2, A)

@@ -26,7 +26,7 @@ from ....thoroughness import FULL
 
 
 class Colour(IntEnum):
-    """An int subclass that JSON does not know."""
+    """An int subclass that JSON cannot represent."""
 
     RED = 1
 
@@ -63,7 +63,7 @@ def word_by_word(value: Any) -> str:
 
 
 def at_once(value: Any) -> str:
-    """Encode a value by the fast way; return the text or the error."""
+    """Encode a value by the fast method; return the text or the error."""
     try:
         return encode_value(value)
     except InvalidInput as error:

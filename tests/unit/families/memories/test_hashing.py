@@ -1,4 +1,4 @@
-"""The embedder without a model keeps the promises that users' tests rely on."""
+"""The embedder without a model has the properties on which users' tests rely."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_removing_queued_writes_is_linear_in_their_number() -> None:
             journal.remove(part)
         assert (journal.entries, journal.size_bytes) == (0, 0)
 
-    # `steps_of` runs its work twice: the second run finds an empty journal, so each run gets one of its own.
+    # `steps_of` runs its work twice: the second run finds an empty journal, so each run gets its own journal.
     assert_linear(lambda count: steps_of(lambda: removed(noted(count))), 250)
 
 
@@ -78,7 +78,7 @@ def test_own_versions_without_others_between_are_one_span() -> None:
         own.wrote(before, stamp)
     own.wrote(20, 22)
     assert own.spans == [(0, 12), (20, 22)]
-    own.wrote(0, 30)  # the session did not exist, so all versions up to there are its own
+    own.wrote(0, 30)  # the session did not exist, so it wrote all versions up to 30
     assert own.spans == [(0, 30)]
     assert [own.version(version) for version in (1, 30, 31)] == [True, True, False]
 

@@ -376,7 +376,7 @@ async def test_a_session_lives_for_its_whole_time_after_each_use(
         clock.move(9)
         assert await memory.get("key") == 1
     clock.move(80)
-    assert await open_memory().exists("key")  # which does not renew: this one has no time to live
+    assert await open_memory().exists("key")  # which does not renew it, as this object has no time to live
     clock.move(11)
     assert not await memory.exists("key")
     await memory.set("key", 2)
@@ -384,7 +384,7 @@ async def test_a_session_lives_for_its_whole_time_after_each_use(
     clock.move(799)
     assert await memory.get("key") == 2
     assert await open_memory().touch(5)
-    assert await memory.get("key") == 2  # and learns of the shorter time
+    assert await memory.get("key") == 2  # this call also reads the shorter time to live
     for _ in range(10):
         clock.move(4)
         assert await memory.get("key") == 2
@@ -505,7 +505,7 @@ async def test_a_task_state_is_changed_from_its_value_at_the_time_of_the_write(
 
 async def test_a_change_of_the_task_state_may_keep_or_remove_it(memory: AnyMemory) -> None:
     assert await memory.update_task_state(lambda task: task) is None
-    assert await memory.touch() is False  # no session was begun
+    assert await memory.touch() is False  # there is no session
     await memory.set_task_state(TaskState(task_id="t"))
     assert (await memory.update_task_state(lambda task: task)).task_id == "t"
     assert await memory.update_task_state(lambda _: None) is None

@@ -40,7 +40,7 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 def test_every_invisible_character_is_marked() -> None:
     joining = {"\u200c", "\u200d"}
     visible = {"Cf": "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"}
-    egyptian = {chr(code) for code in range(0x13430, 0x13440)}  # which place one hieroglyph by another
+    egyptian = {chr(code) for code in range(0x13430, 0x13440)}  # format controls that position hieroglyphs
     for code in range(0x110000):
         one = chr(code)
         if unicodedata.category(one) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and one not in "\t\n\r":

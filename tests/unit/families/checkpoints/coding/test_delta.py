@@ -148,7 +148,7 @@ def test_every_state_of_any_sequence_is_restored_exactly(
     lineage: Lineage = ()
     state: State = {"a": 1, "messages": [message(number) for number in range(5)], "steps": []}
     for turn, (edit, choice, provisional, back) in enumerate(steps):
-        if choice == 0 and states:  # go on from an earlier state, as read from the table
+        if choice == 0 and states:  # continue from an earlier state, as read from the table
             seq = max(1, len(states) - back)
             state, lineage = table.load(seq)
         state = edited(state, edit, turn)
@@ -240,7 +240,7 @@ def test_a_restarted_log_shares_nothing_with_its_base() -> None:
     begun = [message(number) for number in range(20)]
     states: list[State] = [
         {"messages": begun, "steps": begun},
-        {"messages": [*begun, message(20)], "steps": [message(-1)]},  # on the first; the first's steps are no prefix
+        {"messages": [*begun, message(20)], "steps": [message(-1)]},  # based on the first, whose steps are no prefix
         {"messages": [*begun, message(21)], "steps": [*begun, message(22)]},  # extends the first's steps
     ]
     for state in states:

@@ -196,7 +196,7 @@ def test_a_late_call_that_lost_to_a_newer_write_has_no_effect(side: Side) -> Non
     side.others(calls.Write((variable("a", 9),)))
     side.comes()
     side.flush()
-    side.primary.kept.execute_blocking(late)  # it was in flight all that time
+    side.primary.kept.execute_blocking(late)  # it was in flight during the whole outage
     assert values(side.others(calls.ReadAll())[0]) == {"a": b"9"}
     assert len(side.storage.condition(HERE).lost) == 1
 
@@ -308,7 +308,7 @@ def test_a_comparison_holds_on_the_primary_too(side: Side) -> None:
     side.do(calls.Append(b"1"))
     side.goes()
     side.do(calls.Append(b"2"))
-    assert side.do(calls.CompareAndSet(variable("a", 2), None)) is True  # as far as this process knows
+    assert side.do(calls.CompareAndSet(variable("a", 2), None)) is True  # by the state that this process has
     assert side.do(calls.CompareAndSet(variable("b", 1), None)) is True
     assert side.do(calls.CompareAndSet(variable("b", 2), b"1")) is True
     side.comes()

@@ -42,8 +42,8 @@ def begun(storage: FallbackStorage) -> FallbackStorage:
     return storage
 
 
-#: In an outage, a storage cannot know whether a checkpoint of an unseen session exists, nor promise that a tenant is
-#: forgotten.
+#: In an outage, a storage can neither determine whether a checkpoint of an unseen session exists, nor guarantee that a
+#: tenant is forgotten.
 BEYOND = {
     "restoring_a_missing_checkpoint_is_refused",
     "a_refused_call_may_be_repeated_with_the_same_token",

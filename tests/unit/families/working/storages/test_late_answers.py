@@ -1,4 +1,4 @@
-"""The fallback learns the results of calls that the primary answers after an outage has begun."""
+"""The fallback receives the results of calls that the primary answers after an outage has begun."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_sessions_only_read_in_an_outage_leave_nothing_behind(side: Side) -> Non
 def test_a_checkpoint_of_a_session_never_seen_may_be_on_the_primary(side: Side) -> None:
     side.others(calls.CreateCheckpoint("c"))
     side.goes()
-    with pytest.raises(Unavailable):  # known to be away, by now
+    with pytest.raises(Unavailable):  # the outage has been detected by now
         side.do(calls.RestoreCheckpoint("c", "u"))
     with pytest.raises(Unavailable):
         side.do(calls.RestoreCheckpoint("c", "u"))
