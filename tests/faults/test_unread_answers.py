@@ -19,8 +19,9 @@ from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncM
 from locus_mysql.dialect.checkpoints.tables import table_names
 from locus_mysql.dialect.graphs.tables import table_names as graph_tables
 from locus_mysql.engine.operation import fetch
+from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
-from locus_mysql.families.graphs.records import NewValue, NewVersion
+from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
 from locus_mysql.families.graphs.values import Encoded
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
@@ -181,6 +182,23 @@ def run_replaced(stores: Stores) -> int:
     return len(stores.saver._run(fetch(find)))
 
 
+def put_writes(stores: Stores, value: str = "new", *, replace: bool = True) -> None:
+    rows = [LoadedWrite("task", idx, "channel", "", Encoded("json", f'"{value}"'.encode())) for idx in range(2)]
+    saving = stores.saver._operations.versions.saving
+    version_key = keys.version_key("default", "c2")
+    stores.saver._run(saving.put_writes(TENANT, "thread", version_key, "task", rows, replace=replace))
+
+
+def writes_put(stores: Stores) -> None:
+    three_put(stores)
+    put_writes(stores, "old")
+
+
+def writes_left(stores: Stores) -> Any:
+    loading = stores.saver._operations.versions.loading
+    return stores.saver._run(loading.writes(TENANT, "thread", keys.version_key("default", "c2"), None))
+
+
 def graphs_left(stores: Stores) -> Any:
     return {
         thread_id: [
@@ -265,6 +283,8 @@ CALLS: dict[str, tuple[Do, Do, Do]] = {
     "checkpoints: vacuum": (three_saved, lambda stores: stores.checkpoints.vacuum(0), checkpoints_left),
     "checkpoints: forget_tenant": (three_saved, lambda stores: stores.checkpoints.forget_tenant(), checkpoints_left),
     "graphs: put": (three_put, lambda stores: put(stores, "c3", "c2"), graphs_left),
+    "graphs: put_writes": (writes_put, put_writes, writes_left),
+    "graphs: put_writes once": (writes_put, lambda stores: put_writes(stores, replace=False), writes_left),
     "graphs: replace": (run_put, run_replaced, graphs_left),
     "graphs: delete": (three_put, lambda stores: stores.saver.delete_thread("thread"), graphs_left),
     "graphs: delete one": (

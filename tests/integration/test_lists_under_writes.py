@@ -123,7 +123,7 @@ def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
 
 @one_of_each
 @pytest.mark.parametrize("saved_lately", [True, False], ids=["lately", "long-ago"])
-async def test_a_graph_s_threads(
+async def test_a_graph_s_threads_are_listed_once_under_deletes(
     open_saver: OpenSaver,  # noqa: F811 - a fixture
     make_config: MakeConfig,
     run_sql: Callable[..., Any],
@@ -163,7 +163,9 @@ def disturb(store: Any, method: str, others: Others) -> None:
 
 
 @one_of_each
-async def test_a_search_in_the_newest_states(open_store: OpenStore, make_config: MakeConfig, side: str) -> None:
+async def test_a_search_in_the_newest_states_lists_each_once_under_deletes(
+    open_store: OpenStore, make_config: MakeConfig, side: str
+) -> None:
     others = others_with_a_store(make_config(driver="pymysql"))
     store = open_store(side)
     disturb(store, "search_data", others)
@@ -182,7 +184,7 @@ async def test_a_thread_without_a_checkpoint_does_not_end_a_search_in_states(
 
 @one_of_each
 @pytest.mark.parametrize("method", ["query_by_metadata", "states_by_metadata"])
-async def test_checkpoints_found_by_metadata(
+async def test_checkpoints_found_by_metadata_are_listed_once_under_deletes(
     open_store: OpenStore, make_config: MakeConfig, side: str, method: str
 ) -> None:
     # Metadata with very many names has one search key for all of them: any pair may match it, and is compared.
@@ -220,7 +222,7 @@ async def pages_of(read: Callable[[str | None], Any], others: Others, name: Call
 
 
 @pytest.mark.parametrize("family", ["dicts", "versions"])
-async def test_the_inspector_s_threads(make_config: MakeConfig, family: Any) -> None:
+async def test_the_inspector_s_threads_are_listed_once_under_deletes(make_config: MakeConfig, family: Any) -> None:
     config = make_config(driver="pymysql")
     others = others_with_a_store(config) if family == "dicts" else others_with_a_saver(config)
     async with Inspector(make_config()) as inspector:
@@ -233,7 +235,7 @@ async def test_the_inspector_s_threads(make_config: MakeConfig, family: Any) -> 
             others.assert_each_once(listed)
 
 
-async def test_the_inspector_s_memories_and_namespaces(make_config: MakeConfig) -> None:
+async def test_the_inspector_s_memories_and_namespaces_are_listed_once_under_deletes(make_config: MakeConfig) -> None:
     with SyncMemoryStore(make_config(driver="pymysql")) as store:
         for namespaced in (False, True):
 
@@ -259,7 +261,7 @@ async def test_the_inspector_s_memories_and_namespaces(make_config: MakeConfig) 
             others.assert_each_once(listed)
 
 
-async def test_the_inspector_s_sessions(make_config: MakeConfig) -> None:
+async def test_the_inspector_s_sessions_are_listed_once_under_deletes(make_config: MakeConfig) -> None:
     with Database(make_config(driver="pymysql")) as database:
         others = Others(
             lambda name: SyncWorkingMemory(name, database).set("a", 1),
@@ -277,7 +279,7 @@ async def test_the_inspector_s_sessions(make_config: MakeConfig) -> None:
 # Reads of an export and of a copy
 
 
-async def test_an_export_of_memories(make_config: MakeConfig) -> None:
+async def test_an_export_of_memories_has_each_once_under_deletes(make_config: MakeConfig) -> None:
     config = make_config(driver="pymysql")
     with SyncMemoryStore(config) as store:
         others = Others(lambda name: store.put(("n",), name, {"a": 1}), lambda name: store.delete(("n",), name))

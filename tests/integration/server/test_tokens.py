@@ -65,7 +65,7 @@ def bearer(token: NewToken | str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token.secret if isinstance(token, NewToken) else token}"}
 
 
-async def test_tenants_see_nothing_of_each_other(url: str, made: dict[str, NewToken]) -> None:
+async def test_tenants_see_no_threads_of_each_other(url: str, made: dict[str, NewToken]) -> None:
     async with (
         HTTPCheckpointer(url, timeout=120, headers=bearer(made["ann"])) as ann,
         HTTPCheckpointer(url, timeout=120, auth=("whoever", made["bob"].secret)) as bob,

@@ -105,7 +105,7 @@ class Pool:
     ],
 )
 @pytest.mark.parametrize("config", [SINGLE, SEVERAL], ids=["single", "several"])
-async def test_a_connection_is_used_again_unless_its_call_leaves_doubts(
+async def test_a_connection_is_used_again_unless_its_call_was_cancelled_or_left_doubts(
     awaited: bool, config: MySQLConfig, error: BaseException | None, kept: bool, lost: int
 ) -> None:
     pool = Pool(awaited, config)

@@ -20,7 +20,9 @@ from locus_mysql import (
     MySQLConfig,
     SyncCheckpointStore,
 )
+from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import Conflict, InvalidInput, ThreadBusy, TurnLost
+from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
 
 from ...conftest import MakeConfig
 from ...drivers.sides import wait_until
@@ -227,6 +229,17 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
         await one.save("t", state_of("a"))
     async with Held(other, "t", wait_s=0):
         pass
+
+
+def test_a_lease_that_expired_is_not_renewed(make_config: MakeConfig, sql: RunSQL) -> None:
+    lease = Lease(("default", "t"), 60)
+    with SyncCheckpointStore(make_config(driver="pymysql")) as store:
+        leases = LeaseOperations(CheckpointDialect(store.config.table_prefix, "dicts"))
+        assert store._run(leases.acquire(lease)) is None
+        assert store._run(leases.renew(lease))
+        sql("UPDATE locus_store_threads SET turn_until = UTC_TIMESTAMP(6)")
+        assert not store._run(leases.renew(lease))
+        assert sql("SELECT turn_until <= UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),)
 
 
 async def test_a_turn_that_was_not_renewed_is_lost_and_nothing_is_saved_under_it(make_store: Make, sql: RunSQL) -> None:
