@@ -157,7 +157,7 @@ class HashingEmbedder:
         return await self.embed_batch(documents)
 
     def _embedding(self, text: str) -> list[float]:
-        """Return an embedding, using only operations that IEEE 754 rounds equally everywhere: no logarithms, and sums in a fixed order."""
+        """Uses only operations that IEEE 754 rounds equally everywhere: no logarithms, and sums in a fixed order."""
         if not isinstance(text, str):
             raise InvalidInput(f"What is embedded must be text, not {type(text).__name__}.")
         values = [0.0] * self.dims
