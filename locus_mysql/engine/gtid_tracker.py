@@ -22,7 +22,7 @@ from .rows import read_rows
 class GtidTracker:
     """The transactions whose effects this process has seen. Threads may share it.
 
-    The question `dialect.servers.CARRIED_OUT` at the end of each packet returns the transactions that the packet's
+    The question `dialect.server_roles.CARRIED_OUT` at the end of each packet returns the transactions that the packet's
     results may show. If an answer arrived incompletely, the seen transactions are unknown until the primary has
     answered again.
     """

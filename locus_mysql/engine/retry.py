@@ -74,8 +74,8 @@ class Retry:
         self._last = error
         if isinstance(error, ServerError) and error.errno in {DUPLICATE, GUARD_FAILED}:
             if self.fate_unknown and not self._was_refused:
-                self._was_refused = True  # most likely because of an earlier attempt of this batch, which is searched
-                for next return 0.0
+                self._was_refused = True  # probably by an earlier attempt of this batch, which is searched for next
+                return 0.0
             CONFLICTS.debug("A batch was undone, because its assumptions do not hold: %s.", loggable(error))
             if error.errno == DUPLICATE:
                 raise Duplicate(*_key_of(error.message), error.message, fate_unknown=self.fate_unknown) from error

@@ -29,7 +29,7 @@ LAG_S = 1.0
 #: The primary answers all reads for this long after a secondary could not, in seconds.
 REST_S = 5.0
 
-#: The server's error where `dialect.servers.only_after` failed.
+#: The server's error where `dialect.server_roles.only_after` failed.
 _LAGS_ERROR = 1411
 
 
@@ -87,7 +87,7 @@ class Secondaries:
         return Question(batch, (only_after(needed, LAG_S),) if needed else (), seen)
 
     def rest(self, error: Exception) -> None:
-        """Record that a secondary could not answer: unless the batch itself caused that, the primary answers for a while."""
+        """Record that a secondary failed: unless the batch caused that, the primary answers for a while."""
         if isinstance(error, ServerError) and not is_behind(error):
             return
         self._rests_until = self._clock() + REST_S

@@ -1,7 +1,7 @@
 """The idempotency ledger of checkpoints.
 
-A save is recognised by its token in the row that it wrote. So an operation that replaces, prunes or deletes a row
-records the token of the row; and a delete, a copy or a rewrite records a token of its own.
+A repeated save is detected by its token in the row that it wrote. So an operation that replaces, prunes or deletes a
+row records the token of the row; and a delete, a copy or a rewrite records a token of its own.
 """
 
 from __future__ import annotations

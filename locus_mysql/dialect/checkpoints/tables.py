@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["agents", "dicts", "current"]
 #: The part between the prefix and the role in the names of a kind's tables.
 INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "state_"}
 
-#: The roles of the tables, in the order in which they are made.
+#: The roles of the tables, in the order in which they are created.
 ROLES = ("threads", "checkpoints", "ledger")
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
@@ -95,8 +95,8 @@ def checkpoint_schema(
     """The tables of one kind of states.
 
     Args:
-        table_prefix: Put before their names.
-        kind: What the states are.
+        table_prefix: The prefix of their names.
+        kind: The kind of states.
         search: Whether there is a full-text index.
         search_parser: Its parser.
     """

@@ -165,8 +165,8 @@ class ThreadStatements(Statements):
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            version: The version it then has.
-            known_version: The version it is thought to have now. If it has, the last insert id is 1.
+            version: The new version.
+            known_version: The expected current version. If it is current, the last insert id is 1.
         """
         return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
 

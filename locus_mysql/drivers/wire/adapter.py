@@ -92,7 +92,7 @@ class Adapter(ABC):
         return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
     def check_results(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
-        """Return the results if they fit the statements; otherwise drop the connection: they belong to other statements."""
+        """Return the results if they fit the statements; otherwise drop the connection, as they answer other ones."""
         if len(results) != len(statements):
             self.abort()
             raise ConnectionLost(

@@ -79,7 +79,7 @@ class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
 
 
 class BoundedContext(ssl.SSLContext):
-    """A context whose blocking sockets are bounded; asyncio creates no such sockets, and uses it like any other context."""
+    """A context whose blocking sockets are bounded. For asyncio, which creates none, it is an ordinary context."""
 
     sslsocket_class = BoundedTLSSocket
 
