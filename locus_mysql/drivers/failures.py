@@ -23,8 +23,9 @@ _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeo
 
 
 def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
-    """Return this package's exception for a library's. Raise it ``from None``, as the library's may contain parts of
-    packets.
+    """Return this package's exception for a library's.
+
+    Raise it ``from None``, as the library's may contain parts of packets.
 
     Args:
         error: The library's exception.

@@ -69,8 +69,9 @@ READ_LIMIT: ContextVar[ReadLimit | None] = ContextVar("READ_LIMIT", default=None
 
 @contextmanager
 def limited_reads(most_bytes: int, turns: Turns | None = None, tenant: Hashable = None) -> Iterator[ReadLimit]:
-    """Limit the bytes that the block reads, and make it wait for its turns. Beyond the limit, `errors.AnswerTooLarge`
-    is raised.
+    """Limit the bytes that the block reads, and make it wait for its turns.
+
+    Beyond the limit, `errors.AnswerTooLarge` is raised.
 
     Args:
         most_bytes: See `ReadLimit`, as for the others.

@@ -11,8 +11,7 @@ from .arguments import check_tenant
 
 
 class Tenancy:
-    """Determines the tenant of a call by, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed
-    tenant.
+    """Determines the tenant of a call, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed tenant.
 
     As in Locus' ``PgCheckpointer``, the call fails if ``tenant_of`` fails or finds no tenant. So nothing is ever stored
     under the wrong tenant.

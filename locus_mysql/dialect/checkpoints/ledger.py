@@ -51,7 +51,7 @@ OF_OLDER = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
  WHERE {YOUNG}
 """
 
-# The same for rows that an expiry left behind.
+# The same for remaining rows from before an expiry.
 OF_LEFT_BEHIND = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id

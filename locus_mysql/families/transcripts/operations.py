@@ -359,8 +359,9 @@ class TranscriptOperations:
         return usage.transcripts
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
-        """Remove expired transcripts of all tenants, each completely; returns the number. Reads do not return expired
-        ones even before that.
+        """Remove expired transcripts of all tenants, each completely; returns the number.
+
+        Reads do not return expired transcripts even before that.
 
         Args:
             limit: The most transcripts to remove.
