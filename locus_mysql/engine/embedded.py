@@ -60,7 +60,8 @@ async def start_server_async(config: ConnectionOptions) -> Endpoint:
 def stop_server(folder: str | Path) -> None:
     """Stop the server of a folder, for example to move or remove the folder.
 
-    The next call that needs the server starts it again. Servers stop by themselves when the program ends. Does nothing if this process has not started the server.
+    The next call that needs the server starts it again. Servers stop by themselves when the program ends. Does nothing
+    if this process has not started the server.
 
     Args:
         folder: The folder.

@@ -71,7 +71,7 @@ class GtidTracker:
             self._doubts += 1
 
     def forget_committing(self) -> None:
-        """Forget transactions that were being committed, as they may have failed; the primary is asked again."""
+        """Forget transactions that were being committed, as they may have failed; the primary is queried again."""
         with self._lock:
             self._committing = GTIDs()
             self._last = ("", "")

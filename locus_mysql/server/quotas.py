@@ -81,7 +81,8 @@ class Quota:
 class FairSemaphore:
     """A semaphore for a resource that tenants share fairly, such as database connections.
 
-    Each tenant's requests keep their order. The next free unit goes to the waiting tenant with the fewest units. So a tenant's requests wait only for its own.
+    Each tenant's requests keep their order. The next free unit goes to the waiting tenant with the fewest units. So a
+    tenant's requests wait only for its own.
 
     Args:
         count: The number of units.

@@ -23,8 +23,8 @@ ROLES = ("threads", "checkpoints", "ledger")
 LAYOUT_VERSION = 3
 
 # One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises
-# with every save. version is random and changes with every write: a process that knows the current version has current
-# data. Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
+# with every save. version is random and changes with every write: a process whose version is current has current data.
+# Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
 # turn_until.
 THREADS = """
 (

@@ -33,7 +33,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
         stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` knows its age.
             On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
-        on_conflict: What becomes of a save when somebody else saved to the thread since the run loaded it: ``"keep"``
+        on_conflict: The effect of a save if another process saved to the thread since the run loaded it: ``"keep"``
             saves it as the newest; ``"raise"`` saves nothing and raises `Conflict`; ``"branch"`` saves it, and what the
             run saves later, to a new thread, which the warning `ThreadBranched` and the log name. With the last two, a
             loaded state carries a stamp in its metadata, which is not stored.
