@@ -20,8 +20,8 @@
     │   └── SchemaMismatch      tables that are missing, foreign or of another layout
     ├── Unavailable         try again later: the server could not be reached before the deadline
     │   └── PoolTimeout         every connection of the pool was in use for too long
-    ├── Conflict            somebody else saved to the thread meanwhile: nothing was saved; load again, then decide
-    ├── ThreadBusy          somebody else has the turn on the thread: try again later
+    ├── Conflict            another process saved to the thread meanwhile: nothing was saved; load again, then decide
+    ├── ThreadBusy          another caller has the turn on the thread: try again later
     ├── TurnLost            the turn is over, so nothing was written; take another one, and load again
     └── CorruptCheckpoint   what is stored cannot be read back
 

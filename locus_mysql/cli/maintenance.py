@@ -107,7 +107,7 @@ async def _report_server(database: Database) -> bool:
 
 
 def _failover_advice(consistency: str) -> str:
-    """What to do where a new primary may answer before it has applied what the previous one acknowledged."""
+    """Return advice if a new primary may answer before it has applied all writes that the previous one acknowledged."""
     if consistency != "EVENTUAL":
         return ""
     return (

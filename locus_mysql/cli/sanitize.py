@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-#: The C0 controls and DEL have pictures of their own in Unicode.
+#: Unicode has a picture character for each C0 control and DEL.
 _PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421"}
 
 # C1 controls, soft hyphen, direction marks and overrides, zero-width characters, line separators, fillers, lone

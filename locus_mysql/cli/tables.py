@@ -120,7 +120,7 @@ def schemas(config: MySQLConfig, family: str | None = None, scope: str = "user_i
     """Return the tables of one family, or of all families except those that must be named.
 
     Args:
-        config: The options; the prefix and the full-text index matter.
+        config: The options; only the prefix and the full-text index are used.
         family: Its name.
         scope: The fields of memU's user model, joined by commas; see `integrations.memu.scope_names`.
 

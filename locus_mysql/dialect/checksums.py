@@ -2,7 +2,7 @@
 
 The checksum of a row covers its place, such as tenant, namespace and key, and its content. It is the CRC32 of the names
 of the place and of a summary of each content, with NUL bytes between them; the summary of text or bytes is their CRC32,
-so that the server need not join what is large. Both functions give the same number for the same row.
+so that the server does not have to join large values. Both functions give the same number for the same row.
 """
 
 from __future__ import annotations

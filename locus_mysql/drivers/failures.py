@@ -10,23 +10,25 @@ from ..errors import ConfigError, DriverMissing, LocusMySQLError
 from .interface import ConnectionLost, DriverError, ServerError
 from .login.tls import NoTLSOffered
 
-#: Errors that the server sends before it closes a connection: because it shuts down, somebody killed the
-#: connection, or it is idle or unreadable. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
+#: Errors that the server sends before it closes a connection: because it shuts down, the connection was killed, is idle
+#: or sent unreadable data. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 _GOODBYES = frozenset((1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
 
 #: Errors after which the server closes the connection: packet too large, packets out of order, malformed
 #: packet.
 _LAST_WORDS = frozenset((1153, 1156, 1835))
 
-#: Connector/Python gives its own time-outs the number 3024, which is the server's for a query that ran too long.
+#: Connector/Python uses the number 3024 for its own time-outs; on the server it means that a query ran too long.
 _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))
 
 
 def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
-    """Return our exception for a library's. Raise it ``from None``, as the library's may hold parts of packets.
+    """Return this package's exception for a library's.
+
+    Raise it ``from None``, as the library's may contain parts of packets.
 
     Args:
-        error: What the library raised.
+        error: The library's exception.
         endpoint: The server's address, for the message.
         connecting: True while no connection exists yet.
     """
@@ -77,7 +79,7 @@ def _server_message(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return why the call failed, as text that holds no part of a packet."""
+    """Return why the call failed, as text without any part of a packet."""
     if _is_timeout(error):
         return "no answer within the time limit"
     numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
@@ -99,7 +101,7 @@ def _certificate_problem(error: Exception) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     current: BaseException | None = error
-    for _ in range(8):  # a chain of causes can be a ring, so it is not followed forever
+    for _ in range(8):  # a chain of causes may be circular
         if current is None:
             return
         yield current

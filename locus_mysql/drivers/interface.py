@@ -3,8 +3,8 @@
 A driver opens connections; a connection runs statements and returns results in one form, whatever the library: rows
 as tuples, text as ``str``, binary and BLOB columns as ``bytes``, JSON columns as ``str``, DATETIME and TIMESTAMP as
 naive ``datetime``, DATE and TIME as text. ``affected`` counts rows that changed, not rows that matched. Errors come
-as `ServerError` (the server answered with a number) or `ConnectionLost` (it did not answer). Nothing above this layer
-sees a library's own types.
+as `ServerError` (the server answered with a number) or `ConnectionLost` (it did not answer). No layer above this one
+uses a library's own types.
 """
 
 from __future__ import annotations

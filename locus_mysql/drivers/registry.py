@@ -1,4 +1,4 @@
-"""Drivers by name: those of this package and those registered from outside."""
+"""Drivers by name: those of this package and registered external ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _drivers: dict[str, Driver] = {
 
 
 def register_driver(name: str, driver: Driver) -> None:
-    """Make ``ConnectionOptions(driver=name)`` use a driver from outside. It replaces one that has the same name.
+    """Make ``ConnectionOptions(driver=name)`` use an external driver. It replaces one that has the same name.
 
     Args:
         name: The name to configure.

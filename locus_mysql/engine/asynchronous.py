@@ -29,7 +29,7 @@ class AsyncEngine:
 
     Args:
         config: The options.
-        counters: Counts what happens, if others share them.
+        counters: The counters, if they are shared.
     """
 
     def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
@@ -41,17 +41,17 @@ class AsyncEngine:
         reset_at_fork(self)
 
     async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
-        """Like `SyncEngine.run`. What may be read is limited by `reading.limited_reads`."""
+        """Like `SyncEngine.run`. `read_limit.limited_reads` limits what may be read."""
         limit = READ_LIMIT.get()
         return await run_awaited(self._execution.run(self._pools_here(), operation, schema, ddl_mode, limit))
 
     @property
     def server(self) -> Endpoint:
-        """The server that calls go to, as far as that is known."""
+        """The server that calls are sent to, if known."""
         return self._execution.topology.order()[0]
 
     def pools(self) -> tuple[PoolState, ...]:
-        """The state of each event loop's pool, and of that to secondaries, as one."""
+        """The combined state of all event loops' pools, those to secondaries included."""
         return tuple(primary.state() + secondary.state() for _, (primary, secondary) in self._all_pools())
 
     async def close(self) -> None:
@@ -69,14 +69,14 @@ class AsyncEngine:
     def reset_in_child(self) -> None:
         """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.
 
-        The pools are not freed, because a library might send something on their connections when these are freed.
+        The pools are not freed, because freeing them might make a library send something on their connections.
         """
         loops, self._loops = list(self._loops), WeakSet()
         self._abandoned += [_pools_by_engine(loop).pop(self, None) for loop in loops]
         self._lock = threading.Lock()
 
     def _pools_here(self) -> Pools:
-        """The running loop's pools. Pools of closed loops are dropped."""
+        """Return the running loop's pools. Pools of closed loops are dropped."""
         loop = asyncio.get_running_loop()
         by_engine = _pools_by_engine(loop)
         pools = by_engine.get(self)
@@ -92,7 +92,7 @@ class AsyncEngine:
         return pools
 
     def _all_pools(self) -> list[tuple[asyncio.AbstractEventLoop, Pools]]:
-        """Every event loop with pools of this engine, and these."""
+        """Return all event loops with pools of this engine, and the pools."""
         with self._lock:
             loops = list(self._loops)
         found = [(loop, _pools_by_engine(loop).get(self)) for loop in loops]
@@ -100,7 +100,7 @@ class AsyncEngine:
 
 
 def _pools_by_engine(loop: asyncio.AbstractEventLoop) -> WeakKeyDictionary[AsyncEngine, Pools]:
-    """The pools that belong to an event loop.
+    """Return the pools of an event loop.
 
     They are an attribute of the loop, because their connections refer to it: in a dictionary of the engine, they would
     keep a loop that was dropped without being closed, and its sockets, for as long as the engine exists.

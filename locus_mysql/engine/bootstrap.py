@@ -14,10 +14,10 @@ DDLMode: TypeAlias = Literal["create", "validate", "off"]
 
 
 def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) -> Operation[None]:
-    """Check that the tables exist and are ours; create missing ones if that is allowed.
+    """Check that the tables exist and were created by this package; create missing ones if that is allowed.
 
     Args:
-        config: Has the name of the database, for messages.
+        config: The options, with the name of the database for messages.
         schema: The tables.
         ddl_mode: ``create`` creates missing tables, ``validate`` only checks, ``off`` does neither.
 
@@ -45,7 +45,7 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
 
 
 def _check_columns(schema: Schema) -> Operation[None]:
-    """Check also new tables: another process, which needs other columns, may have created them first."""
+    """Check new tables too: another process, which needs other columns, may have created them first."""
     columns = yield from fetch(schema.describe_columns())
     existing = {(column.table.casefold(), column.name.casefold()) for column in columns}
     for needed in schema.columns:
@@ -59,7 +59,7 @@ def has_tables(schema: Schema) -> Operation[bool]:
 
 
 def has_own_tables(schema: Schema) -> Operation[bool]:
-    """Check whether any of the tables exists and is ours; for names that other programs use too."""
+    """Check whether any of the tables exists and was created by this package; for names that other programs use too."""
     tables = yield from fetch(schema.describe())
     return any(table.comment == schema.comment for table in tables)
 

@@ -1,8 +1,8 @@
-"""The commands of the engine: everything that it can wait for.
+"""The commands of the engine: all its waiting operations.
 
-The logic of the engine that waits (connecting, choosing a server, lending connections, repeating batches, watching a
-silent primary) is written once, as generators. They yield these commands, and receive the outcome of each. The two
-loops in `loops` carry the commands out: one blocks a thread, the other awaits in a task.
+All engine logic that waits (connecting, choosing a server, lending connections, repeating batches, watching a silent
+primary) is written once, as generators. They yield these commands, and receive the outcome of each. The two loops in
+`loops` execute the commands: one blocks a thread, the other awaits in a task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Connection(Protocol):
     """A driver's connection, blocking or not: `SyncConnection` or `AsyncConnection`.
 
-    What waits returns a value or an awaitable, as the loop needs it. So only the loops call these methods.
+    Methods that wait return a value or an awaitable, depending on the loop. So only the loops call them.
     """
 
     server_version: str
@@ -98,7 +98,7 @@ class Sleep:
 
 @dataclass(slots=True)
 class Wait:
-    """Call a function that waits: it blocks, or returns an awaitable, as the loop needs it."""
+    """Call a function that waits: it blocks, or returns an awaitable, depending on the loop."""
 
     call: Callable[[], Any]
 
@@ -108,6 +108,6 @@ Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Clos
 #: A generator that yields commands, and returns a value when it is done.
 #:
 #: Any exception of a command is raised where the command was yielded: also `KeyboardInterrupt`, a task's
-#: `CancelledError`, and `GeneratorExit` if the generator is dropped. After one that is no `Exception` it must not yield
-#: again. So whatever cleans up after such exceptions calls only what never waits, such as `abort`.
+#: `CancelledError`, and `GeneratorExit` if the generator is dropped. After one that is not an `Exception` it must not
+#: yield again. So clean-up after such exceptions calls only functions that never wait, such as `abort`.
 Steps: TypeAlias = Generator[Command, Any, T]

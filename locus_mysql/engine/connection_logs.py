@@ -1,4 +1,4 @@
-"""Log messages about connections: that they were opened, closed, found gone or lost, and why."""
+"""Log messages about opened, closed, dead and lost connections, with the reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .servers import ServerConnection
 #: The warnings about servers that this process has logged.
 _warned: set[str] = set()
 
-#: Why connections are closed regularly.
+#: Reasons for which connections are closed regularly.
 TOO_OLD = "it was idle for too long, or too old (pool_idle_s, pool_max_age_s)"
 
 
@@ -38,12 +38,12 @@ def log_closed(connections: Iterable[ServerConnection], why: str) -> None:
 
 
 def log_dropped(dropped: ServerConnection, error: BaseException) -> None:
-    """Log a connection whose call ended through no fault of the server, such as by cancellation of the task."""
+    """Log a connection whose call ended for a reason other than the server, such as cancellation of the task."""
     CONNECTIONS.debug("Dropped a connection to MySQL at %s in use: %s.", dropped.endpoint, loggable(error))
 
 
 def log_gone(gone: ServerConnection, error: DriverError, others: int) -> None:
-    """Log a connection that did not answer a ping. No call has failed by it."""
+    """Log a connection that did not answer a ping. No call has failed because of it."""
     CONNECTIONS.info(
         "A connection to MySQL at %s was gone when it was to be used again; it and %d idle ones were dropped: %s.",
         gone.endpoint,

@@ -16,7 +16,7 @@ class PoolState:
 
     Args:
         open: Connections that are open, or being opened.
-        in_use: The number of these that calls use now.
+        in_use: The number of these that are in use.
         waiting: The number of calls that wait for a connection.
     """
 
@@ -29,7 +29,7 @@ class PoolState:
 
 
 class Counters:
-    """Counts of what any number of threads and event loops did. They only grow; a forked child starts at zero."""
+    """Counters shared by any number of threads and event loops. They only grow; a forked child starts at zero."""
 
     def __init__(self) -> None:
         self.reset_in_child()
@@ -47,7 +47,7 @@ class Counters:
     def add(self, connection: object) -> None:
         """Add the traffic of a connection since this was last called for it."""
         traffic: Traffic | None = getattr(connection, "traffic", None)
-        if traffic is None:  # a driver from outside need not count
+        if traffic is None:  # an external driver may not count its traffic
             return
         with self._lock:
             total = self.total

@@ -1,8 +1,8 @@
 """The embedded server, which runs beside the program and keeps its data in a folder: `start_server`.
 
 The server is OceanBase's, from the package pylibseekdb. Each process starts at most one for a folder, at its first
-connection; a lock keeps other processes out. It listens on a Unix socket in that folder only. A process that keeps it
-(`embedded_keeper`) stops it when the program ends, however that ends.
+connection; a lock keeps other processes out. It listens on a Unix socket in that folder only. A separate keeper process
+(`embedded_keeper`) stops it when the program ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STOP_TIMEOUT_S = 60.0
 
 _KEEPER = Path(embedded_keeper.__file__)
 
-#: How many characters of what a server that did not start has printed are shown.
+#: Maximum number of characters shown of the output of a server that did not start.
 _SHOWN = 500
 
 
@@ -58,9 +58,10 @@ async def start_server_async(config: ConnectionOptions) -> Endpoint:
 
 
 def stop_server(folder: str | Path) -> None:
-    """Stop the server of a folder, such as to move or remove the folder. The next call that needs it starts it again.
+    """Stop the server of a folder, for example to move or remove the folder.
 
-    Servers stop by themselves when the program ends. Does nothing if this process has not started the server.
+    The next call that needs the server starts it again. Servers stop by themselves when the program ends. Does nothing
+    if this process has not started the server.
 
     Args:
         folder: The folder.
@@ -69,7 +70,7 @@ def stop_server(folder: str | Path) -> None:
 
 
 class _Server:
-    """A running server, and the process that keeps it."""
+    """A running server, and its keeper process."""
 
     def __init__(self, folder: Path, database: str) -> None:
         self._folder = folder
@@ -156,7 +157,7 @@ class _Server:
         return self._keeper.stdout.readline().decode()
 
     def _failure(self, answer: str) -> Exception:
-        """Stop a keeper that did not answer as it should, and return the error."""
+        """Stop a keeper that did not answer correctly, and return the error."""
         self._stop_keeper()
         self._reports.seek(0)
         reported = self._reports.read().decode(errors="replace")
@@ -229,7 +230,7 @@ class _Servers:
 
 
 def _real(folder: Path) -> Path:
-    """Return the one path of a folder, which may have others through symbolic links."""
+    """Return the canonical path of a folder, which may be reached through symbolic links."""
     return Path(os.path.realpath(folder))  # Path.resolve() raises an error for links in a circle
 
 

@@ -1,10 +1,11 @@
-"""The process that keeps an embedded server: ``python embedded_keeper.py FOLDER DATABASE PROGRAM PACKAGES``.
+"""The keeper process of an embedded server: ``python embedded_keeper.py FOLDER DATABASE PROGRAM PACKAGES``.
 
-It is a process of its own because pylibseekdb ends its server when a forked child of the process that opened it exits.
+It is a separate process because pylibseekdb ends its server when a forked child of the process that opened it exits.
 It takes the folder's lock, starts the server, prints the path of its socket as a line of JSON, and creates a database
-for each line on its standard input. When that ends, because the program has, however it did, the server is stopped.
+for each line on its standard input. That input ends with the program, however the program ends; then the server is
+stopped.
 
-Run by its path, so it imports nothing of this package. It exits with `IN_USE` if another process has the folder.
+Run by its path, so it imports nothing of this package. It exits with `IN_USE` if another process uses the folder.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Exit codes: another process has the folder; the server ended; the folder cannot be written.
+#: Exit codes: another process uses the folder; the server ended; the folder cannot be written.
 IN_USE = 3
 SERVER_ENDED = 4
 NOT_WRITABLE = 5
@@ -90,16 +91,16 @@ def _lock(file: Path, program: int) -> int | None:
 
 
 def _is_running(process: str) -> bool:
-    """Check whether a process runs. That of a program that was killed does not, though its server may still stop."""
+    """Check whether a process runs. A killed program does not, although its server may still be stopping."""
     if not process.isdecimal():
-        return False  # it is just being written
+        return False  # the file is being written
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    status = Path(f"/proc/{process}/stat")  # a killed process may wait for its parent to ask how it ended
+    status = Path(f"/proc/{process}/stat")  # a killed process may be a zombie until its parent reaps it
     try:
         return status.read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -107,7 +108,7 @@ def _is_running(process: str) -> bool:
 
 
 def _keep_from_server(descriptor: int) -> int:
-    """Return a copy of a descriptor that the server does not inherit, and give it nothing to write to in its place."""
+    """Return a copy of a descriptor that the server does not inherit; replace the original by the null device."""
     copy = os.dup(descriptor)
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
@@ -120,7 +121,7 @@ def _answer(descriptor: int, answer: dict[str, str]) -> None:
 
 
 def _watch_server(pid_file: Path) -> int | None:
-    """Return a descriptor that can be read when the server has ended; None where the system has none."""
+    """Return a descriptor that becomes readable when the server has ended; None on systems without such descriptors."""
     try:
         return os.pidfd_open(int(pid_file.read_text()))  # type: ignore[attr-defined,unused-ignore]
     except (AttributeError, OSError, ValueError):
@@ -128,7 +129,7 @@ def _watch_server(pid_file: Path) -> int | None:
 
 
 def _serve(instance: Any, answers: int, server: int | None) -> int:
-    """Create databases as the program asks, until it or the server ends."""
+    """Create the databases that the program requests, until the program or the server ends."""
     waiting = [0] if server is None else [0, server]
     received = b""
     while True:

@@ -1,4 +1,4 @@
-"""Carrying operations out: sending their batches, repeating them, and choosing who answers. `Execution` has all logic.
+"""Runs operations: sends and repeats their batches, and chooses the server that answers. See `Execution`.
 
 The engines `synchronous.SyncEngine` and `asynchronous.AsyncEngine` run its generators by one of the two `loops`.
 """
@@ -40,11 +40,11 @@ class Pools(NamedTuple):
 
 
 class Execution:
-    """Carries operations out. Threads and event loops may share it.
+    """Runs operations. Threads and event loops may share it.
 
     Args:
         config: The options.
-        counters: Counts what happens.
+        counters: The counters.
     """
 
     def __init__(self, config: ConnectionOptions, counters: Counters) -> None:
@@ -55,7 +55,7 @@ class Execution:
         self.kills = Kills(config, self._driver)
         self._secondaries = Secondaries(config)
         self._ready: set[tuple[Schema, DDLMode]] = set()
-        # The schema of the last operation, compared by identity, because a look-up hashes all of a schema.
+        # The schema of the last operation, compared by identity, because a look-up hashes the whole schema.
         self._last: tuple[Schema | None, DDLMode] = (None, "create")
         self._reached = False
 
@@ -77,11 +77,11 @@ class Execution:
         """Carry out an operation.
 
         Args:
-            pools: Have the connections.
-            operation: What to do.
-            schema: The tables it needs. They are made or checked before the first operation that needs them.
-            ddl_mode: Whether they may be made; see `ensure_schema`.
-            limit: What may be read from the database; None: anything.
+            pools: The pools of connections.
+            operation: The operation.
+            schema: The tables it needs. They are created or checked before the first operation that needs them.
+            ddl_mode: Whether they may be created; see `ensure_schema`.
+            limit: The limit on reads from the database; None for no limit.
         """
         last_schema, last_mode = self._last
         if schema is None or (schema is last_schema and ddl_mode == last_mode):
@@ -118,7 +118,7 @@ class Execution:
             operation.close()
 
     def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
-        """Have a secondary or the primary carry a batch out. The primary repeats what may succeed later."""
+        """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
         seen = None
         if self._secondaries.matter:
             self._secondaries.check(batch)
@@ -151,7 +151,7 @@ class Execution:
     def _ask_secondary(
         self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
     ) -> Steps[Results | None]:
-        """The answer of a secondary; None if it cannot give one, so that the primary must."""
+        """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
 
         def ask(secondary: ServerConnection) -> Steps[Results]:
             if limit is not None:
@@ -182,7 +182,7 @@ class Execution:
         seen: GtidTracker | None,
         limit: ReadLimit | None,
     ) -> Steps[Results]:
-        """Carry a batch out once. Where an earlier try may have been carried out, check that first."""
+        """Execute a batch once. If an earlier attempt may have been executed, check that first."""
         self._reached = True
         if limit is not None:
             limit.set_at(primary.connection, batch)
@@ -206,7 +206,7 @@ class Execution:
 def _send(
     primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
 ) -> Steps[list[Result]]:
-    """Send statements to the primary. If secondaries are read, record the transactions that the answer shows."""
+    """Send statements to the primary. With reads from secondaries, record the transactions that the answer shows."""
     return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
 
 
@@ -226,5 +226,5 @@ def _send_and_learn(
 def _roll_back(primary: ServerConnection) -> Steps[None]:
     try:
         yield from primary.execute((ROLLBACK,))
-    except DriverError:  # the transaction may still be open, and must not be continued by others
+    except DriverError:  # the transaction may still be open, and must not be continued by another call
         primary.connection.abort()

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 # Numbers: https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
 DUPLICATE = 1062
 
-#: The error by which the guards of batches fail if a lock was not taken: "Invalid JSON text".
+#: The error with which guards of batches fail if a lock was not taken: "Invalid JSON text".
 GUARD_FAILED = 3141
 
-#: Somebody ended the statement with ``KILL QUERY``. It may succeed when it is repeated.
+#: Another session ended the statement with ``KILL QUERY``. It may succeed when repeated.
 INTERRUPTED = 1317
 
 #: "Unknown error", which MySQL also sends for other reasons. With `_KILLED_UPDATE`, it means `INTERRUPTED`.
@@ -61,10 +61,10 @@ CONTENTION = frozenset(
     }
 )
 
-#: The server takes no more connections for the moment.
+#: The server temporarily accepts no more connections.
 CROWDED = frozenset({1040, 1203, 1226})
 
-#: The server takes no writes. It may be a replica, or have been the primary before.
+#: The server accepts no writes. It may be a replica, or a former primary.
 READ_ONLY = frozenset({1290, 1792, 1836, 3100})
 
 
@@ -86,7 +86,7 @@ class _Explanation(NamedTuple):
     text: str
 
 
-#: What other errors mean is a `SetupError`.
+#: All other errors become a `SetupError`.
 _EXPLANATIONS = (
     _Explanation(
         frozenset({1045, 1251, 1698, 1820, 1862, 3118, 3955}),
@@ -174,7 +174,7 @@ def was_interrupted(error: DriverError) -> bool:
 
 
 def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
-    """Return the error for the caller, with what happened, to which thing, and the remedy."""
+    """Return the error for the caller, which names the failure, the affected object, and the remedy."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     if isinstance(error, NoPrimary):
         return _explain_all(error, where, config)

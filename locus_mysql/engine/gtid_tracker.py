@@ -1,8 +1,8 @@
-"""The transactions that a process has seen of a group of servers, so that no later read shows less. No I/O.
+"""Tracks the transactions of a group of servers that a process has seen, so that no later read is older. No I/O.
 
-A secondary must first have carried out all transactions whose effects this process has seen. These are all that
-a server had carried out when it last answered, and those that it was just committing: a transaction can be read a
-moment before it is counted as carried out.
+A secondary must first have executed all transactions whose effects this process has seen. These are all transactions
+that a server had executed when it last answered, and those that it was committing then: a transaction becomes visible a
+moment before it is counted as executed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from .rows import read_rows
 class GtidTracker:
     """The transactions whose effects this process has seen. Threads may share it.
 
-    The question `dialect.servers.CARRIED_OUT` at the end of each packet asks what its answer may have shown. If an
-    answer did not arrive whole, it is unknown what was seen until the primary has answered again.
+    The question `dialect.server_roles.CARRIED_OUT` at the end of each packet returns the transactions that the packet's
+    results may show. If an answer arrived incompletely, the seen transactions are unknown until the primary has
+    answered again.
     """
 
     def __init__(self) -> None:
@@ -65,12 +66,12 @@ class GtidTracker:
             self._text = str(self._carried_out | self._committing)
 
     def doubt(self) -> None:
-        """Record that an answer of the primary did not arrive whole: it may have shown unknown transactions."""
+        """Record that an answer of the primary arrived incompletely: it may have shown unknown transactions."""
         with self._lock:
             self._doubts += 1
 
     def forget_committing(self) -> None:
-        """Forget transactions that were being committed, as they may have failed; the primary is asked again."""
+        """Forget transactions that were being committed, as they may have failed; the primary is queried again."""
         with self._lock:
             self._committing = GTIDs()
             self._last = ("", "")
@@ -79,11 +80,11 @@ class GtidTracker:
 
     @property
     def counted(self) -> bool:
-        """Return whether the primary has GTIDs (``gtid_mode = ON``), as far as is known."""
+        """Return whether the primary is known to have GTIDs (``gtid_mode = ON``)."""
         return self._counted
 
     def needed(self) -> str | None:
-        """The GTID set that a server must have carried out before it is read; None if only the primary may be read."""
+        """The GTID set that a server must have executed before it is read; None if only the primary may be read."""
         with self._lock:
             return self._text if self._counted and self._settled == self._doubts else None
 

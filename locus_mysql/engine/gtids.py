@@ -1,6 +1,6 @@
 """Sets of transactions, as servers write them: GTID sets. No I/O.
 
-MySQL has no function that joins two of them, and asking a server for it would be a round trip. How they are written:
+MySQL has no function for the union of two sets, and calling one would be a round trip. The format:
 https://dev.mysql.com/doc/refman/9.0/en/replication-gtids-concepts.html
 """
 
@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-#: Who gave the numbers: the server or group, and the tag, which may be empty.
+#: The source of the numbers: the server or group, and the tag, which may be empty.
 Source: TypeAlias = tuple[str, str]
 
-#: First and last number of transactions that follow each other.
+#: First and last number of consecutive transactions.
 Interval: TypeAlias = tuple[int, int]
 
 #: Suffix of each number in ``gtid_owned``: the thread that owns it.
@@ -28,14 +28,14 @@ class GTIDs:
     """A set of transactions.
 
     Args:
-        intervals: By source, what is in the set: apart from each other and in their order.
+        intervals: The disjoint intervals of each source, in order.
     """
 
     intervals: Mapping[Source, tuple[Interval, ...]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str) -> GTIDs:
-        """The set that a server wrote as ``gtid_executed`` or ``gtid_owned``.
+        """Parse the set that a server returned as ``gtid_executed`` or ``gtid_owned``.
 
         Raises:
             ValueError: This is neither.
@@ -64,7 +64,7 @@ class GTIDs:
         return bool(self.intervals)
 
     def __str__(self) -> str:
-        """The set as a server reads it."""
+        """Return the set in the server's format."""
         return ",".join(
             ":".join([server, *([tag] if tag else []), *(f"{first}-{last}" for first, last in intervals)])
             for (server, tag), intervals in sorted(self.intervals.items())

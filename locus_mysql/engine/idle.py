@@ -1,4 +1,4 @@
-"""The idle connections of a pool: which one is used next, and which are too old."""
+"""The idle connections of a pool: selects the next one to use, and those that are too old."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .servers import ServerConnection
 #: A connection idle for longer is pinged before use, in seconds.
 PING_AFTER_S = 5.0
 
-#: Idle connections are inspected this long after the first has been idle for too long, in seconds.
+#: Idle connections are inspected this long after the first one exceeds its idle limit, in seconds.
 REAP_AFTER_S = 0.05
 
 
@@ -20,8 +20,8 @@ class IdleConnections:
     """The open connections that are not in use, the last used first. Its methods are called with the pool's lock held.
 
     Args:
-        config: Has the limits of age and idleness.
-        clock: Seconds that only go forward.
+        config: The options, with the limits of age and idleness.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, config: ConnectionOptions, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,14 +32,14 @@ class IdleConnections:
         self._sound_until = inf  # no connection is too old before
 
     def has_sound(self) -> bool:
-        """Check whether the connection last used needs no ping, and none is too old: so it is in steady use."""
+        """Check whether the connection last used needs no ping and none is too old, as in steady use."""
         if not self._kept:
             return False
         now = self._clock()
         return now < self._sound_until and now - self._kept[-1].idle_since <= PING_AFTER_S
 
     def last(self) -> ServerConnection:
-        """The connection last used, which stays here until `remove_last`."""
+        """Return the connection last used, which stays here until `remove_last`."""
         return self._kept[-1]
 
     def remove_last(self) -> None:
@@ -51,14 +51,14 @@ class IdleConnections:
         return any(one is connection for one in self._kept)
 
     def take(self) -> tuple[ServerConnection | None, bool, list[ServerConnection]]:
-        """The connection last used, whether to ping it, and connections that are too old to be used again."""
+        """Return the connection last used, whether to ping it, and connections that are too old to be used again."""
         now = self._clock()
         stale = self._take_stale(now)
         best = self._kept.pop() if self._kept else None
         return best, best is not None and now - best.idle_since > PING_AFTER_S, stale
 
     def put(self, connection: ServerConnection) -> None:
-        """Keep a connection for the next user."""
+        """Store a connection for the next user."""
         connection.idle_since = self._clock()
         self._kept.append(connection)
         stale_at = self._stale_at(connection)
@@ -66,13 +66,13 @@ class IdleConnections:
             self._sound_until = stale_at
 
     def take_stale(self) -> tuple[list[ServerConnection], float | None]:
-        """The connections that are too old or idle for too long, and the seconds until the next will be, if any."""
+        """Return connections that are too old or idle for too long, and the seconds until the next one is, if any."""
         now = self._clock()
         stale = self._take_stale(now)
         return stale, self._sound_until - now + REAP_AFTER_S if self._kept else None
 
     def take_all(self) -> list[ServerConnection]:
-        """Every connection, to be closed."""
+        """Remove and return all connections, to be closed."""
         everything, self._kept = self._kept, []
         return everything
 

@@ -1,9 +1,9 @@
 """Ending statements whose connection was dropped: `Kills`.
 
-A server notices that a client has left when it next sends it something. Until then a search through a large table
-continues, for minutes, and holds locks and a processor in vain. So another connection ends the session by its id. A
-server never gives an id twice, and the dropped connection is not used again, so no other call can be hit. The server's
-UUID shows that it is the same server, and not another one behind the same address.
+A server notices a disconnected client only when it next sends something to it. Until then a search through a large
+table continues, possibly for minutes, and wastes locks and a processor. So another connection ends the session by its
+id. A server never reuses an id, and the dropped connection is not used again, so no other call is affected. The
+server's UUID shows that it is the same server, and not another one behind the same address.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .loops import run_awaited, run_blocking
 from .passwords import open_connection
 from .servers import ServerConnection, with_brief_limits
 
-#: Longest time that closing a pool waits until the last statements are ended, in seconds.
+#: Maximum time that closing a pool waits for the last statements to be ended, in seconds.
 FINISH_S = 3.0
 
 _SERVER = Statement("SELECT @@server_uuid")
@@ -59,7 +59,7 @@ class Kills:
 
     Args:
         config: How to connect.
-        driver: Opens the connections that end others.
+        driver: Opens the connections that end sessions.
     """
 
     def __init__(self, config: ConnectionOptions, driver: Driver) -> None:
@@ -79,7 +79,7 @@ class Kills:
     def end(self, dropped: ServerConnection) -> None:
         """End the session of a connection that was dropped; returns at once."""
         session: Session | None = getattr(dropped.connection, "session", None)
-        if session is None:  # a driver from outside, or a proxy that hides the session's number
+        if session is None:  # an external driver, or a proxy that hides the session's number
             return
         if sys.is_finalizing():  # a thread that is started now never runs, and Python 3.11 waits for it for ever
             return
@@ -97,7 +97,7 @@ class Kills:
                     raise
 
     def finish(self, patience_s: float = FINISH_S) -> None:
-        """Wait until all sessions are ended, but not for long."""
+        """Wait until all sessions are ended, for at most a few seconds."""
         with self._lock:
             thread = self._thread
         if thread is not None:
@@ -136,7 +136,7 @@ class Kills:
             server = str(found.rows[0][0])
             while (session := self._next_at(endpoint)) is not None:
                 if session.server == server:
-                    with suppress(DriverError):  # mostly that it has ended already
+                    with suppress(DriverError):  # usually because it has ended already
                         yield Execute(connection, (_kill(session),))
         except BaseException:
             connection.abort()

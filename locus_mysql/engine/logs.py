@@ -1,7 +1,7 @@
 """The loggers of this package, by topic, and the loggable text of errors.
 
-Levels: WARNING for problems that should be examined, although calls continued; INFO for what explains a delay and
-passes by itself; DEBUG for normal events. At INFO and above no record names a thread, a tenant or a checkpoint; no
+Levels: WARNING for problems that should be examined, although calls continued; INFO for temporary conditions that
+explain a delay; DEBUG for normal events. At INFO and above no record names a thread, a tenant or a checkpoint; no
 record of any level holds a state, metadata or a password.
 """
 
@@ -20,11 +20,11 @@ CONNECTIONS = logging.getLogger("locus_mysql.connections")
 #: A batch is repeated: INFO.
 RETRIES = logging.getLogger("locus_mysql.retries")
 
-#: A batch was undone because another writer was faster, or because the row it was about does not exist; the operation
-#: handles that: DEBUG. A save branched: WARNING.
+#: A batch was rolled back because another writer was faster, or because its row does not exist; the operation handles
+#: that: DEBUG. A save branched: WARNING.
 CONFLICTS = logging.getLogger("locus_mysql.conflicts")
 
-#: A turn was lost, or could not be renewed or given back: WARNING.
+#: A turn was lost, or could not be renewed or released: WARNING.
 TURNS = logging.getLogger("locus_mysql.turns")
 
 #: A call took longer than ``slow_ms``, or a health check failed: WARNING.
@@ -36,8 +36,8 @@ HOUSEKEEPING = logging.getLogger("locus_mysql.housekeeping")
 #: Damaged rows were left out of an answer: WARNING. Their thread: DEBUG.
 DAMAGE = logging.getLogger("locus_mysql.damage")
 
-#: The primary storage of working memory is unavailable, or writes made meanwhile lost against others' writes: WARNING.
-#: It is available again: INFO.
+#: The primary storage of working memory is unavailable, or writes made meanwhile were dropped in favour of other
+#: processes' writes: WARNING. It is available again: INFO.
 WORKING = logging.getLogger("locus_mysql.working")
 
 #: An option that was given has no effect: WARNING, once in a process.
@@ -51,7 +51,7 @@ _LONGEST = 300
 
 
 def loggable(error: BaseException) -> str:
-    """The text of an error for logs. The server's message may quote data, and those of our own errors name threads."""
+    """Return the text of an error for logs, without the server's message, which may quote data, and thread names."""
     if isinstance(error, NoPrimary | NoSecondary):
         return "; ".join(loggable(reason) for reason in error.reasons)
     if isinstance(error, ServerError):
@@ -64,7 +64,7 @@ def loggable(error: BaseException) -> str:
 
 
 def loggable_setup(error: SetupError) -> str:
-    """The text of a setup error for logs: its message, which has the remedy; a number replaces the server's."""
+    """Return the text of a setup error for logs, with the remedy; a number replaces the server's message."""
     cause = error.__cause__
     if isinstance(cause, ServerError):
         return str(error).replace(str(cause).rstrip("."), loggable(cause))

@@ -1,4 +1,4 @@
-"""The two loops that carry out the commands of the engine's generators: `run_blocking` and `run_awaited`."""
+"""The two loops that execute the commands of the engine's generators: `run_blocking` and `run_awaited`."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ class Results(list[Result]):
     Args:
         results: The results.
         batch: The batch.
-        landed: The row by which an earlier try of the batch was recognised. Then `results` is empty.
-        fate_unknown: Whether an earlier try of the batch may still be on its way to the server.
+        landed: The row that identified an earlier attempt of the batch. Then `results` is empty.
+        fate_unknown: Whether an earlier attempt of the batch may still reach the server.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ def fetch(query: Query[R], *, allow_secondary: bool = False) -> Operation[list[R
 
 
 class Undone(Exception):
-    """The batch was undone for a reason that an operation may expect.
+    """The batch was rolled back for a reason that an operation may expect.
 
     If the operation does not catch it, the engine raises an error that explains its cause, the server's refusal.
     """

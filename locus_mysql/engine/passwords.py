@@ -31,12 +31,12 @@ def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoin
     """Open a connection; every connection of the engine is opened here.
 
     A password that the server refuses may have been replaced after the function returned it. So the function is called
-    once more, and another password is tried. The same one is not, because some servers lock an account after a few
-    wrong passwords.
+    once more, and another password is tried. The same password is not tried again, because some servers lock an account
+    after a few wrong passwords.
 
     Raises:
         DriverError: As `Driver.connect` does, and `NoPassword`.
-        ConfigError: The function returned no text.
+        ConfigError: The function did not return text.
         SetupError, Unavailable: An embedded server did not start.
     """
     if config.embedded is not None:
@@ -58,11 +58,11 @@ def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoin
 
 
 def ask_password(config: ConnectionOptions) -> str:
-    """Call the function that returns the password, in a thread, so that one that hangs can be given up.
+    """Call the function that returns the password, in a thread, so that a function that hangs can be abandoned.
 
     Args:
-        config: Has the function; and ``connect_timeout_s``, the limit for it. An ``async`` function runs in an event
-            loop of its own.
+        config: The options, with the function and its time limit ``connect_timeout_s``. An ``async`` function runs in
+            an event loop of its own.
 
     Raises:
         NoPassword: The function failed, or did not return in time.
@@ -111,7 +111,7 @@ def _is_async(call: Callable[[], Any]) -> bool:
 
 
 def _completed(call: Callable[[], Any]) -> Any:
-    """Call a function; if it returns an awaitable, run that."""
+    """Call a function; if it returns an awaitable, run the awaitable."""
     password = call()
     if not inspect.isawaitable(password):
         return password
@@ -123,7 +123,7 @@ def _completed(call: Callable[[], Any]) -> Any:
 
 
 def _failure(error: Exception, config: ConnectionOptions, *, timed_out: bool) -> NoPassword:
-    """The error to raise for one of the function, whose text may have secrets."""
+    """Return the error to raise for an error of the function, whose text may contain secrets."""
     if timed_out:
         return NoPassword(f"The function given as password did not return within {config.connect_timeout_s:g} s.")
     return NoPassword(f"The function given as password raised {type(error).__name__}.")

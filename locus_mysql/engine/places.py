@@ -1,8 +1,8 @@
-"""The places of a pool: they limit the connections in use, and threads or tasks wait for a free one.
+"""The places of a pool, which limit the connections in use. Threads or tasks wait for a free place.
 
-A user of a pool takes a place before it takes or opens a connection, and frees it afterwards. A pool counts the places
-that are taken by weak references to them. So a place whose user ended without freeing it, because a signal's handler
-raised an exception in between, is free as soon as the exception is dropped.
+A user of a pool takes a place before it takes or opens a connection, and frees it afterwards. A pool holds weak
+references to the taken places and counts these. So if a signal handler raises an exception before a place is freed, the
+place becomes free when the exception is dropped.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ..errors import PoolTimeout
 if TYPE_CHECKING:
     from .servers import ServerConnection
 
-#: Those that wait check for a free place this often, in seconds, as a signal may interrupt the thread that would wake
-#: them.
+#: Interval in seconds at which waiting users check for a free place, as a signal may interrupt the thread that would
+#: wake them.
 RECHECK_S = 1.0
 
 
@@ -54,7 +54,7 @@ class Places(Protocol):
         """Take a place as soon as one is free: blocks, or returns an awaitable.
 
         Raises:
-            PoolTimeout: None became free in time.
+            PoolTimeout: No place became free in time.
         """
 
     def free(self, place: Place) -> None:
@@ -65,7 +65,7 @@ class _Taken:
     """The places that are taken.
 
     Args:
-        size: Their greatest number.
+        size: The maximum number of places.
     """
 
     def __init__(self, size: int) -> None:
@@ -98,7 +98,7 @@ class BlockingPlaces(_Taken):
         super().__init__(config.pool_size)
         self._config = config
         self._lock = lock
-        # One for each thread that waits: a lock that is released to wake the thread.
+        # A lock for each waiting thread, released to wake it.
         self._gates: dict[ref[threading.Lock], None] = {}
 
     @property
@@ -109,7 +109,7 @@ class BlockingPlaces(_Taken):
     def wait(self, place: Place) -> None:
         """See `Places.wait`.
 
-        It uses no `threading.Condition`, because a signal can interrupt that while it keeps the lock.
+        It does not use `threading.Condition`, which may keep the lock when a signal interrupts it.
         """
         give_up = monotonic() + self._config.pool_timeout_s
         gate = threading.Lock()
@@ -138,7 +138,7 @@ class BlockingPlaces(_Taken):
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the thread that has waited for longest."""
+        """Wake the thread that has waited the longest."""
         first = next(iter(self._gates), None)
         gate = None if first is None else first()
         if first is not None and gate is not None:
@@ -148,7 +148,7 @@ class BlockingPlaces(_Taken):
 
 
 class AwaitedPlaces(_Taken):
-    """Places for the tasks of one event loop. Those that wait get a place in the order in which they came.
+    """Places for the tasks of one event loop. Waiting tasks get a place in order of arrival.
 
     Args:
         config: Has their number, and the longest wait for one.
@@ -192,7 +192,7 @@ class AwaitedPlaces(_Taken):
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Give free places to the tasks that have waited for longest."""
+        """Give free places to the tasks that have waited the longest."""
         while self._waiters:
             place, waiter = self._waiters[0]
             if not (waiter.done() or waiter.get_loop().is_closed()):

@@ -1,9 +1,8 @@
 """Connections kept for reuse: `Pool`.
 
-A connection is lent to one user at a time. One that comes back in doubt is dropped, never reused. A connection that
-was idle for a while is pinged before it is lent; one in steady use never is. All of them lead to the primary, or all to
-secondaries: when a server is found dead, or has lost that role, all are dropped, so that no two calls pay for the same
-discovery.
+A connection is lent to one user at a time. A connection in an unknown state is dropped, never reused. A connection that
+was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary, or all to
+secondaries: when a server is found dead, or has lost that role, all are dropped, so that only one call is delayed.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ class Pool:
     Args:
         config: Size, timeouts and ages.
         driver: Opens connections.
-        side: How the users of the pool wait.
-        topology: What is known of the servers, if others share it.
-        counters: Counts what happens, if others share them.
+        side: The way in which users of the pool wait.
+        topology: The known state of the servers, if it is shared.
+        counters: The counters, if they are shared.
         role: The role of the servers that the connections lead to.
-        kills: Ends what a server still does for a connection that was dropped.
+        kills: Ends statements of dropped connections that the server still executes.
     """
 
     def __init__(
@@ -77,16 +76,16 @@ class Pool:
     def lend(self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False) -> Steps[T]:
         """Lend a connection to a generator, and return what it returns.
 
-        A signal's handler may raise an exception at almost any point. So whatever was done until then,
-        `give_back_after` ends it, also if it is called again.
+        A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
+        steps, and may be called repeatedly.
 
         Args:
             use: Called with the connection.
             tested: Ping the connection first, however briefly it was idle.
 
         Raises:
-            PoolTimeout: None became free in time.
-            DriverError: None could be opened.
+            PoolTimeout: No connection became free in time.
+            DriverError: No connection could be opened.
         """
         place = Place()
         try:
@@ -141,7 +140,7 @@ class Pool:
         return True
 
     def close_outdated(self, place: Place, lent: ServerConnection) -> Steps[None]:
-        """Close a connection that came back after its pool was closed, or its server left."""
+        """Close a connection that was returned after its pool was closed, or its server abandoned."""
         yield Close(lent.connection)
         place.lent = None
         self._leave(place)
@@ -162,16 +161,16 @@ class Pool:
     def state(self) -> PoolState:
         """Return the pool's current usage. Any thread may call this."""
         with self._lock:
-            # One that changes hands at this moment is in both places.
+            # A connection that is being lent or returned now may be in both.
             most = min(self._places.in_use + len(self._idle), self._config.pool_size)
             return PoolState(most, self._places.in_use, self._places.waiting)
 
     def close(self) -> Steps[None]:
-        """Close what is idle now, and what is lent when it comes back. The pool can be used again."""
+        """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
         yield from self._close(self._take_all_to_end(), "the pool was closed")
 
     def abort(self) -> None:
-        """Drop what is idle at once, for an event loop that is closed; and close what is lent when it comes back."""
+        """Drop idle connections at once, for a closed event loop; close lent ones when they are returned."""
         abort_all(self._take_all_to_end())
 
     def reap(self) -> Steps[None]:
@@ -184,7 +183,7 @@ class Pool:
         yield from self._close(stale, logs.TOO_OLD)
 
     def __del__(self) -> None:
-        """Drop what is idle: an event loop keeps unused transports open.
+        """Drop idle connections: an event loop keeps unused transports open.
 
         In a forked child the connections are left alone, as they are the parent's.
         """
@@ -208,7 +207,7 @@ class Pool:
                 return kept
 
     def _answers(self, kept: ServerConnection) -> Steps[bool]:
-        """Ping a connection. If that fails, drop all idle ones, because each of them might cost a time-out."""
+        """Ping a connection. If that fails, drop all idle ones, because each of them might time out as well."""
         if self._watch is not None:
             self._watch.begin(kept)
         try:
@@ -237,7 +236,7 @@ class Pool:
         return opened
 
     def _keep(self, lent: ServerConnection) -> None:
-        """Keep a connection, with the lock held, and have it closed when it was not used for too long."""
+        """Keep a connection, with the lock held, and schedule its closing after too long without use."""
         if lent.connection.closed:
             return
         self._idle.put(lent)
@@ -246,7 +245,7 @@ class Pool:
             self._reaping = True
 
     def _keep_or_drop(self, lent: ServerConnection, error: BaseException) -> None:
-        """Keep or drop a connection whose call ended with an error, and those to the same server if that failed."""
+        """Keep or drop a connection whose call failed; also drop those to the same server if the server failed."""
         others: list[ServerConnection] = []
         with self._lock:
             if self._idle.holds(lent):  # a signal interrupted its lending, or its return
@@ -255,7 +254,7 @@ class Pool:
             if current and _is_sound(error):
                 self._keep(lent)
                 return
-            # Of many callers at once, only the first drops what is idle: the others might hit new connections.
+            # Of several concurrent callers, only the first drops idle connections: the others might drop new ones.
             if current and _condemns_server(error) and (self._topology.several or isinstance(error, LeadsToSecondary)):
                 self._topology.failed(lent.endpoint, error)
                 others = self._start_generation()
@@ -270,7 +269,7 @@ class Pool:
             logs.log_dropped(lent, error)
 
     def _look_for_another(self, silent: ServerConnection) -> Steps[None]:
-        """Leave a server that does not answer if it has lost its role: end all calls to it."""
+        """Abandon a server that does not answer if it has lost its role: end all calls to it."""
         gone = yield from self._role.is_gone(self._config, self._driver, self._topology, silent.endpoint)
         if self._watch is None or not gone:
             return

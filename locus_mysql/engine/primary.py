@@ -1,8 +1,8 @@
-"""Connections to the primary among several servers: opening them, and leaving a server that is no longer the primary.
+"""Connections to the primary among several servers: opens them, and abandons a server that is no longer the primary.
 
 A server may cease to be the primary while connections to it are open. It then continues to answer reads, and soon lacks
-what the new primary has. So each packet begins with a statement that fails there, and the server carries out nothing
-that follows it in the packet.
+writes of the new primary. So each packet begins with a statement that fails there, and the server executes nothing that
+follows it in the packet.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
-        NoPrimary: None of several servers is a working primary. It holds the reason of each.
+        NoPrimary: None of several servers is a working primary. The error has the reason of each.
         LeadsToSecondary: The only address leads to a secondary of a group.
         DriverError: The only server was not reached, or refused the connection.
     """
@@ -75,9 +75,9 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
 
 
 def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoint) -> Steps[ServerConnection]:
-    """Open a connection to the only address, where MySQL Router may stand, in front of any server of a group.
+    """Open a connection to the only address, which may be MySQL Router's, in front of any server of a group.
 
-    A server of no group is used as it is, even if it takes no writes, and is asked nothing.
+    A server without a group is used without checks, even if it is read-only.
     """
     connection = yield from open_connection(driver, config, endpoint)
     session: Session | None = getattr(connection, "session", None)
@@ -107,7 +107,7 @@ def _check_unsplit(connection: Connection) -> Steps[None]:
 
 
 def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, through_router: bool) -> Steps[None]:
-    """Raise `LeadsToSecondary` if a server takes no writes; if it is asked without MySQL Router, only in a group."""
+    """Raise `LeadsToSecondary` if a server accepts no writes; without MySQL Router, only if it is in a group."""
     writes, group = yield Execute(connection, (WRITES, GROUP))
     try:
         check_answers((writes,), endpoint)
@@ -120,8 +120,8 @@ def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, throu
 def _is_replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
     """Check whether another server is the primary by now, while this one does not answer.
 
-    The silent server may just be slow, and where several servers take writes, another one that does proves nothing. So
-    the silent one is asked as well.
+    The silent server may just be slow, and if several servers accept writes, another one that does proves nothing. So
+    the silent server is queried as well.
     """
     limits = with_brief_limits(config)
     for endpoint in topology.others(silent):

@@ -18,17 +18,17 @@ class Turns(Protocol):
         """Wait until a request of a tenant may take one."""
 
     def leave(self, tenant: Hashable) -> None:
-        """The request has given its connection back."""
+        """Record that the request has returned its connection."""
 
 
 class ReadLimit:
-    """The bytes that all answers to one request may have together, until it writes.
+    """The maximum total size of all answers to one request, until it writes.
 
     Once the request has sent a write there is no limit: it could not be restarted elsewhere without writing twice.
 
     Args:
-        most_bytes: Their number.
-        turns: Asked before each connection is taken; None if connections are taken freely.
+        most_bytes: The number of bytes.
+        turns: Grants each connection; None if connections are taken without waiting for a turn.
         tenant: The tenant of the request.
     """
 
@@ -45,12 +45,12 @@ class ReadLimit:
             await self._turns.enter(self._tenant)
 
     def leave(self) -> None:
-        """The connection was given back."""
+        """Record that the connection was returned."""
         if self._turns is not None:
             self._turns.leave(self._tenant)
 
     def set_at(self, connection: object, batch: Batch) -> None:
-        """Limit the answer to a batch on this connection to the bytes that are left."""
+        """Limit the answer to a batch on this connection to the remaining bytes."""
         traffic: Traffic | None = getattr(connection, "traffic", None)
         self.wrote = self.wrote or not batch.only_reads
         if traffic is not None and not self.wrote:
@@ -69,7 +69,9 @@ READ_LIMIT: ContextVar[ReadLimit | None] = ContextVar("READ_LIMIT", default=None
 
 @contextmanager
 def limited_reads(most_bytes: int, turns: Turns | None = None, tenant: Hashable = None) -> Iterator[ReadLimit]:
-    """Limit what the block reads, and make it wait for its turns. Beyond the limit, `errors.AnswerTooLarge` is raised.
+    """Limit the bytes that the block reads, and make it wait for its turns.
+
+    Beyond the limit, `errors.AnswerTooLarge` is raised.
 
     Args:
         most_bytes: See `ReadLimit`, as for the others.

@@ -18,7 +18,7 @@ from typing import Protocol, TypeAlias
 from .commands import Steps
 from .loops import run_blocking
 
-#: Longest time that a fork waits for the thread, in seconds: it may be about to close a connection.
+#: Maximum time that a fork waits for the thread, in seconds: it may be closing a connection.
 _PATIENCE_S = 5.0
 
 
@@ -26,7 +26,7 @@ class Reaped(Protocol):
     """A pool whose idle connections are closed here."""
 
     def reap(self) -> Steps[None]:
-        """Close what has been idle for too long, and call `Reaper.call` if more will be."""
+        """Close connections that were idle for too long, and call `Reaper.call` if others are still idle."""
 
 
 _Due: TypeAlias = "tuple[float, int, weakref.ref[Reaped]]"
@@ -91,13 +91,13 @@ class Reaper:
                 run_blocking(pool.reap())
                 del pool  # not kept while waiting
         except BaseException:
-            with self._changed:  # a driver from outside failed to close one; that is no reason to keep all others open
+            with self._changed:  # an external driver failed to close a connection; the others must still be closed
                 self._thread = None
                 self._start()
             raise
 
     def _next(self) -> Reaped | None:
-        """The pool that is due, as soon as one is; None when the thread must end."""
+        """Wait for and return the next pool that is due; None when the thread must end."""
         with self._changed:
             while self._due and not self._pausing:
                 when, _, reference = self._due[0]
@@ -114,7 +114,7 @@ class Reaper:
             return None
 
 
-#: The one of this process.
+#: The reaper of this process.
 REAPER = Reaper()
 
 if hasattr(os, "register_at_fork"):

@@ -16,7 +16,7 @@ from .operation import Duplicate, Outdated, Undone
 from .passwords import NoPassword
 from .topology import LeadsToSecondary, NoPrimary
 
-#: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers part ways.
+#: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers do not collide again.
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 1.0
 
@@ -25,17 +25,17 @@ class Retry:
     """The repetitions of one operation.
 
     Args:
-        config: Has the deadline.
+        config: The options, with the deadline.
         reached_before: Whether this process has been connected to the server. If not, a failure to connect, or a
             connection to a secondary, is reported at once: the address is more likely wrong than the server briefly
-            away.
-        clock: Seconds that only go forward.
+                unavailable.
+        clock: A monotonic clock, in seconds.
     """
 
-    #: Whether an earlier try may have been carried out, or may yet be: its packet may arrive late.
+    #: Whether an earlier attempt may have been executed, or may still be: its packet may arrive late.
     fate_unknown = False
 
-    # Set when something fails; each call makes one of these.
+    # Set on the first failure; each call creates one of these objects.
     _wait_s = FIRST_WAIT_S
     _was_refused = False
     _last: DriverError | None = None
@@ -74,7 +74,7 @@ class Retry:
         self._last = error
         if isinstance(error, ServerError) and error.errno in {DUPLICATE, GUARD_FAILED}:
             if self.fate_unknown and not self._was_refused:
-                self._was_refused = True  # most likely by our own earlier try, which is searched for next
+                self._was_refused = True  # probably by an earlier attempt of this batch, which is searched for next
                 return 0.0
             CONFLICTS.debug("A batch was undone, because its assumptions do not hold: %s.", loggable(error))
             if error.errno == DUPLICATE:

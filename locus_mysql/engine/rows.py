@@ -27,7 +27,8 @@ def read_rows(row_type: type[R], rows: Sequence[Row]) -> list[R]:
 
     Raises:
         CorruptCheckpoint: A row has another number of columns, or a NULL or another type where none is expected. Then
-            the answer belongs to another statement, or something between the server and this process changes answers.
+            the answer belongs to another statement, or a component between the server and this process modifies
+            answers.
     """
     accepted = _accepted(row_type)
     for row in rows:

@@ -1,7 +1,7 @@
-"""Reads from secondaries: which batches a secondary may answer, and when the primary answers instead.
+"""Reads from secondaries: decides which batches a secondary may answer, and when the primary answers instead.
 
-A packet for a secondary begins with a statement that waits until the server has carried out what this process has seen,
-and fails if that takes long. The primary answers whatever fails on a secondary.
+A packet for a secondary begins with a statement that waits until the server has executed all transactions that this
+process has seen, and fails if that takes too long. The primary answers every batch that fails on a secondary.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from .servers import ServerConnection
 from .topology import SERVERS, NotASecondary
 from .transaction import own_results, to_send
 
-#: Time that a secondary has to carry out what this process has seen, in seconds. Then the primary answers.
+#: Time limit for a secondary to execute the transactions that this process has seen, in seconds. Then the primary
+#: answers.
 LAG_S = 1.0
 
 #: The primary answers all reads for this long after a secondary could not, in seconds.
 REST_S = 5.0
 
-#: The server's error where `dialect.servers.only_after` failed.
+#: The server's error where `dialect.server_roles.only_after` failed.
 _LAGS_ERROR = 1411
 
 
 class Secondaries:
-    """Decides which server answers a batch, and learns from the answers. Threads may share it.
+    """Decides which server answers a batch, and records the answers. Threads may share it.
 
     Args:
         config: The options.
-        clock: Seconds that only go forward.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, config: ConnectionOptions, clock: Callable[[], float] = time.monotonic) -> None:
@@ -56,7 +57,7 @@ class Secondaries:
 
     @property
     def seen(self) -> GtidTracker | None:
-        """Records what answers of the primary showed, if anybody in this process reads secondaries."""
+        """Records the transactions that the primary's answers showed, if this process reads from secondaries."""
         return self._wanted or REGISTER.get(self._servers)
 
     def check(self, batch: Batch) -> None:
@@ -72,7 +73,7 @@ class Secondaries:
             )
 
     def question(self, batch: Batch) -> Question | None:
-        """The batch as a question to a secondary; None if the primary must answer it."""
+        """Return the batch as a question to a secondary; None if the primary must answer it."""
         seen = self._wanted
         if seen is None or not (batch.allow_secondary or self._reads == "inspect"):
             return None
@@ -86,7 +87,7 @@ class Secondaries:
         return Question(batch, (only_after(needed, LAG_S),) if needed else (), seen)
 
     def rest(self, error: Exception) -> None:
-        """Record that a secondary could not answer: unless the batch is to blame, the primary answers for a while."""
+        """Record that a secondary failed: unless the batch caused that, the primary answers for a while."""
         if isinstance(error, ServerError) and not is_behind(error):
             return
         self._rests_until = self._clock() + REST_S
@@ -105,7 +106,7 @@ class Secondaries:
 
 
 def is_behind(error: Exception) -> bool:
-    """Check whether a secondary refused because it lacks what this process has seen."""
+    """Check whether a secondary refused because it lacks transactions that this process has seen."""
     return isinstance(error, ServerError) and error.errno == _LAGS_ERROR and LAGS in error.message
 
 
@@ -114,8 +115,8 @@ class Question:
 
     Args:
         batch: A batch that only reads.
-        before: Statements that wait until the server has carried out enough.
-        seen: Records what the answer shows.
+        before: Statements that wait until the server has executed the required transactions.
+        seen: Records the transactions that the answer shows.
     """
 
     def __init__(self, batch: Batch, before: tuple[Statement, ...], seen: GtidTracker) -> None:

@@ -1,6 +1,6 @@
-"""Connections to secondaries: opening them, and leaving a server that is no longer a working one.
+"""Connections to secondaries: opens them, and abandons a server that is no longer a working secondary.
 
-The counterpart of `primary`. What such a connection is used for is decided in `secondaries`.
+The counterpart of `primary`. `secondaries` decides which batches use such a connection.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .rows import read_rows
 from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
 from .topology import BRIEFLY_S, NoSecondary, NotASecondary, Topology, check_membership
 
-#: A secondary is asked again whether it is a working one with the first packet after this time, in seconds.
+#: The first packet after this time, in seconds, checks again that the server is a working secondary.
 CHECK_EVERY_S = 5.0
 
 
 class _IsSecondary:
-    """The guard of a connection to a secondary. It asks from time to time, in the same packet as other statements.
+    """The guard of a connection to a secondary. It checks from time to time, in the same packet as other statements.
 
     Args:
         endpoint: The server.
-        topology: Is informed if the server turns out to be the primary.
+        topology: Records it if the server is found to be the primary.
     """
 
     def __init__(self, endpoint: Endpoint, topology: Topology) -> None:
@@ -62,7 +62,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
     """Open a connection to any working secondary.
 
     Raises:
-        NoSecondary: There is none. It holds the reason of each server.
+        NoSecondary: There is none. The error has the reason of each server.
     """
     reasons: list[Exception] = []
     for endpoint in topology.secondaries():
@@ -74,7 +74,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
 
 
 def _is_gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
-    """Check whether a server that does not answer is no working secondary any more."""
+    """Check whether a server that does not answer has stopped being a working secondary."""
     try:
         again = yield from _connect_to(with_brief_limits(config), driver, topology, silent)
     except (DriverError, LocusMySQLError):
@@ -87,7 +87,7 @@ def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
 ) -> Steps[ServerConnection]:
     guard = _IsSecondary(endpoint, topology)
-    # Little time for connecting, as the primary could answer meanwhile.
+    # A short limit for connecting, as the primary could answer meanwhile.
     limits = config.model_copy(update={"connect_timeout_s": min(config.connect_timeout_s, BRIEFLY_S)})
     try:
         connection = yield from connect_and_ask(limits, driver, topology, endpoint, guard.checks, guard.verify)

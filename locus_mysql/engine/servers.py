@@ -1,4 +1,4 @@
-"""Connections to servers: `ServerConnection`, and what connecting to the primary and to secondaries have in common."""
+"""Connections to servers: `ServerConnection`, and the code shared by connections to the primary and to secondaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Guard(Protocol):
         """Raise `DriverError` if the answers to `checks` show that the server lost its role."""
 
     def explain(self, error: ServerError) -> DriverError:
-        """The error to raise in place of one that the packet met."""
+        """Return the error to raise in place of the packet's error."""
 
 
 class ServerConnection:
@@ -47,7 +47,7 @@ class ServerConnection:
         self.opened_at = self.idle_since = 0.0
 
     def execute(self, statements: Sequence[Statement]) -> Steps[list[Result]]:
-        """Send statements in one packet. Where there are several servers, it fails on one that has lost its role."""
+        """Send statements in one packet. With several servers, it fails on one that has lost its role."""
         guard = self.guard
         if guard is None:
             results: list[Result] = yield Execute(self.connection, statements)
@@ -86,12 +86,12 @@ def connect_and_ask(
     questions: Callable[[], tuple[Statement, ...]],
     check: Callable[[list[Result]], None],
 ) -> Steps[Connection]:
-    """Open a connection, and ask the server whether it has a role. The connection is closed or dropped if it has not.
+    """Open a connection and check that the server has a role. Otherwise, close or drop the connection.
 
     Args:
         config: How to connect.
         driver: Opens the connection.
-        topology: Remembers whether this user may read the table of the group's members.
+        topology: Records whether this user may read the table of the group's members.
         endpoint: The server.
         questions: Returns the questions. It is called again if the user lacked the privilege for one of them.
         check: Raises `DriverError` if the answers show that the server does not have the role.
@@ -115,6 +115,6 @@ def connect_and_ask(
 
 
 def with_brief_limits(config: ConnectionOptions) -> ConnectionOptions:
-    """The options of a connection that only asks a server for its state."""
+    """Return the options of a connection that only reads a server's state."""
     limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
     return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})

@@ -30,13 +30,13 @@ class Side(Protocol):
         """A watch over the pool's calls."""
 
     def reap_in(self, pool: Pool, wait_s: float) -> None:
-        """Have the pool close what is idle for too long, if it still exists after this wait."""
+        """Let the pool close connections that are idle for too long, if it still exists after this wait."""
 
     def end_call(self, connection: Any) -> None:
         """End a call that another user of the pool is making; it then raises `ConnectionLost`. Never waits."""
 
     def abort_orphans(self, connections: Sequence[ServerConnection]) -> None:
-        """Drop the connections of a pool that is being freed, in any thread, at any place."""
+        """Drop the connections of a pool that is being freed, in any thread and at any point of the code."""
 
 
 class BlockingSide:

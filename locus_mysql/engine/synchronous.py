@@ -22,7 +22,7 @@ class SyncEngine:
 
     Args:
         config: The options.
-        counters: Counts what happens, if others share them.
+        counters: The counters, if they are shared.
     """
 
     def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
@@ -35,22 +35,22 @@ class SyncEngine:
         """Carry out an operation.
 
         Args:
-            operation: What to do.
-            schema: The tables it needs. They are made or checked before the first operation that needs them.
-            ddl_mode: Whether they may be made; see `ensure_schema`.
+            operation: The operation.
+            schema: The tables it needs. They are created or checked before the first operation that needs them.
+            ddl_mode: Whether they may be created; see `ensure_schema`.
 
         Raises:
-            LocusMySQLError: Its message has the remedy.
+            LocusMySQLError: The operation failed. The message has the remedy.
         """
         return run_blocking(self._execution.run(self._pools, operation, schema, ddl_mode))
 
     @property
     def server(self) -> Endpoint:
-        """The server that calls go to, as far as that is known."""
+        """The server that calls are sent to, if known."""
         return self._execution.topology.order()[0]
 
     def pools(self) -> tuple[PoolState]:
-        """The state of the pool, and of that to secondaries, as one."""
+        """The combined state of the pool and of the pool to secondaries."""
         return (self._pools.primary.state() + self._pools.secondary.state(),)
 
     def close(self) -> None:
@@ -60,6 +60,6 @@ class SyncEngine:
         self._execution.kills.finish()
 
     def reset_in_child(self) -> None:
-        """After a fork: leave the parent's pools alone. They are not freed: that might speak on their connections."""
+        """After a fork: leave the parent's pools alone. Freeing them might send something on their connections."""
         self._abandoned.append(self._pools)
         self._pools = self._execution.open_pools(BlockingSide)

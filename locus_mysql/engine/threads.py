@@ -24,7 +24,7 @@ def in_thread(call: Callable[[], T], name: str) -> Future[T]:
     def work() -> None:
         try:
             answer.set_result(call())
-        except BaseException as error:  # whatever it is, the caller handles it
+        except BaseException as error:  # the caller handles any exception
             answer.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=(work,), name=name, daemon=True).start()

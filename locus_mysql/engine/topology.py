@@ -1,8 +1,8 @@
-"""The state of several servers as far as it is known, and the meaning of their answers. No I/O.
+"""The known state of several servers, and the interpretation of their answers. No I/O.
 
 All calls, reads too, go to the primary unless the user asks for otherwise, because a secondary may lack saves that were
-acknowledged. The primary is the server that takes writes and, where that can be asked, is a working member of its
-group. A secondary is a working member that takes none.
+acknowledged. The primary is the server that accepts writes and, if that can be checked, is a working member of its
+group. A secondary is a working member that does not accept writes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ..dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, WRITES
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from .rows import read_rows
 
-#: The primary is found: INFO. It is another than before: WARNING. Secondaries that should answer reads do not: WARNING.
-#: They do again: INFO.
+#: The primary is found: INFO. The primary has changed: WARNING. Secondaries stop answering reads: WARNING. They answer
+#: again: INFO.
 SERVERS = logging.getLogger("locus_mysql.servers")
 
 #: A server that did not answer is tried after the others for this long, in seconds.
 SUSPECTED_FOR_S = 30.0
 
-#: Limit in seconds for each step of connecting to a server that did not answer before, or that is only asked whether it
-#: is the primary.
+#: Limit in seconds for each step of connecting to a server that did not answer before, or that is only checked for
+#: being the primary.
 BRIEFLY_S = 2.0
 
 #: The server's error for "takes no writes".
@@ -78,7 +78,7 @@ class NoSecondary(DriverError):
 
 
 def is_read_only(error: DriverError) -> bool:
-    """Check whether this is the answer of a server that is not the primary."""
+    """Check whether an error means that the server is not the primary."""
     return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
 
 
@@ -87,20 +87,20 @@ class Topology:
 
     Args:
         endpoints: The servers, in the user's order.
-        clock: Seconds that only go forward.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, endpoints: tuple[Endpoint, ...], clock: Callable[[], float] = time.monotonic) -> None:
         self._endpoints = endpoints
         self._clock = clock
         self._primary: Endpoint | None = None
-        self._latest: Endpoint | None = None  # also while it is not known whether it still is
+        self._latest: Endpoint | None = None  # kept also while its role is unknown
         self._suspected: dict[Endpoint, float] = {}
         self._may_see_members = True
 
     @property
     def several(self) -> bool:
-        """Return whether there are several servers. A single one is used as it is, even if it is read-only."""
+        """Return whether there are several servers. A single one is used without checks, even if it is read-only."""
         return len(self._endpoints) > 1
 
     def order(self) -> tuple[Endpoint, ...]:
@@ -119,7 +119,7 @@ class Topology:
         return tuple(one for one in self.order() if one != endpoint)
 
     def limits(self, config: ConnectionOptions, endpoint: Endpoint) -> ConnectionOptions:
-        """The options to connect by. A server that did not answer before is given less time than others."""
+        """Return the options for connecting. A server that did not answer before has a shorter limit."""
         if endpoint not in self._still_suspected() or config.connect_timeout_s <= BRIEFLY_S:
             return config
         return config.model_copy(update={"connect_timeout_s": BRIEFLY_S})
@@ -143,7 +143,7 @@ class Topology:
 
     @property
     def may_see_members(self) -> bool:
-        """Return whether the user may see the members of the group, as far as is known."""
+        """Return whether the user may see the members of the group; True if unknown."""
         return self._may_see_members
 
     def questions(self) -> tuple[Statement, ...]:
@@ -179,7 +179,7 @@ def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
 
 
 def check_membership(members: Sequence[Result], endpoint: Endpoint) -> None:
-    """Return if the answer to `MEMBERS`, if that was asked, is one of a working member.
+    """Return if the answer to `MEMBERS`, if it was queried, is that of a working member.
 
     Raises:
         NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.
@@ -193,7 +193,7 @@ def check_membership(members: Sequence[Result], endpoint: Endpoint) -> None:
 
 
 def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:
-    """Return the error to raise for one that a packet met. That of `ONLY_WHERE_WRITTEN` means: not the primary."""
+    """Return the error to raise for a packet's error. That of `ONLY_WHERE_WRITTEN` means: not the primary."""
     if NO_LONGER_WRITTEN not in error.message:
         return error
     return ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes any more (it is read-only)")

@@ -17,6 +17,6 @@ def to_send(batch: Batch) -> tuple[Statement, ...]:
 
 
 def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> Results:
-    """The results of the batch's own statements, which stand in `to_send` between those that make the transaction."""
+    """Return the results of the batch's own statements, without those that begin and end the transaction."""
     own = results[1:-1] if batch.is_transaction else results
     return Results(own, batch, fate_unknown=fate_unknown)

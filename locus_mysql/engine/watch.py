@@ -1,4 +1,4 @@
-"""Noticing calls that wait long for an answer, so that the engine looks for another server meanwhile.
+"""Detects calls that wait long for an answer, so that the engine looks for another server meanwhile.
 
 A primary that is frozen or cut off sends nothing, and its connections stay open. Its group elects another one within
 seconds, long before a call reaches its time limit.
@@ -34,7 +34,7 @@ class Calls:
     """The calls in progress.
 
     Args:
-        clock: Seconds that only go forward.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -79,7 +79,7 @@ class Watch(Protocol):
         """The call is over."""
 
     def stop(self) -> None:
-        """Pause until the next call."""
+        """Stop watching until the next call."""
 
 
 class ThreadWatch:
@@ -133,7 +133,7 @@ class ThreadWatch:
 class TimerWatch:
     """A watch with a timer of the event loop, which is set while there are calls; suspects are handled in a task.
 
-    It is no task that sleeps, because an event loop that is closed complains about tasks, and not about timers.
+    It is not a sleeping task, because an event loop warns about pending tasks when it is closed, but not about timers.
 
     Args:
         on_suspect: Run again and again while a connection waits too long, once at a time.

@@ -1,7 +1,7 @@
-"""One object describes each family of tables: `Family`, and the protocols of its parts.
+"""The object that describes a family of tables: `Family`, and the protocols of its parts.
 
 A family is a set of tables that belong together. `registry` lists all families; commands, the service and the inspector
-loop over that list and name none of them.
+iterate over that list and refer to no family by name.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .inspection.sources import ThreadChanges, ThreadSource
 
 
 class Count(NamedTuple):
-    """A number of stored or removed things.
+    """A number of stored or removed items.
 
     Args:
         number: How many.
-        phrase: What they are, with the noun in the singular and in braces: ``{token} of writes``.
+        phrase: Their description, with the noun in the singular and in braces: ``{token} of writes``.
     """
 
     number: int
@@ -40,7 +40,7 @@ class Count(NamedTuple):
         return counted(0, re.sub(r".*\{(.*)\}.*", r"\1", self.phrase)).removeprefix("0 ")
 
 
-#: What an operation counted or removed, in the order in which commands print it.
+#: The counts of an operation, in the order in which commands print them.
 Counts: TypeAlias = tuple[Count, ...]
 
 
@@ -76,10 +76,10 @@ class Transfer(Protocol):
         """Return the singular noun for a record."""
 
     def source(self, **selection: Any) -> Source:
-        """Return what reads the rows to be exported.
+        """Return the source that reads the rows to be exported.
 
         Args:
-            selection: Which rows, in terms of the family, such as ``threads`` or ``namespace``; all if empty.
+            selection: Selects rows by criteria of the family, such as ``threads`` or ``namespace``; all if empty.
 
         Raises:
             UsageError: The family cannot select by one of these.
@@ -89,7 +89,7 @@ class Transfer(Protocol):
         """Return whether a file with this first line is an export of the family."""
 
     def target(self, head: Head, *, overwrite: bool = False) -> Target:
-        """Return what writes the lines of an export.
+        """Return the target that writes the lines of an export.
 
         Args:
             head: The file's first line, which `accepts` has recognised.
@@ -145,20 +145,21 @@ class Family(Protocol):
         """Return the tables and their layout version."""
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
-        """Return what counts and removes rows of the configuration's tenant."""
+        """Return the object that counts and removes rows of the configuration's tenant."""
 
     def transfer(self, config: MySQLConfig) -> Transfer | None:
-        """Return what exports and imports rows of the configuration's tenant; None if the family cannot be exported."""
+        """Return the object that exports and imports the tenant's rows; None if the family cannot be exported."""
 
     def inspection(self, config: MySQLConfig) -> ThreadSource | None:
-        """Return what reads threads of the configuration's tenant for the inspector; None if the family holds none.
+        """Return the object that reads the tenant's threads for the inspector; None if the family has no threads.
 
-        What all families have, the inspector shows without it: the title, whether the tables exist, and the counts of
+        The inspector shows what all families have without this object: the title, whether the tables exist, and the
+            counts of
         `Maintenance.stored`.
         """
 
     def changes(self, config: MySQLConfig) -> ThreadChanges | None:
-        """Return what copies and deletes threads for the inspector and ``rm``; None if the family holds none."""
+        """Return the object that copies and deletes threads for the inspector and ``rm``; None without threads."""
 
 
 class InspectorPage(NamedTuple):
@@ -190,7 +191,8 @@ class HasUserModel(Protocol):
         """Return the family with other columns.
 
         Args:
-            fields: Their names, with ``:int``, ``:bool``, ``:uuid`` or ``:datetime`` after those that hold no text.
+            fields: Their names, with ``:int``, ``:bool``, ``:uuid`` or ``:datetime`` appended for other types than
+                text.
 
         Raises:
             UsageError: A field cannot be a column.

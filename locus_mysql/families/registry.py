@@ -1,7 +1,7 @@
-"""The list of all families of tables. No other module names them all.
+"""The list of all families of tables. This is the only module that names them all.
 
-A family's module is imported when the family is first used, so a process pays only for those that it uses, and this
-list may name modules of frameworks' folders.
+A family's module is imported when the family is first used, so a process imports only the families that it uses, and
+this list may name modules of framework integrations.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def find_family(name: str) -> Family:
 
 
 def changes_of(family: Family, config: MySQLConfig) -> ThreadChanges:
-    """Return what copies and deletes threads of a family.
+    """Return the object that copies and deletes threads of a family.
 
     Raises:
         InvalidInput: The family holds no threads.

@@ -1,6 +1,6 @@
 """Compares two states, message by message and field by field. Pure functions.
 
-Lists are compared by their common items (see `aligning`). Of the items between, similar ones are reported as changed,
+Lists are compared by their common items (see `alignment`). Of the other items, similar ones are reported as changed,
 the others as removed and added. The number of comparisons has a limit.
 """
 

@@ -1,4 +1,4 @@
-"""Checking what callers pass, before anything is sent."""
+"""Checks callers' arguments before anything is sent."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ METADATA_LIMIT_BYTES = 65_536
 
 
 def check_thread_id(value: object) -> str:
-    """A thread id: text of 1 to 512 characters without NUL."""
+    """Check a thread id: text of 1 to 512 characters without NUL."""
     return _check_id(value, "Thread id", THREAD_ID_LIMIT)
 
 
 def check_session_id(value: object) -> str:
-    """A session id: text of 1 to 512 characters without NUL."""
+    """Check a session id: text of 1 to 512 characters without NUL."""
     return _check_id(value, "Session id", THREAD_ID_LIMIT)
 
 
 def check_variable(value: object) -> str:
-    """The key of a variable: text of 1 to 512 characters without NUL."""
+    """Check the key of a variable: text of 1 to 512 characters without NUL."""
     return _check_id(value, "A variable's key", THREAD_ID_LIMIT)
 
 
 def check_checkpoint_id(value: object) -> str:
-    """A checkpoint id: text of 1 to 128 characters without NUL."""
+    """Check a checkpoint id: text of 1 to 128 characters without NUL."""
     return _check_id(value, "Checkpoint id", CHECKPOINT_ID_LIMIT)
 
 
 def check_tenant(value: object) -> str:
-    """A tenant: text of 1 to 128 characters without NUL."""
+    """Check a tenant: text of 1 to 128 characters without NUL."""
     return _check_id(value, "Tenant", TENANT_LIMIT)
 
 
 def check_limit(value: object, what: str = "limit", least: int = 0) -> int:
-    """A count from ``least`` to 2**31."""
+    """Check a count from ``least`` to 2**31."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
         raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
     return value
 
 
 def check_text(value: object, what: str) -> str:
-    """Any text that UTF-8 can hold."""
+    """Check that a text can be encoded as UTF-8."""
     if not isinstance(value, str):
         raise InvalidInput(f"{what} must be text, not {type(value).__name__}.")
     _check_encodable(value, what)
@@ -55,7 +55,7 @@ def check_text(value: object, what: str) -> str:
 
 
 def encode_metadata(metadata: object) -> tuple[str | None, str | None]:
-    """Metadata as the text to store, and the JSON array of its keys for the index.
+    """Return metadata as the text to store, and the JSON array of its keys for the index.
 
     Raises:
         InvalidInput: It is not a dict of JSON values, holds NaN or an infinity, or is over 65,536 bytes.

@@ -1,4 +1,4 @@
-"""Runs long work in a few threads of its own: `BoundedExecutor`."""
+"""Runs long work in a few dedicated threads: `BoundedExecutor`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class BoundedExecutor:
-    """Threads that keep long work off the event loop, and off the threads that others use.
+    """Dedicated threads for long work, so that it blocks neither the event loop nor other users' threads.
 
     Args:
         name: The prefix of the threads' names.

@@ -1,4 +1,4 @@
-"""Damaged rows: `readable` leaves them out of an answer, `decodes_rows` raises one error for all of them."""
+"""Damaged rows: `readable` omits them from a result, `decodes_rows` raises one error for all of them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def readable(parse: Callable[[R], T], found: Iterable[R]) -> Iterator[T]:
 
 
 def decodes_rows(decode: Callable[P, T]) -> Callable[P, T]:
-    """Make of a function that decodes rows one that raises a clear error for rows of another shape.
+    """Decorate a function that decodes rows, so that it raises a clear error for rows of another shape.
 
-    Only for functions that do nothing else: of any other, an error may have another cause.
+    Only for functions that do nothing else; in other functions, an error may have another cause.
 
     Args:
-        decode: Is given rows, and raises what Python raises for too few columns, or NULL where there is none.
+        decode: Receives rows, and raises Python's own errors for too few columns or an unexpected NULL.
 
     Raises:
         CorruptCheckpoint: The rows are not those of the statement.

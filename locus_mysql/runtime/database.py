@@ -47,12 +47,12 @@ class Database:
 
     @classmethod
     def embedded(cls, folder: str | Path, **options: Unpack[Keywords]) -> Self:
-        """Return a database that this process runs by itself, with its data in a folder. Needs the extra ``embedded``.
+        """Return a database whose server this process starts, with its data in a folder. Needs the extra ``embedded``.
 
         Args:
             folder: The folder. It is created, at the first call. One process at a time can
                 use it.
-            options: Options of `MySQLConfig`, but for those of the server's address.
+            options: Options of `MySQLConfig`, except those of the server's address.
 
         Raises:
             ConfigError: An option is unknown, wrong, or contradicts another.
@@ -114,7 +114,7 @@ class Database:
 def share(
     where: str | SecretStr | MySQLConfig | Database | None, options: Keywords
 ) -> tuple[Database, MySQLConfig, bool]:
-    """The database of a store, its options, and whether it opened the database itself and so must close it.
+    """Return the database of a store, its options, and whether the store opened the database and must close it.
 
     Args:
         where: The first argument of the store.
@@ -128,7 +128,7 @@ def share(
 
 
 def described(config: ConnectionOptions) -> str:
-    """The servers, the database and the driver, without secrets."""
+    """Return the servers, the database and the driver, without secrets."""
     where = ", ".join(str(endpoint) for endpoint in config.endpoints)
     return f"{where}/{config.database}, driver={config.driver!r}"
 

@@ -1,6 +1,6 @@
-"""Framing of content in a column: a format byte, a checksum, and the content, compressed where it pays: `Framing`.
+"""Frames content for a column: a format byte, a checksum, and the content, compressed if that helps: `Framing`.
 
-Format 1 holds the content as it is, format 2 deflates it with a preset dictionary. Add formats, never change one.
+Format 1 stores the content unchanged, format 2 deflates it with a preset dictionary. Add formats, never change one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Frame(NamedTuple):
     Args:
         kind: The format.
         checksum: The checksum.
-        body: The content as it is stored.
+        body: The content as stored, possibly compressed.
     """
 
     kind: bytes

@@ -9,7 +9,7 @@ from ..engine.operation import Batch, Operation, Results
 
 
 def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
-    """Run operations concurrently: the batches that they yield at a time are sent as one.
+    """Run operations concurrently: the batches that they yield in each step are sent as one batch.
 
     Args:
         operations: Operations that only read, as all of them fail if one does.

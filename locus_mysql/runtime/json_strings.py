@@ -9,7 +9,7 @@ _WITHOUT_TEXT = frozenset({int, float, bool, type(None)})
 
 
 def strings_of(value: Any, most: int | None = None) -> list[str]:
-    """Every text in a JSON value, in order, keys left out.
+    """Return every text in a JSON value, in order, without keys.
 
     Args:
         value: The value.

@@ -8,7 +8,7 @@ from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 
 
 def affected_rows(results: Results, statement: Statement, landed: Query[OutcomeRow]) -> int:
-    """Return the number of rows that a statement affected, in this try of its batch or in an earlier one.
+    """Return the number of rows that a statement affected, in this or an earlier attempt of its batch.
 
     Args:
         results: The results of the batch.
@@ -21,11 +21,11 @@ def affected_rows(results: Results, statement: Statement, landed: Query[OutcomeR
 
 
 def refuse_late(ledger: Ledger, outcome: Duplicate | Outdated | Results, tenant: str, token: bytes) -> Operation[None]:
-    """Void the token of a write that did nothing if an earlier try of it may still be on its way to the server.
+    """Void the token of a write that changed nothing, if an earlier attempt may still reach the server.
 
     Args:
         ledger: The ledger of the family.
-        outcome: How the write ended.
+        outcome: The error with which the write ended.
         tenant: The tenant of the write.
         token: The token of the write.
     """
@@ -39,7 +39,7 @@ def void_token(ledger: Ledger, tenant: str, token: bytes) -> Operation[None]:
 
 
 def forget_old_tokens(ledger: Ledger) -> Operation[int]:
-    """Remove all tokens that no write is repeated with any more, of all tenants; returns the number of them."""
+    """Remove the tokens of all tenants that no write is repeated with any more; returns their number."""
     removed = 0
     while True:
         (forgotten,) = yield Batch.of(ledger.forget_old())

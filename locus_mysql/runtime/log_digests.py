@@ -1,7 +1,7 @@
-"""Digests of a list's JSON text and of its prefixes, by which a grown list is recognised. No I/O.
+"""Digests of a list's JSON text and of its prefixes, which identify a list that grew. No I/O.
 
-A conversation's text is hashed once while it grows: given the previous text, a save hashes only the new part, after one
-comparison of memory.
+A growing conversation is hashed incrementally: given the previous text, a save compares it once and hashes only the new
+part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cache that drops what was used least recently: `LRUCache`."""
+"""A cache that evicts the least recently used values: `LRUCache`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ V = TypeVar("V")
 
 
 class LRUCache(Generic[V]):
-    """Values by key, within a limit of all their sizes together. Safe to share between threads; empty after a fork.
+    """Values by key, with a limit on their total size. Safe to share between threads; empty after a fork.
 
     Args:
-        limit: The limit, in the unit of the sizes, such as bytes. A value that is larger by itself is not kept.
+        limit: The limit, in the unit of the sizes, such as bytes. A single value that exceeds it is not cached.
     """
 
     def __init__(self, limit: int) -> None:
@@ -25,7 +25,7 @@ class LRUCache(Generic[V]):
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
-        """Start empty, with a new lock: after a fork, the old lock may be held for ever."""
+        """Clear the cache and replace the lock: after a fork, the old lock may be held for ever."""
         self._kept: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class LRUCache(Generic[V]):
             return found[0]
 
     def put(self, key: Hashable, value: V, size: int = 1) -> None:
-        """Keep a value in place of the one that its key has."""
+        """Store a value, in place of any previous value of its key."""
         with self._lock:
             self._remove(key)
             if size > self._limit:

@@ -1,8 +1,8 @@
-"""By which 64-bit keys metadata is indexed, and by which of them it is looked up. Candidates are then compared exactly.
+"""The 64-bit keys by which metadata is indexed and looked up. Candidates are then compared exactly.
 
-A key stands for a scalar and the names that lead to it; arrays on the way leave no trace, as an array contains what one
-of its elements contains. So whatever metadata contains a value has the keys of each scalar in the value, and one of
-them is enough to look it up by. An array or object without scalars has a key for its kind.
+A key represents a scalar and the names on its path; arrays on the path are ignored, as an array contains what one of
+its elements contains. So all metadata that contains a value has the keys of each scalar in the value, and one of them
+is enough for the lookup. An array or object without scalars has a key for its kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .matching import canonical
 #: Most keys of one checkpoint: a row of a multi-valued index holds at most 1,604 integers, measured on MySQL 9.7.
 INDEXED_KEYS_LIMIT = 1_000
 
-#: Stands for all of a checkpoint's metadata that has too many top-level names.
+#: Represents all metadata of a checkpoint with too many top-level names.
 TOO_MANY_NAMES = 0
 
 # Instead of a scalar; no value has this form.
@@ -25,7 +25,7 @@ _ARRAY, _OBJECT, _TOO_MANY = ["\0array"], ["\0object"], ["\0many"]
 
 
 def index_keys(metadata: dict[str, Any]) -> list[int]:
-    """The keys of all that metadata contains, at most `INDEXED_KEYS_LIMIT`.
+    """Return the keys of everything in metadata, at most `INDEXED_KEYS_LIMIT`.
 
     If there are more, the pairs with most of them have one key each for the name alone.
     """
@@ -42,7 +42,7 @@ def index_keys(metadata: dict[str, Any]) -> list[int]:
 
 
 def lookup_keys(name: str, value: Any) -> list[int]:
-    """Of these keys, metadata that contains ``name: value`` has at least one; others that have one are few."""
+    """Return keys of which all metadata with ``name: value`` has at least one, and little other metadata does."""
     # The longest of several is the most likely to be rare.
     path, leaf = max(_leaves(_path(name), value), key=lambda found: len(_text(found[1])))
     return [_key(path, leaf), _key(_path(name), _TOO_MANY), TOO_MANY_NAMES]
@@ -59,7 +59,7 @@ def _some_keys(name: str, value: Any) -> set[int]:
 
 
 def _leaves(path: Any, value: Any, *, containers: bool = False) -> Iterator[tuple[Any, Any]]:
-    """The scalars in a value, each with its path; and arrays and objects: all of them, or those that hold nothing."""
+    """Yield the scalars in a value, each with its path; and arrays and objects: all of them, or only empty ones."""
     if isinstance(value, dict):
         if containers or not value:
             yield path, _OBJECT
@@ -75,7 +75,7 @@ def _leaves(path: Any, value: Any, *, containers: bool = False) -> Iterator[tupl
 
 
 def _path(name: str, parent: Any = None) -> Any:
-    """A hasher that has read the names down to a value."""
+    """Return a hasher that has read the names on the path to a value."""
     if parent is None:
         return hashlib.sha256(f"[{_text(name)}".encode(), usedforsecurity=False)
     path = parent.copy()

@@ -8,8 +8,8 @@ The method has the operation's signature and docstring. The definition below the
 method the name that type checkers show in errors.
 
 A class with such methods has two private members: ``_operations``, the object that holds the generator functions, and
-``_run``, which runs a generator and returns its result. Which values a generator may yield is up to ``_run``: stores in
-MySQL run batches on the engine, stores of memories also embed texts, working memory sends calls to a storage.
+``_run``, which runs a generator and returns its result. ``_run`` determines which values a generator may yield: stores
+in MySQL run batches on the engine, stores of memories also embed texts, working memory sends calls to a storage.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _replacing_definition(method: M, operation: Callable[..., Generator[Any, Any
     """A decorator that ignores the definition, and returns the method with the operation's name, signature and docs."""
     functools.update_wrapper(method, operation)
     del method.__wrapped__  # type: ignore[attr-defined]  # or inspect would show the generator's signature
-    # Annotations as objects: text would be looked up among this module's names, not the operation's.
+    # Annotations as objects: text would be resolved in this module's namespace, not the operation's.
     annotations = get_type_hints(operation, include_extras=True)
     annotations["return"] = get_args(annotations["return"])[-1]  # what the generator returns
     signature = inspect.signature(operation)

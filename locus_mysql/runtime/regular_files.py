@@ -1,4 +1,4 @@
-"""Files in folders where others may plant files: only regular files are read and written, without waiting.
+"""Files in folders where other users may create files: only regular files are read and written, without blocking.
 
 Opening a FIFO waits for its other end, and a device such as ``/dev/zero`` never ends. So a file is opened without
 blocking, and its type is checked before anything is read. A link may lead out of a folder, and is followed only where
@@ -80,11 +80,12 @@ def read_regular(path: Path, limit_bytes: int, *, follow_links: bool = False) ->
 
 
 def write_regular(path: Path, content: bytes) -> None:
-    """Write a file beside its final name, and rename it, so that it is never half written. No link is followed.
+    """Write a temporary file in the same folder and rename it, so that no partial file is visible. No link is followed.
 
     Args:
-        path: The file. A file or link of this name is replaced. Its folder may not be a link; the folders above may.
-        content: What it will hold.
+        path: The file. An existing file or link of this name is replaced. Its folder may not be a link; the folders
+            above may.
+        content: The content of the file.
 
     Raises:
         NotRegular: The folder is a link, or something else than a regular file has the name with ``.tmp`` appended.

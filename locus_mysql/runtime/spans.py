@@ -3,7 +3,7 @@
 https://opentelemetry.io/docs/specs/semconv/db/mysql/
 https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
-An error's message is in no span: it may name a thread, or quote data.
+No span contains an error's message, which may name a thread or quote data.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Instruments:
         return [Observation(waiting, {_POOL_NAME: name}) for name, (_, _, waiting, *_) in self._totals().items()]
 
     def _totals(self) -> dict[str, tuple[int, int, int, int]]:
-        """Connections that are open, in use, waited for and allowed, of all pools of each database."""
+        """Return open, used, awaited and allowed connections of all pools, for each database."""
         with self._lock:
             watched = list(self._watched.items())
         totals: dict[str, tuple[int, int, int, int]] = {}
@@ -161,7 +161,7 @@ _made: Instruments | None = None
 
 
 def instruments() -> Instruments | None:
-    """The process's instruments; None until the application has set a provider of spans or metrics."""
+    """Return the process's instruments; None until the application has set a provider of spans or metrics."""
     global _made
     if _made is None:
         tracers, meters = trace.get_tracer_provider(), metrics.get_meter_provider()
@@ -172,7 +172,7 @@ def instruments() -> Instruments | None:
 
 
 def _is_set(provider: object) -> bool:
-    """Return whether the application has set this provider, rather than OpenTelemetry's default."""
+    """Return whether the application has set this provider, instead of OpenTelemetry's default."""
     return "Proxy" not in type(provider).__name__
 
 
@@ -183,7 +183,7 @@ def _address(server: Endpoint) -> dict[str, AttributeValue]:
 
 
 def _failure(error: BaseException) -> dict[str, AttributeValue]:
-    """The attributes of a failed call by the conventions, without the error's message."""
+    """Return the attributes of a failed call by the conventions, without the error's message."""
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     attributes: dict[str, AttributeValue] = {"error.type": f"{module}{kind.__qualname__}"}

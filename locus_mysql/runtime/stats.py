@@ -24,7 +24,7 @@ class Stats:
         lost: Connections dropped so far because they, or their server, failed.
         round_trips: Packets that were sent, answered or not. Those of calls under way are not counted.
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
-        cache_hits: Loads of a newest state that used a cached state, which is the newest or what the newest builds on.
+        cache_hits: Loads of a newest state that used a cached state, which is the newest one or a base of it.
         cache_misses: Other loads of a newest state.
         vector_cache_hits: Searches by meaning that used cached codes of the namespaces.
         vector_cache_misses: Other searches by meaning, except those among few embeddings, which need no cache.
@@ -52,7 +52,7 @@ class Stats:
 
 
 def stats_of(counters: Counters, blocking: SyncEngine | None, awaited: AsyncEngine | None) -> Stats:
-    """The statistics of a database, given its engines as far as they exist."""
+    """Return the statistics of a database, from those of its engines that exist."""
     (synchronous,) = (PoolState(),) if blocking is None else blocking.pools()
     asynchronous = () if awaited is None else awaited.pools()
     pools = (synchronous, *asynchronous)

@@ -1,7 +1,7 @@
 """Logs slow calls, and reports all calls to OpenTelemetry if the application uses it.
 
 This module never imports OpenTelemetry first: an application that wants spans or metrics imports it before it makes a
-call. So a process that does not use it pays for one look-up in a dict.
+call. So a process that does not use it performs one dict look-up for each call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tenant a call belongs to: `Tenancy`."""
+"""Determines the tenant of a call: `Tenancy`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .arguments import check_tenant
 
 
 class Tenancy:
-    """Tells the tenant of a call, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed tenant.
+    """Determines the tenant of a call, in this order: a `scope` around it; ``tenant_of(thread_id)``; the fixed tenant.
 
-    As in Locus' ``PgCheckpointer``, the call fails if ``tenant_of`` fails or finds no tenant. So nothing is ever filed
-    under another tenant.
+    As in Locus' ``PgCheckpointer``, the call fails if ``tenant_of`` fails or finds no tenant. So nothing is ever stored
+    under the wrong tenant.
 
     Args:
         tenant: The fixed tenant.
-        tenant_of: Tells the tenant from a thread id.
+        tenant_of: Returns the tenant of a thread id.
     """
 
     def __init__(self, tenant: str, tenant_of: Callable[[str], str] | None = None) -> None:
@@ -30,7 +30,7 @@ class Tenancy:
 
     @contextmanager
     def scope(self, tenant: str) -> Iterator[None]:
-        """Have every call inside the block, and in tasks begun inside it, belong to this tenant."""
+        """Assign every call inside the block, and in tasks started inside it, to this tenant."""
         token = self._scope.set(check_tenant(tenant))
         try:
             yield
@@ -38,10 +38,10 @@ class Tenancy:
             self._scope.reset(token)
 
     def of(self, thread_id: str | None = None) -> str:
-        """The tenant of a call about a thread, or about all threads.
+        """Return the tenant of a call about a thread, or about all threads.
 
         Raises:
-            TenantUnknown: ``tenant_of`` failed, or named no tenant.
+            TenantUnknown: ``tenant_of`` failed, or returned no tenant.
         """
         scoped = self._scope.get()
         if scoped is not None:

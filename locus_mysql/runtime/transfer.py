@@ -1,4 +1,4 @@
-"""Shared by all transfers: the `TransferReport`, and the protocols by which a family is exported and imported.
+"""Code shared by all transfers: the `TransferReport`, and the protocols for exporting and importing a family.
 
 Each family implements `Source` and `Target` in its module ``transfer.py``. The engine is in `locus_mysql.transfer`.
 """

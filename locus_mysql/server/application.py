@@ -47,15 +47,15 @@ def create_app(
 
     Args:
         where: A shared `Database`, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tokens: The access tokens. None: everybody has full access to the configured tenant; then requests must be sent
-            to a name of this machine, such as ``localhost``, or to one of ``allowed_hosts``.
+        tokens: The access tokens. None: every client has full access to the configured tenant; then requests must be
+            sent to a name of this machine, such as ``localhost``, or to one of ``allowed_hosts``.
         allowed_hosts: The host names that requests may be sent to; empty allows any, if there are tokens.
         allow_writes: Whether the inspector may change anything.
         vacuum: Whether the API may remove old checkpoints.
         inspector: Whether to serve the inspector.
         cookie_key: The key that signs sign-ins to the inspector, at least 32 random bytes. Processes behind a load
-            balancer that share it accept each other's sign-ins. Whoever has this key and the digests of tokens can
-            sign in. None: a random key that lives as long as the process.
+            balancer that share it accept each other's sign-ins. Anyone with this key and the digests of tokens can sign
+            in. None: a random key that lives as long as the process.
         embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
             a list of texts and returns their embeddings, as those that were stored.
         dims: The width of its embeddings.
@@ -93,7 +93,7 @@ def create_app(
     dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
     app = Application(dispatcher, lifespan=lifespan)
     app.state.services = services
-    app.state.limits = limits  # for who serves it
+    app.state.limits = limits  # for `running.run`
     return app
 
 

@@ -20,7 +20,7 @@ from .problems import Problem, invalid
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 
-#: The largest number of fields in a query: the labels of the longest namespace, and some more.
+#: The largest number of fields in a query: the labels of the longest namespace, and some other fields.
 FIELDS_LIMIT = 550
 
 #: The largest total size of a request's headers, in bytes.
@@ -52,7 +52,7 @@ def has_body(request: Request) -> bool:
 
 
 def check_head(request: Request) -> None:
-    """Refuse huge headers, and a request whose end two servers could see at different places (request smuggling)."""
+    """Refuse huge headers, and a request whose length two servers could parse differently (request smuggling)."""
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > HEADERS_BYTES:
         raise Problem(431, "headers_too_large", f"The headers are larger than {HEADERS_BYTES} bytes.")
     lengths = request.headers.getlist("content-length")
@@ -203,7 +203,7 @@ def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """Return the meaning of a query's value: parsed JSON if it is valid JSON, else the text."""
+    """Return the value of a query parameter: parsed JSON if it is valid JSON, else the text."""
     try:
         return json.loads(text, parse_constant=_no_json)
     except (ValueError, RecursionError):

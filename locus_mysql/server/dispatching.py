@@ -1,4 +1,4 @@
-"""`Dispatcher`: turns a request into its answer. Its methods stand in the order in which a request passes them.
+"""`Dispatcher`: turns a request into its answer. Its methods are in the order in which they handle a request.
 
 `__call__` adds ids, headers and logs; `_answer` finds the endpoint; `_carry_out` checks the caller and reads the body;
 `_within_time` limits the time; `_perform` chooses this process (`_perform_here`) or a request process, in which
@@ -84,7 +84,7 @@ class Dispatcher:
     """The ASGI application inside Starlette.
 
     Args:
-        routers: The first router that knows a path answers.
+        routers: The first router that has the path of a request handles it.
         limits: The limits of requests.
         hosts: The host names that requests may be sent to.
         database_connections: Number of database connections that requests may use at once.
@@ -292,7 +292,7 @@ class Dispatcher:
 
 @asynccontextmanager
 async def _while_wanted(request: Request, endpoint: Endpoint) -> AsyncIterator[None]:
-    """Cancel the block if it only reads and its client has left. A write goes on.
+    """Cancel the block if it only reads and its client has left. A write continues.
 
     Raises:
         ClientGone: The client has left.

@@ -1,8 +1,8 @@
 """`ForkServer`: a process that forks request processes for the service.
 
 It is forked before the service has an event loop, threads or connections, and never has any itself. So a request
-process starts within milliseconds with all modules loaded, and inherits no lock that a thread holds. The fork
-server and its children end when the service does, as the socket between them is closed then.
+process starts within milliseconds with all modules loaded, and inherits no lock that a thread holds. The fork server
+and its children end when the service does, because that closes the socket between them.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from ..families.checkpoints.store import StoreOperations
 from ..runtime.database import Database
 from .problems import Problem, problem_of, try_later
 
-#: Seconds for which a result is reused. Any client may send the request, and must not keep the database busy.
+#: Seconds for which a result is reused. Any client may send the request, so it must not load the database.
 KEPT_S = 1.0
 
-#: Seconds that the database has to answer. A load balancer does not wait as long as a call does.
+#: Time limit for the database's answer, in seconds. A load balancer does not wait as long as a call does.
 PATIENCE_S = 5.0
 
 

@@ -1,9 +1,9 @@
-"""`Hosts`: checks Host and Origin headers, against requests that foreign pages have browsers send.
+"""`Hosts`: checks Host and Origin headers, to refuse requests that browsers send for pages of other sites.
 
-A page of another site can have a browser send requests here. If tokens are required, such a page has none. Without
-tokens everybody who reaches the port has full access; on the loopback interface that includes every page that the user
-of the machine has open. So then the request must be addressed to a name of the loopback interface. Otherwise a site
-could resolve its own name to this address (DNS rebinding) and read everything.
+A page of another site can make a browser send requests here. If tokens are required, such a page has none. Without
+tokens, every client that reaches the port has full access; on the loopback interface that includes every page that the
+user of the machine has open. So then the request must be addressed to a name of the loopback interface. Otherwise a
+site could resolve its own name to this address (DNS rebinding) and read everything.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Hosts:
 def _is_same(origin: str, hosts: list[str], request: Request) -> bool:
     """Return whether an origin is this service's: the same name, port and, as far as known, scheme.
 
-    A missing port is the default of the origin's scheme: behind a proxy, the service need not know that the proxy
-    speaks TLS. The opposite case is refused: a page without TLS cannot have sent a request over TLS.
+    A missing port is the default of the origin's scheme: behind a proxy, the service does not have to know whether the
+    proxy uses TLS. The opposite case is refused: a page without TLS cannot have sent a request over TLS.
     """
     try:
         parts = urlsplit(origin)

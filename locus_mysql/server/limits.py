@@ -14,7 +14,8 @@ class Limits:
     Args:
         body_bytes: The largest body of a request, in bytes. A larger state cannot be saved through the service.
         bodies_bytes: The total size of all bodies of running requests and of large answers being sent, in bytes.
-        values: The largest number of lists and objects in a body. In memory, each takes twenty times its JSON text.
+        values: The largest number of lists and objects in a body. Each takes twenty times as much memory as its JSON
+            text.
         body_s: How long a client may take to send a body, in seconds.
         requests: The number of requests carried out at once; more are answered 503. Of these, of the bytes, of the
             database connections and of the processes, a single tenant may have half (callers without a token count as

@@ -26,7 +26,7 @@ class ClientConnection(H11Protocol):
     """A connection that is closed when its client sends or reads too slowly, or when there are too many connections.
 
     Uvicorn only limits the pause between two requests. A client that sends its headers byte by byte or not at all, or
-    does not read the answer, would occupy its connection for ever.
+    does not read the answer, would occupy its connection forever.
     """
 
     limits = Limits()
@@ -69,7 +69,7 @@ class ClientConnection(H11Protocol):
             self._refuse(_MALFORMED)
             return False
         cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.response_started:  # with a stream, only writing would reveal that it is not read
+        if cycle is None or cycle.response_started:  # of a stream, only a write would detect that it is not read
             return False
         if not unread:
             cycle.keep_alive = False
@@ -128,7 +128,7 @@ class ClientConnection(H11Protocol):
         return False
 
     def _is_silent(self) -> bool:
-        """Whether the service waits for this client, which is not authenticated."""
+        """Whether the client is unauthenticated and the service is waiting for it."""
         waits = self.cycle is None or self.cycle.response_complete or self.conn.their_state is h11.SEND_BODY
         return waits and self._tenant_of_request() is None
 
@@ -140,7 +140,7 @@ class ClientConnection(H11Protocol):
     def _know(self) -> None:
         """Count the connection for the tenant of its last request; close it if the tenant has too many.
 
-        A tenant may keep as many connections open as are free, so a single tenant has half of all.
+        A tenant may have as many connections as are free, so a single tenant gets half of all.
         """
         tenant = self._tenant_of_request()
         if tenant is None:

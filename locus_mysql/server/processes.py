@@ -2,8 +2,8 @@
 
 Python's global lock lets one thread of a process run at a time, and a single call can hold it for a second: parsing a
 large body, decoding a large state. So the process whose event loop all tenants share only passes bytes on, and another
-process carries out each request that may be large. A request process handles one request at a time. When nobody waits
-for the answer any more, it ends the statement that runs for the request, or is killed.
+process carries out each request that may be large. A request process handles one request at a time. When no client
+waits for the answer any more, it ends the request's running statement, or is killed.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Processes:
         self._fork_server.kill(process.pid)
 
     def _abandon(self, process: _Process, tenant: Hashable) -> None:
-        """End a process whose answer nobody waits for. Its place becomes free when it has ended."""
+        """End a process whose client has left. Its place becomes free when it has ended."""
         ending = asyncio.get_running_loop().create_task(self._end(process, tenant))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -206,7 +206,7 @@ class Processes:
 
 
 def _is_dead(leading: socket.socket) -> bool:
-    """Return whether an idle process has ended. A living one sends nothing."""
+    """Return whether an idle process has ended. A running one sends nothing."""
     try:
         return leading.recv(1, socket.MSG_PEEK) == b""
     except BlockingIOError:

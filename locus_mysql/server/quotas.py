@@ -1,8 +1,8 @@
 """`Quotas` and `FairSemaphore`: resources that tenants share; requests beyond a quota are refused, or wait.
 
 A tenant may take more as long as it has less than is free (a dynamic threshold, as in the buffers of network switches).
-A single tenant gets half of the total, a second one half of the rest. So there is always something left for a tenant
-that has nothing yet, however much the others take.
+A single tenant gets half of the total, a second one half of the rest. So some of the resource is always left for a
+tenant that has taken nothing yet.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Quotas:
         return amount <= free and (mine + amount <= free - amount or not mine)
 
     def take(self, tenant: Hashable, amount: int) -> None:
-        """Take an amount, which must be given back."""
+        """Take an amount, which must be returned by `give_back`."""
         self.taken += amount
         self.taken_by[tenant] += amount
 
     def give_back(self, tenant: Hashable, amount: int) -> None:
-        """Give an amount back."""
+        """Return an amount."""
         self.taken -= amount
         self.taken_by[tenant] -= amount
         if not self.taken_by[tenant]:
@@ -72,19 +72,20 @@ class Quota:
         self._taken.append((quotas, amount))
 
     def give_back(self) -> None:
-        """Give back everything."""
+        """Return all amounts."""
         for quotas, amount in self._taken:
             quotas.give_back(self.tenant, amount)
         self._taken.clear()
 
 
 class FairSemaphore:
-    """FairSemaphore that requests wait for, such as database connections; each tenant's requests keep their order.
+    """A semaphore for a resource that tenants share fairly, such as database connections.
 
-    The next one goes to the waiting tenant that has the fewest. So a tenant's requests only wait for its own.
+    Each tenant's requests keep their order. The next free unit goes to the waiting tenant with the fewest units. So a
+    tenant's requests wait only for its own.
 
     Args:
-        count: How many there are.
+        count: The number of units.
     """
 
     def __init__(self, count: int) -> None:
@@ -93,7 +94,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def one(self, tenant: Hashable) -> AsyncIterator[None]:
-        """Hold one within the block; waits for it."""
+        """Wait for a unit, and hold it within the block."""
         await self.enter(tenant)
         try:
             yield
@@ -101,7 +102,7 @@ class FairSemaphore:
             self.leave(tenant)
 
     async def enter(self, tenant: Hashable) -> None:
-        """Wait for one and take it; `leave` gives it back."""
+        """Wait for a unit and take it; `leave` returns it."""
         if tenant not in self._waiting and self.quotas.may_take(tenant, 1):
             self.quotas.take(tenant, 1)
             return
@@ -111,13 +112,13 @@ class FairSemaphore:
             await turn
         except BaseException:
             if turn.done() and not turn.cancelled():
-                self.leave(tenant)  # it came together with the cancellation
+                self.leave(tenant)  # the unit was granted together with the cancellation
             else:
                 self._forget(tenant, turn)
             raise
 
     def leave(self, tenant: Hashable) -> None:
-        """Pass one on to the tenant that is next."""
+        """Return a unit, and pass it on to the next tenant."""
         self.quotas.give_back(tenant, 1)
         while (following := self._next()) is not None:
             turn = self._waiting[following][0]
@@ -126,7 +127,7 @@ class FairSemaphore:
             turn.set_result(None)
 
     def _next(self) -> Hashable | None:
-        """Return the tenant that is next, if any waits."""
+        """Return the next waiting tenant, if any."""
         fitting = [tenant for tenant in self._waiting if self.quotas.may_take(tenant, 1)]
         return min(fitting, key=self.quotas.taken_by.__getitem__, default=None)
 

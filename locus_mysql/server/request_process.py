@@ -1,7 +1,7 @@
 """`work`: the main function of a request process, which carries out requests one after the other.
 
-When the socket to the service is closed, because nobody waits for the answer any more or because the service has ended,
-the process ends its running statement, and then itself.
+When the socket to the service is closed, because no client waits for the answer any more or because the service has
+ended, the process ends its running statement, and then itself.
 """
 
 from __future__ import annotations

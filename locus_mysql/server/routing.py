@@ -35,7 +35,7 @@ Explain: TypeAlias = Callable[[Request, Problem, str], Response]
 #: request is large; or in a request process.
 Runs: TypeAlias = Literal["here", "unless_large", "apart"]
 
-#: What a caller needs: nothing, a token, or one that may write.
+#: The access that an endpoint needs: none, a token, or a token that may write.
 Access: TypeAlias = Literal["open", "read", "write"]
 
 _PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -50,20 +50,20 @@ class Endpoint:
         template: The path, such as ``/threads/{thread_id}/checkpoints``. A name in braces stands for one decoded
             segment: ``request.path_params["thread_id"]``.
         handler: Carries it out. ``request.state.caller`` is the `Caller`, ``request.state.query`` and
-            ``request.state.body`` are what the models made of the query and the body,
-            ``request.app.state.services`` is `Services`. It may raise `Problem` and any `LocusMySQLError`.
-        access: What the caller needs.
-        summary: What it does, in a line, for the description of the API.
+            ``request.state.body`` are the query and the body, parsed by their models, ``request.app.state.services`` is
+            `Services`. It may raise `Problem` and any `LocusMySQLError`.
+        access: The access that the caller needs.
+        summary: A one-line summary for the description of the API.
         query: The model of the query; without one, it must be empty.
         body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
             endpoint, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
-        runs: Where it is carried out. ``"here"`` is for what is small whatever is stored and sent, or needs what only
-            the service's own process knows; ``"apart"`` for what may read or compute much for a short answer.
+        runs: Where it is carried out. ``"here"`` is for requests that are always small, or need data that only the
+            service's own process has; ``"apart"`` for requests that may read or compute much for a short answer.
         small_bytes: The largest body that may be carried out in the service's own process.
-        family: The family whose tables the endpoint uses; None if it uses no tables, or asks for them itself.
-        without_tables: What is answered while these tables do not exist: a body for programs; or a noun, such as
-            ``thread``, if that is not found then. None for a write that creates them.
+        family: The family whose tables the endpoint uses; None if it uses no tables, or checks for them itself.
+        without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,
+            for an answer that it was not found. None for a write that creates them.
     """
 
     method: str
@@ -80,7 +80,7 @@ class Endpoint:
     without_tables: Mapping[str, Any] | str | None = None
     #: The template's parts.
     segments: Sequence[str] = field(init=False)
-    #: Fields of the query that are lists: their names may stand in it more than once.
+    #: Fields of the query that are lists: their names may occur more than once.
     lists: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -90,10 +90,10 @@ class Endpoint:
         object.__setattr__(self, "lists", lists)
 
     async def respond(self, request: Request) -> Response:
-        """Carry a request out, or answer that nothing is stored while the family's tables do not exist.
+        """Handle a request; while the family's tables do not exist, answer that nothing is stored.
 
         Raises:
-            Problem: What is asked for is not found, or the tables do not exist and may not be created.
+            Problem: The requested object is not found, or the tables do not exist and may not be created.
         """
         if self.family is None or await services_of(request).tables_exist(self.family) or self.without_tables is None:
             return await self.handler(request)

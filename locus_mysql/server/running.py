@@ -1,4 +1,4 @@
-"""`run`: the service as a program of its own, on Uvicorn."""
+"""`run`: the service as a separate program, on Uvicorn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .processes import PROCESSES, Processes
 from .request_process import work
 from .services import Services
 
-#: INFO: start and stop of the service. WARNING: the database is away at the start.
+#: INFO: start and stop of the service. WARNING: the database is unavailable at the start.
 SERVICE = logging.getLogger("locus_mysql.service")
 
 #: Seconds for which an idle connection is kept: longer than httpx, and so Locus' client, reuses it (5 s). Otherwise the
@@ -44,19 +44,19 @@ KEEP_ALIVE_S = 10
 #: and for closing connections.
 END_S = 10.0
 
-#: Seconds for which threads may go on after all requests have ended. Their results are discarded.
+#: Seconds for which threads may continue after all requests have ended. Their results are discarded.
 THREADS_S = 2.0
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Server(uvicorn.Server):
-    """A Uvicorn server that also ends event streams when it is asked to stop.
+    """A Uvicorn server that also ends event streams when it is stopped.
 
     Args:
         config: Uvicorn's options.
         services: The application's services.
-        limits: Hold the longest time of a request.
+        limits: The limits, with the longest time of a request.
         ready: Called when the service accepts clients.
     """
 
@@ -162,7 +162,7 @@ def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: l
     """
     limits: Limits = app.state.limits
     if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
-        compile_templates()  # before anybody waits, and once for all processes
+        compile_templates()  # before the first request, and once for all processes
     if not limits.processes or not isinstance(app, Application):
         return
     fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
@@ -181,7 +181,7 @@ def stop_s(limits: Limits) -> float:
 
 
 def exit_after(seconds: float, code: int) -> None:
-    """End this process after some time, if it still runs then, without waiting for threads or anything else."""
+    """End this process after some time, if it still runs then, without waiting for threads or exit handlers."""
 
     def end() -> None:
         logging.shutdown()
@@ -273,7 +273,7 @@ def is_local(sockets: list[socket.socket]) -> bool:
 
 
 async def _check_database(services: Services) -> None:
-    """Raise if the database cannot be used. Only warn if it is away, as it may come back."""
+    """Raise if the database cannot be used. Only warn if it is unavailable, as it may recover."""
     asking = StoreOperations(services.database.config)
     try:
         async with asyncio.timeout(PATIENCE_S):

@@ -15,7 +15,7 @@ PIECE_BYTES = 262_144
 def in_pieces(send: Send) -> Send:
     """Return a send function that sends large bodies in pieces. A server buffers a whole body before it waits.
 
-    So the service knows whether a client goes on reading, and the answer counts against the quota until it is sent.
+    So the service detects whether a client continues to read, and the answer counts against the quota until it is sent.
     """
 
     async def send_pieces(message: Message) -> None:

@@ -50,7 +50,7 @@ class Services:
         self.vacuum = vacuum
         self.embed = embed
         self.dims = dims
-        #: Set when the service is asked to stop. Endless answers, such as event streams, end then.
+        #: Set when the service is being stopped. Endless answers, such as event streams, then end.
         self.stopping = asyncio.Event()
         #: Names of families whose tables are known to exist.
         self._existing: set[str] = set()
@@ -64,7 +64,7 @@ class Services:
     async def tables_exist(self, family: Family) -> bool:
         """Return whether the tables of a family exist; if not, the first write creates them.
 
-        The server is asked until they exist.
+        The database is queried until they exist.
 
         Raises:
             Problem: They do not exist, and the service may not create them.

@@ -34,7 +34,7 @@ from .callers import Caller
 #: so the tokens read before stay valid.
 TOKENS = logging.getLogger("locus_mysql.tokens")
 
-#: The prefix of every token, by which scanners find tokens in repositories and logs.
+#: The prefix of every token, so that scanners find tokens in repositories and logs.
 PREFIX = "lmt_"
 
 #: Seconds between two checks whether the file has changed.
@@ -101,7 +101,7 @@ class Tokens:
 
     A token is rotated without a restart: add the new one, distribute it, remove the old one. An emptied file revokes
     all tokens. A file that is missing or cannot be read only causes log messages, so that a mistake in an editor or a
-    deployment locks no one out.
+    deployment does not revoke access.
 
     Args:
         text: The content of such a file.

@@ -2,8 +2,8 @@
 
 One Python process keeps one processor busy. So the calling process opens sockets, forks workers that serve on them,
 and replaces a worker that dies by a new one on the same sockets, so that waiting clients are not refused. The workers
-read from a pipe that only the calling process can write to: when that process closes it or dies, they stop. No signal
-has to reach them.
+read from a pipe that only the calling process can write to: when that process closes it or dies, they stop. They need
+no signal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker process, as its own code sees it.
+    """A worker process, from within that process.
 
     Args:
         sockets: The sockets to listen on.

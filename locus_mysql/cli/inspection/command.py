@@ -1,4 +1,4 @@
-"""Shared by the inspection commands: arguments, running an inspector, and finding threads and checkpoints."""
+"""Code shared by the inspection commands: arguments, running an inspector, and finding threads and checkpoints."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def add_rm(parser: argparse.ArgumentParser) -> None:
 
 
 def rm(arguments: argparse.Namespace) -> int:
-    """Delete a thread or a checkpoint: 1 if it does not exist or the answer was no; 2 without a terminal to ask."""
+    """Delete a thread or a checkpoint: 1 if it does not exist or the answer was no; 2 without a terminal."""
     clock = Clock(arguments)
 
     async def find(inspector: Inspector) -> tuple[ThreadRow, CheckpointRow | None]:
@@ -87,6 +87,6 @@ def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock
 
 
 def _agreed(question: str) -> bool:
-    """Ask at the terminal, and return whether the answer is yes."""
+    """Ask for confirmation at the terminal, and return whether it was given."""
     print(question, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}

@@ -34,7 +34,7 @@ def search(arguments: argparse.Namespace) -> int:
                 hits += await inspector.search(query, family=family, limit=arguments.limit)
             except LocusMySQLError as error:  # such as a family whose tables have no index
                 refused.append(f"{family}: {error}")
-                if len(refused) == len(families):  # none could be searched, as while the database is away
+                if len(refused) == len(families):  # no family could be searched
                     raise
         for one in refused:
             notify(one)

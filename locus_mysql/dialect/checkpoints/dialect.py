@@ -24,9 +24,9 @@ class CheckpointDialect(Dialect):
     """The SQL for the tables of one kind of states, by what the statements are about.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
-        kind: What the states are.
-        search: Whether the tables are made with a full-text index.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
+        kind: The kind of states.
+        search: Whether the tables are created with a full-text index.
         search_parser: The parser of that index.
     """
 
@@ -48,7 +48,7 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def checkpoints(self) -> CheckpointStatements:
-        """Saving, deleting and looking for checkpoints."""
+        """Saving, deleting and finding checkpoints."""
         return CheckpointStatements(self._pieces)
 
     @cached_property
@@ -78,15 +78,15 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def moving(self) -> MovingStatements:
-        """Reading threads whole, and writing checkpoints as they were elsewhere."""
+        """Reading whole threads, and writing checkpoints of other stores."""
         return MovingStatements(self._pieces)
 
     @cached_property
     def ledger(self) -> CheckpointLedger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return CheckpointLedger(self._pieces)
 
     @cached_property
     def turns(self) -> TurnStatements:
-        """Taking turns on a thread, and what a save relies on."""
+        """Turns on a thread, and the preconditions of saves."""
         return TurnStatements(self._pieces)

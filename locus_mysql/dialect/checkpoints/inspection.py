@@ -169,8 +169,8 @@ SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_byte
  LIMIT %s
 """
 
-# Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it from time
-# to time; moving it here would be a write.
+# Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it
+# regularly; moving it here would be a write.
 WAITING = """
 SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {SNIPPET_CHARACTERS})
   FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
@@ -279,7 +279,7 @@ class Step:
     Args:
         pieces: Their text as the piece ``step``, and its pieces.
         params: Their parameters.
-        counted: The one whose rows are counted.
+        counted: The expression whose rows are counted.
     """
 
     pieces: Mapping[str, str]

@@ -1,7 +1,7 @@
 """The idempotency ledger of checkpoints.
 
-A save is recognised by its token in the row that it wrote. So an operation that replaces, prunes or deletes a row
-records the token of the row; and a delete, a copy or a rewrite records a token of its own.
+A repeated save is detected by its token in the row that it wrote. So an operation that replaces, prunes or deletes a
+row records the token of the row; and a delete, a copy or a rewrite records a token of its own.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OF_OLDER = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
  WHERE {YOUNG}
 """
 
-# The same for rows that an expiry left behind.
+# The same for remaining rows from before an expiry.
 OF_LEFT_BEHIND = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id

@@ -135,7 +135,7 @@ class LineageRow(NamedTuple):
 
 
 class SinceRow(NamedTuple):
-    """A row saved since another one, or that one, whose payload is left out."""
+    """A row saved since another one, or that one, without its payload."""
 
     version: bytes
     seq: int

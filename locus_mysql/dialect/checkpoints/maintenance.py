@@ -226,7 +226,7 @@ SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {t
    FOR UPDATE
 """
 
-# A destination that has expired, but has a lease, still has a row: it becomes the copy's.
+# An expired destination with a lease still has a row, which becomes the copy's row.
 COPY_INTO_LEASED = """
 UPDATE {threads} d
   JOIN {threads} t ON t.tenant = d.tenant AND t.thread_id = %s
@@ -288,7 +288,7 @@ class PlacedRow:
     Args:
         row: Its values.
         seq: Its place.
-        base_seq: The place of the row it builds on; its own if it stands by itself.
+        base_seq: The place of the row it builds on; its own if it builds on no other row.
         created_at: Its time, as text in UTC.
     """
 
@@ -351,11 +351,11 @@ class MaintenanceStatements(Statements):
         return Query(self._text(EXPIRED_OF_TENANT), (tenant, limit), row=ExpiredThread)
 
     def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
-        """Take the names from checkpoints older than this, but for the newest."""
+        """Remove the names of checkpoints older than this, except the newest."""
         return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
 
     def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
-        """Remove everything in a thread that no named checkpoint needs."""
+        """Remove all rows of a thread that no named checkpoint needs."""
         key = (tenant, thread_id)
         return (
             Statement(self._text(SWEEP_LEAVES), key * 4),

@@ -41,8 +41,8 @@ PIECES = {
     "LIVE_THREAD": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
     # The same, and a row that was saved since the thread last expired, for the aliases t and c.
     "LIVE_ROW": "{LIVE_THREAD} AND c.seq >= t.first_seq",
-    # A row so young that a repeated save might insert it again, so whoever removes it must record its token. For the
-    # alias c.
+    # A row so young that a repeated save might insert it again, so a statement that removes it must record its token.
+    # For the alias c.
     "YOUNG": "c.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND",
     # The `expires_at` of a thread that has a row for a lease only.
     "LEASE_ONLY": "'1970-01-01'",

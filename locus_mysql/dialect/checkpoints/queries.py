@@ -94,7 +94,7 @@ SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
 """
 
-# How many hits there are, and how many of them hold each part of the query.
+# The number of hits, and the number of them that contain each part of the query.
 COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
 
 # The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
@@ -366,9 +366,9 @@ class QueryStatements(Statements):
         """The best hits, with the first `SNIPPET_CHARACTERS` of their texts.
 
         Args:
-            tenant: Whose checkpoints to search.
+            tenant: The tenant whose checkpoints are searched.
             query: Words and phrases. A hit holds at least one of them.
-            parts: Those of its words and phrases that count for the score.
+            parts: The words and phrases that are used for the score.
             limit: The most hits to return.
             bound: The most hits to examine, the first ones of the index; None for all.
         """

@@ -16,15 +16,15 @@ Kind: TypeAlias = Literal["agents", "dicts", "current"]
 #: The part between the prefix and the role in the names of a kind's tables.
 INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "state_"}
 
-#: The roles of the tables, in the order in which they are made.
+#: The roles of the tables, in the order in which they are created.
 ROLES = ("threads", "checkpoints", "ledger")
 
 #: Written into the tables' comments. Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 3
 
 # One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises
-# with every save. version is random and changes with every write: a process that knows the current version has current
-# data. Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
+# with every save. version is random and changes with every write: a process whose version is current has current data.
+# Checkpoints with a seq below first_seq are from before the thread last expired. turn_token has the turn until
 # turn_until.
 THREADS = """
 (
@@ -95,8 +95,8 @@ def checkpoint_schema(
     """The tables of one kind of states.
 
     Args:
-        table_prefix: Put before their names.
-        kind: What the states are.
+        table_prefix: The prefix of their names.
+        kind: The kind of states.
         search: Whether there is a full-text index.
         search_parser: Its parser.
     """

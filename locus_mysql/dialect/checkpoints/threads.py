@@ -34,7 +34,7 @@ UPDATE {threads}
  WHERE tenant = %s AND thread_id = %s AND (expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6))
 """
 
-# The same if nobody has written to the thread since its version was this.
+# The same if no other process has written to the thread since this version.
 TAKE_SEQ_IF_UNCHANGED = f"{TAKE_SEQ_OF_LIVE.rstrip()} AND version = %s\n"
 
 # Lock a thread for a write that saves nothing. LAST_INSERT_ID() becomes 1 if the version was the known one.
@@ -57,7 +57,7 @@ UPDATE {threads} SET version = %s
    AND (expires_at <= UTC_TIMESTAMP(6) OR updated_at < UTC_TIMESTAMP(6) - INTERVAL %s MICROSECOND) AND {IDLE}
 """
 
-# The same if nobody has written to the thread since its version was this.
+# The same if no other process has written to the thread since this version.
 LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread_id = %s AND version = %s"
 
 # Undoes the batch, with error 3141, unless the statement before it locked a thread. Without the lock, another process
@@ -165,8 +165,8 @@ class ThreadStatements(Statements):
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            version: The version it then has.
-            known_version: The version it is thought to have now. If it has, the last insert id is 1.
+            version: The new version.
+            known_version: The expected current version. If it is current, the last insert id is 1.
         """
         return Statement(self._text(LOCK), (known_version, version, tenant, thread_id))
 

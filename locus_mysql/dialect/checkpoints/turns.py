@@ -1,4 +1,4 @@
-"""Statements about turns: which process may write to a thread, and what a save relies on.
+"""Statements about turns: which process may write to a thread, and the preconditions of a save.
 
 A turn is a lease in the thread's row: a random token, and the time at which it ends by the server's clock. A thread
 without checkpoints has a row for the lease only; it counts as expired, so other statements ignore it. No statement here
@@ -26,7 +26,7 @@ SELECT %s, %s, 0, 1, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {LEASE_ONLY},
        turn_until = IF(turn_token = %s, UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, turn_until)
 """
 
-# Whether the token holds the turn, and for how long the turn is held by anybody.
+# Whether the token holds the turn, and the remaining time of the current holder, if any.
 WHOSE = """
 SELECT t.turn_token <=> %s, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), t.turn_until)
   FROM {threads} t

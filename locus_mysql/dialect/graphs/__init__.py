@@ -1,6 +1,6 @@
 """The SQL of graphs (the family `versions`): every checkpoint of a thread's history, its values, and pending writes.
 
-Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which brings the statements together;
+Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which combines the statements;
 `new_rows` has the rows that statements write, `result_rows` those that they return.
 """
 

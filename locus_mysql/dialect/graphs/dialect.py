@@ -20,7 +20,7 @@ class GraphDialect(Dialect):
     """The SQL for the tables with one prefix, by what the statements are about.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
     """
 
     def __init__(self, table_prefix: str = "locus_") -> None:
@@ -48,7 +48,7 @@ class GraphDialect(Dialect):
 
     @cached_property
     def ledger(self) -> GraphLedger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return GraphLedger(self._pieces)
 
     @cached_property

@@ -1,6 +1,6 @@
 """The idempotency ledger of graphs.
 
-A save is recognised by its token in the row that it wrote. When a row is removed, that token goes with it. So a removal
+A repeated save is detected by its token in the row that it wrote. Removing the row also removes the token. So a removal
 records the tokens of the saves whose rows it removes, and a token of its own with the number of affected rows, in the
 same transaction.
 """

@@ -39,7 +39,7 @@ SELECT {KEYS}
  LIMIT 1
 """
 
-# Newest first, within a thread by seq. {conditions} are those that the caller chose.
+# Newest first, within a thread by seq. {conditions} are the caller's conditions.
 CHOSEN = """
 SELECT {KEYS}
   FROM {versions} v

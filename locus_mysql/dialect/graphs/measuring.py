@@ -98,7 +98,7 @@ class Measurement(NamedTuple):
     Args:
         days: By day, oldest first.
         begun: By day.
-        beside: What has no day.
+        beside: Sizes of rows without a day.
         largest: The largest threads.
     """
 

@@ -20,9 +20,9 @@ PIECES = {
     # A thread to which a save may add without updating the thread's row: it never expires, and its `updated_at` is
     # recent enough.
     "CURRENT": "t.expires_at IS NULL AND t.updated_at > UTC_TIMESTAMP(6) - INTERVAL {LAG_S} SECOND",
-    # The checkpoint that a save builds on exists, and is the one that the save knows. Its number does not prove that: a
-    # server that lost its newest commits may assign it again, for other content. So the random token is compared, too.
-    # Relies on the index named.
+    # The checkpoint that a save builds on exists, and is the one that the save expects. Its number does not prove that:
+    # a server that lost its newest commits may assign it again, for other content. So the random token is compared,
+    # too. Relies on the index named.
     "BASE_IS_THERE": """
    AND EXISTS (SELECT 1 FROM {versions} b
                 WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND LOCATE(%s, b.tokens) > 0)""",

@@ -1,4 +1,4 @@
-"""Statements that remove checkpoints, keep what others need of them, and copy threads."""
+"""Statements that remove checkpoints, keep their content that others need, and copy threads."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class ThreadStatements(Statements):
         """Id and place of threads, most recently saved first.
 
         Args:
-            tenant: Whose.
+            tenant: The tenant of the threads.
             limit: At most this many.
             behind: Place and id of the last thread of the previous page; None for the first page.
         """

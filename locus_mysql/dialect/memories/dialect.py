@@ -53,12 +53,12 @@ class MemoryDialect(Dialect):
 
     @cached_property
     def moving(self) -> MovingStatements:
-        """Reading items whole, and writing them as they were."""
+        """Reading and writing items with all columns."""
         return MovingStatements(self._pieces)
 
     @cached_property
     def ledger(self) -> MemoryLedger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return MemoryLedger(self._pieces)
 
     @cached_property

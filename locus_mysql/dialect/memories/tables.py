@@ -21,8 +21,8 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # deleted and created again never shows an old stamp. A cache that is older than `purged` must read the namespace again:
 # the codes of items that were deleted up to then are gone, or the row itself was created then. token is the token of
 # the last write, as in the ledger, and earlier that of the write before. A server that lost its last transactions may
-# use their stamps again, but never a token: a cache is continued only if the ledger still has the token of the write
-# that it knows.
+# use their stamps again, but never a token: a cache is continued only if the ledger still has the token of its last
+# known write.
 SCOPES = """(
   tenant VARCHAR(128)    NOT NULL,
   path   VARBINARY(1000) NOT NULL,

@@ -61,7 +61,7 @@ RESOURCES = """(
 # locus_checksum covers the tenant and all columns of `CORE`. The server computes it, and each change of a row keeps the
 # difference to the right checksum, so that a change of one column does not hide damage to another. Each field of the
 # scope has a checksum of its own, over the field and the record's id: processes may have user models with other fields,
-# and each checks those that it knows.
+# and each checks the fields of its own model.
 
 # locus_scope is a digest of tenant and scope, as a unique key does not cover columns that are NULL.
 CATEGORIES = """(

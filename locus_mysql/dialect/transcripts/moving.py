@@ -129,5 +129,5 @@ class MovingStatements(Statements):
         return Statement(text, (*params, *key))
 
     def recount(self, key: RowKey) -> Statement:
-        """Count the items of a transcript anew."""
+        """Recount the items of a transcript."""
         return Statement(self._text(RECOUNT), (*key, *key))

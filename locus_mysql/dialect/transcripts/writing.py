@@ -115,7 +115,7 @@ UPDATE {transcripts} t
 
 REMOVE_ITEM = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = %s WHERE {KEY}"
 
-# Remove items by their seqs; and count the items of a transcript anew.
+# Remove items by their seqs; and recount the items of a transcript.
 REMOVE_AT = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs}) WHERE {KEY}"
 RECOUNT = """
 UPDATE {transcripts} t

@@ -2,11 +2,10 @@
 
 Why the blocking side does not use the C extension: measured (Connector 26.10, MySQL 9.7 on the same machine,
 median of 300) it saves 0.06 ms in a packet of five small statements (0.04 against 0.11 ms; over TLS 0.07
-against 0.13) and 0.1 ms in a 60 KB write over TLS (0.28 against 0.38). For that it would need a second way to
-settle TLS; no other thread could abort its calls; it has no socket to read results from; and where Python comes with
-an OpenSSL before 3.2 (Debian 12), it cannot be imported at all. What looked like the pure side's slowness was
-Nagle's algorithm, which Connector/Python leaves on: 44 ms for each 60 KB write over TLS. `sockets.configure`
-switches it off.
+against 0.13) and 0.1 ms in a 60 KB write over TLS (0.28 against 0.38). But it would need a second way to set up TLS; no
+other thread could abort its calls; it has no socket to read results from; and where Python comes with an OpenSSL before
+3.2 (Debian 12), it cannot be imported at all. What looked like the pure side's slowness was Nagle's algorithm, which
+Connector/Python leaves on: 44 ms for each 60 KB write over TLS. `sockets.configure` switches it off.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def _hook_in(adapter: Adapter) -> None:
 
 
 def _hook_out(adapter: Adapter) -> None:
-    """Take the hooks out again, as they would keep the connection from being freed at once."""
+    """Remove the hooks, which would prevent the connection from being freed at once."""
     library = adapter.library
     del library.check_greeting, library.check_login
     library._authenticator = None

@@ -2,5 +2,5 @@
 
 `tls` decides whether TLS is used and with which context; `unencrypted_login` decides which server may get the
 password, and encrypts it without TLS. `mysql_connector_hooks` and `pymysql_family` make the libraries do so where their
-options cannot. Begin with `unencrypted_login`.
+options do not suffice. Begin with `unencrypted_login`.
 """

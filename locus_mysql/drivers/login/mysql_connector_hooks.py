@@ -25,7 +25,8 @@ from .unencrypted_login import (
     encrypt_password,
 )
 
-#: If this were agreed, each query would have to begin with its attributes; `commands.query` sends none.
+#: If this capability were set, each query would have to begin with its attributes; `protocol_commands.query` sends
+#: none.
 _QUERY_ATTRIBUTES = 1 << 27
 
 _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
@@ -72,7 +73,7 @@ def blocking_class() -> Any:
             carrier: Any = super()._get_connection()
 
             def open_connection() -> None:
-                del carrier.open_connection  # it would keep the connection from being freed at once
+                del carrier.open_connection  # it would prevent the connection from being freed at once
                 carrier.sock = self.open_socket()
 
             carrier.open_connection = open_connection

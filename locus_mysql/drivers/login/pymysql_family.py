@@ -38,6 +38,6 @@ def before_login(library: Any, adapter: Adapter) -> None:
 
 
 def after_login(library: Any) -> None:
-    """Take the hooks out; they would keep the connection from being freed at once."""
+    """Remove the hooks, which would prevent the connection from being freed at once."""
     library.__dict__.pop("_request_authentication", None)
     library.__dict__.pop("_process_auth", None)

@@ -1,9 +1,9 @@
 """TLS as MySQL's own client does it, for every library alike.
 
-Each library has its own idea of TLS: PyMySQL 1.1 and aiomysql continue in plain text if the server has none,
+The libraries handle TLS differently: PyMySQL 1.1 and aiomysql continue in plain text if the server has none,
 asyncmy starts a handshake the server does not expect, Connector/Python's async side cannot check the host
-name. So the libraries decide nothing: before each attempt it is settled whether TLS is used and with which context.
-`NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
+name. So the libraries decide nothing: this module decides before each attempt whether TLS is used and with which
+context. `NoTLSOffered` ends an attempt after the server's greeting, before any secret is sent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tls_context(config: ConnectionOptions) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     elif config.ssl_ca is None:
         context.load_default_certs()
-    # The certificates that MySQL makes for itself lack extensions that RFC 5280 demands.
+    # The certificates that MySQL generates lack extensions that RFC 5280 requires.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     option = "ssl_ca"
     try:

@@ -1,9 +1,8 @@
-"""Which servers may get the password in clear text, and how to log in over connections that others could read.
+"""Which servers may get the password in clear text, and how to log in over connections that can be intercepted.
 
-Without TLS and without a Unix socket, the password never travels in clear text. MySQL's own client refuses to send it
-so, but the libraries do not refuse:
-Connector/Python sends it at the first login of a user with ``caching_sha2_password``, and all but its blocking side
-send it to a server that asks for ``mysql_clear_password``.
+Without TLS and without a Unix socket, the password is never sent in clear text. MySQL's own client refuses that, but
+the libraries do not: Connector/Python sends it at the first login of a user with ``caching_sha2_password``, and all but
+its blocking side send it to a server that asks for ``mysql_clear_password``.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ...errors import ConfigError
 CACHING_SHA2 = "caching_sha2_password"
 _CLEAR = "mysql_clear_password"
 
-#: What the server sends when it needs the password itself, and what the client sends to get the server's public key.
+#: The server's request for the password itself, and the client's request for the server's public key.
 #: https://dev.mysql.com/doc/dev/mysql-server/latest/page_caching_sha2_authentication_exchanges.html
 FULL_LOGIN = b"\x04"
 REQUEST_PUBLIC_KEY = b"\x02"
@@ -31,12 +30,12 @@ def check_plugin(plugin: str, config: ConnectionOptions, endpoint: Endpoint, tls
 
     Args:
         plugin: The authentication plugin that the server proposes or asks for.
-        config: Has ``cleartext_password``.
+        config: The options, with ``cleartext_password``.
         endpoint: Where the server is.
         tls: The context in use; None without TLS.
 
     Raises:
-        ConfigError: The password could be read on its way, or by a server that anybody may have put there.
+        ConfigError: The password could be read in transit, or by an impostor of the server.
     """
     if plugin != _CLEAR or endpoint.unix_socket is not None:
         return

@@ -50,7 +50,7 @@ class Adapter(ABC):
         self.limit_s = self.write_s + self.read_s
 
     def check_greeting(self, server_version: str, offers_tls: bool) -> None:
-        """Decide by the server's greeting whether to continue. Adapters call this before they log in.
+        """Check the server's greeting. Adapters call this before they log in.
 
         Raises:
             UnsupportedServer: See `session.check_server_version`.
@@ -92,7 +92,7 @@ class Adapter(ABC):
         return packets(statements, pipeline=self.config.pipeline, limit_bytes=self.max_allowed_packet)
 
     def check_results(self, statements: Sequence[Statement], results: list[Result]) -> list[Result]:
-        """Return the results if they fit the statements; otherwise drop the connection: they answer something else."""
+        """Return the results if they fit the statements; otherwise drop the connection, as they answer other ones."""
         if len(results) != len(statements):
             self.abort()
             raise ConnectionLost(
@@ -129,7 +129,7 @@ class Adapter(ABC):
         """Return the exception to raise; drop the connection if nothing more can be sent on it.
 
         Args:
-            error: What the library raised, or what the answer was.
+            error: The library's exception, or the error in the answer.
             statements: Those that were sent.
         """
         failure = translate(error, self.endpoint)

@@ -106,7 +106,7 @@ class AsyncAdapter(Adapter):
 
         worker = Worker("locus-mysql imports")
         try:
-            with suppress(Exception):  # whatever it is, it is raised again by the login
+            with suppress(Exception):  # the login raises any exception again
                 await asyncio.wrap_future(worker.submit(load))
         finally:
             worker.stop()
@@ -122,7 +122,7 @@ class AsyncAdapter(Adapter):
             raise self.failure(error, statements) from None
         except (
             BaseException
-        ):  # a cancelled task too: the answer is on its way, and would be taken for that to the next packet
+        ):  # a cancelled task too: the answer will still arrive, and would be taken for that to the next packet
             self.abort()
             raise
         return self.check_results(statements, results)
@@ -204,7 +204,7 @@ class AsyncAdapter(Adapter):
 
     @abstractmethod
     def discard(self) -> None:
-        """Leave the library nothing to clean up. Called after the transport was aborted."""
+        """Detach the library, so that it cleans up nothing. Called after the transport was aborted."""
 
 
 def _cancellations() -> int:

@@ -21,7 +21,7 @@ from .receive_buffer import ReceiveBuffer
 from .results import ErrorPacket, ResultReader, why_unexpected
 from .sockets import guard_at_fork, shut, unread_check
 
-#: Most bytes that are read of data that no command asked for.
+#: Maximum number of bytes read of unsolicited data.
 _PIECE_BYTES = 65_536
 
 
@@ -168,4 +168,4 @@ class SyncAdapter(Adapter):
 
     @abstractmethod
     def discard(self) -> None:
-        """Close the socket without sending anything, and leave the library nothing to clean up."""
+        """Close the socket without sending anything, and detach the library, so that it cleans up nothing."""

@@ -1,7 +1,8 @@
 """Commands and answers on an asyncio transport, once a library has logged in on it.
 
-The transport puts what arrives straight where the answer is read from, and the task is woken once, when the answer is
-complete. Asyncio's streams wake it for every piece, and a library that reads packets from them more often still.
+The transport writes received data directly into the buffer that the answer is read from, and wakes the task once, when
+the answer is complete. Asyncio's streams wake it for every piece, and a library that reads packets from streams even
+more often.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class CommandProtocol(asyncio.BufferedProtocol):
         transport: Logged in, with no command under way.
         loop: The event loop it belongs to.
         unread: Checks whether data has arrived that the event loop has not read yet.
-        traffic: Counts what is sent and received.
+        traffic: Counts the bytes sent and received.
         write_s: Limit for sending a command, in seconds.
         read_s: Limit for its whole answer, in seconds from when it was sent.
     """
@@ -70,7 +71,7 @@ class CommandProtocol(asyncio.BufferedProtocol):
 
         Raises:
             ErrorPacket: The server answered with an error.
-            OSError: The connection is lost, the time is over (`TimeoutError`), or the answer is malformed
+            OSError: The connection is lost, the time limit has passed (`TimeoutError`), or the answer is malformed
                 (`ProtocolSurprise`).
         """
         if not self._lost and self._unread():
@@ -111,7 +112,7 @@ class CommandProtocol(asyncio.BufferedProtocol):
         """Called by the transport after it has written received data into the buffer."""
         reader = self._reader
         if reader is None:
-            # Such as the server's notice that it closes an idle connection.
+            # For example, the server's notice that it closes an idle connection.
             self._refuse(why_unexpected(bytes(self._buffer.room()[:nbytes])))
             return
         traffic = self._traffic

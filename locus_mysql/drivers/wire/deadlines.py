@@ -14,7 +14,7 @@ from typing import Any
 from ...config import Endpoint
 from .sockets import configure
 
-#: What a time-out is set to, and how long it may be before it is set again, as multiples of the time that is left.
+#: The value of a new time-out, and the largest one that is not replaced, as multiples of the remaining time.
 _SET, _MOST = 1.005, 1.01
 
 
@@ -61,7 +61,7 @@ class BoundedSocket(socket.socket):
 
 
 class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
-    """The same with TLS. What is sent at once, and received, bypasses some layers of `ssl.SSLSocket`."""
+    """The same with TLS. Small sends and all receives bypass some layers of `ssl.SSLSocket`."""
 
     def recv_into(self, *args: Any) -> int:
         """As in `socket.socket`."""
@@ -79,7 +79,7 @@ class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
 
 
 class BoundedContext(ssl.SSLContext):
-    """A context whose blocking sockets are bounded; asyncio makes no such sockets, and uses it like any other."""
+    """A context whose blocking sockets are bounded. For asyncio, which creates none, it is an ordinary context."""
 
     sslsocket_class = BoundedTLSSocket
 

@@ -1,8 +1,8 @@
 r"""Statements as the bytes of one query packet.
 
-Why not the libraries' own parameters: aiomysql 0.3.2 fails on every ``bytes`` with PyMySQL 1.2.3 and later
+The libraries' own parameters are not used: aiomysql 0.3.2 fails on every ``bytes`` with PyMySQL 1.2.3 and later
 (https://github.com/aio-libs/aiomysql/issues/1080), PyMySQL sends bytes as hexadecimal (twice the size) and
-takes 8 ms for the text of a state of 500 KB, where this takes 0.15 ms.
+takes 8 ms for the text of a state of 500 KB, which takes 0.15 ms here.
 
 Only the quote and the backslash have a meaning inside a quoted MySQL string
 (https://dev.mysql.com/doc/refman/9.0/en/string-literals.html). The quote is doubled rather than escaped, so a
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...dialect.statement import Param, Statement
 
 
-#: The pieces of a longer statement are not remembered: a long list of values seldom has the same length again.
+#: The pieces of a longer statement are not cached: a long list of values rarely has the same length again.
 REMEMBERED_CHARACTERS = 65_536
 
 
@@ -48,7 +48,7 @@ def packets(statements: Sequence[Statement], *, pipeline: bool, limit_bytes: int
     return rendered
 
 
-#: Bytes of a query packet beside its text, counted generously.
+#: Upper estimate of the bytes of a query packet besides its text.
 _COMMAND_BYTES = 16
 
 

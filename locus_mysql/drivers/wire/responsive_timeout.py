@@ -1,7 +1,7 @@
-"""A timeout for what waits on an event loop, which does not count the time in which other callbacks block the loop.
+"""A timeout for waits on an event loop that does not count the time in which other callbacks block the loop.
 
 A loop that starts thousands of tasks, or calls a function that blocks, reads no answer meanwhile. An ordinary timeout
-then ends a wait whose answer may have arrived long ago, and reports a server that never was slow.
+then ends a wait whose answer may have arrived long ago, and blames a server that was never slow.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Reading results from the bytes a server sends: MySQL's text protocol, without I/O.
 
-Why not by the libraries: Connector/Python awaits each packet's header and body in turn, twice for every row, and with
-every library the client's time for a small result is mostly this.
+The libraries do not read them: Connector/Python awaits each packet's header and body in turn, twice for every row, and
+with every library this takes most of the client's time for a small result.
 
-It reads what every supported server sends, whatever the library agreed with it: with an EOF packet after columns and
-rows or without (``CLIENT_DEPRECATE_EOF``), with or without session information. It refuses what it does
-not understand, and the connection is dropped.
-https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
+It reads the answers of every supported server, whatever capabilities the library negotiated: with an EOF packet after
+columns and rows or without (``CLIENT_DEPRECATE_EOF``), with or without session information. Unknown data is an error,
+and the connection is dropped. https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_com_query_response.html
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ _LEAST_ERROR = 1000
 _FIXED_BYTES = 13
 _FIXED_LENGTH = 0x0C
 
-#: A buffer, from which nothing that is read may be taken without being copied.
+#: A buffer that is reused, so values read from it must be copied.
 Bytes: TypeAlias = bytes | memoryview
 
 _Decoder: TypeAlias = Callable[[Bytes], Value]
 
-#: Takes one packet: the bytes it stands in, and its place there.
+#: Handles one packet: the bytes that contain it, and its position there.
 _Step: TypeAlias = Callable[["ResultReader", Bytes, int, int], None]
 
 
@@ -78,11 +77,11 @@ class ErrorPacket(Exception):
 
 
 class ProtocolSurprise(ConnectionError):
-    """The bytes are not an answer to a query: nothing that follows on the connection can be trusted."""
+    """The bytes are not an answer to a query: all later data on the connection is unreliable."""
 
 
 def why_unexpected(data: bytes) -> str:
-    """Return why a connection ends on which data arrived without a command.
+    """Return why a connection with unsolicited data ends.
 
     Args:
         data: The data; empty if the server closed the connection.
@@ -114,9 +113,9 @@ class ResultReader:
         self._take: _Step = ResultReader._take_first  # not a bound method, which would make a cycle
         self._columns = 0
         self._decoders: tuple[_Decoder, ...] = ()
-        self._definition_in: Bytes = b""  # where the definitions of the columns began, and at which place there
+        self._definition_in: Bytes = b""  # the bytes with the definitions of the columns, and their position there
         self._definition_at = 0
-        self._known_until = 0  # where they end, if they came before
+        self._known_until = 0  # the end of known definitions
         self._rows: list[Row] = []
         self._refusal: tuple[int, str] | None = None
         self._in_turn = True
@@ -133,7 +132,7 @@ class ResultReader:
         """
         try:
             start = self._take_packets(data)
-        except (IndexError, ValueError, ArithmeticError):  # the last of a decimal number that is none
+        except (IndexError, ValueError, ArithmeticError):  # ArithmeticError: an invalid decimal number
             raise ProtocolSurprise("a packet that cannot be read") from None
         if not self.complete:
             self.needed = self._size_of_packet(data, start)

@@ -33,10 +33,10 @@ _SETTINGS = (
 )
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
-#: OceanBase introduces itself by this version of MySQL, unless it is configured to give another.
+#: OceanBase reports this version of MySQL, unless it is configured to report another.
 AMBIGUOUS = "5.7.25"
 
-#: Asks such a server what it is, in a packet of its own.
+#: Queries such a server's kind, in a separate packet.
 WHICH = Statement("SELECT VERSION(), @@version_comment")
 
 _ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, @@GLOBAL.read_only")
@@ -77,7 +77,7 @@ def _settings_of(config: ConnectionOptions, variant: Variant) -> tuple[Statement
 
 
 def variant(results: Sequence[Result]) -> Variant:
-    """Return the variant of the dialect for a server whose greeting did not say what it is, by the answer to `WHICH`.
+    """Return the variant of the dialect for a server whose greeting does not identify it, by the answer to `WHICH`.
 
     Raises:
         UnsupportedServer: The server is an old MySQL.
@@ -92,7 +92,7 @@ def variant(results: Sequence[Result]) -> Variant:
 
 
 def warning_about(text: str) -> str | None:
-    """Return what the user of a server should know, by the version text of its greeting; None for most servers."""
+    """Return a warning about a server for its user, by the version text of its greeting; None for most servers."""
     if "vitess" not in text.lower():
         return None
     return (
@@ -128,7 +128,7 @@ def check_server_version(text: str) -> None:
             f"The server calls itself {shown!r}, which is no MySQL version. 8.0.19 or later is needed."
         )
     major, minor, patch = match.groups()
-    # Aurora 3 may call itself 8.0.mysql_aurora.3.x; the oldest is compatible with 8.0.23.
+    # Aurora 3 may report 8.0.mysql_aurora.3.x; the oldest is compatible with 8.0.23.
     version_tuple = (int(major), int(minor), _OLDEST[2] if patch is None else int(patch))
     if version_tuple < _OLDEST:
         raise UnsupportedServer(

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class SocketOwner(Protocol):
-    """A connection, as a fork sees it."""
+    """The owner of a socket, which a fork must detach."""
 
     closed: bool
 
@@ -65,7 +65,7 @@ def abort_transport(transport: Any, loop: asyncio.AbstractEventLoop) -> None:
     """Drop an asyncio transport's socket at once, also when its event loop is closed."""
     if transport is None:
         return
-    with suppress(AttributeError):  # a TLS transport that was closed twice no longer knows its socket
+    with suppress(AttributeError):  # a TLS transport that was closed twice no longer has its socket
         shut(transport.get_extra_info("socket"))
     with suppress(Exception):  # also marks a uvloop transport as closed when its loop is closed
         transport.abort()
@@ -94,9 +94,9 @@ _owners: weakref.WeakSet[Any] = weakref.WeakSet()
 def guard_at_fork(owner: SocketOwner) -> None:
     """Ensure that a forked child sends nothing on the owner's socket, which it shares with this process.
 
-    In the child the descriptor is made to point to ``/dev/null``. So nothing a library does when it cleans up
-    can reach the server: Connector/Python shuts the socket down in ``__del__``, and closing an asyncio
-    transport would take the parent's socket out of the epoll set, which is shared too.
+    In the child the descriptor is made to point to ``/dev/null``. So no clean-up of a library in the child can reach
+    the server: Connector/Python shuts the socket down in ``__del__``, and closing an asyncio transport would take the
+    parent's socket out of the epoll set, which is shared too.
     """
     _owners.add(owner)
 

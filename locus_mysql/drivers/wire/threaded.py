@@ -1,4 +1,4 @@
-"""An asynchronous connection on top of a blocking one, whose calls are made by a thread of its own."""
+"""An asynchronous connection on top of a blocking one, whose calls run in a dedicated thread."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _work(jobs: SimpleQueue[_Job | None]) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())
-            except BaseException as error:  # whatever it is, the caller handles it
+            except BaseException as error:  # the caller handles any exception
                 future.set_exception(error)
         del job, future, call  # nothing is kept while waiting
 

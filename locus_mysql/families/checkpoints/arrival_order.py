@@ -1,4 +1,4 @@
-"""The order of the checkpoints of an import among those that a thread has: `Order`. No I/O."""
+"""The order of imported checkpoints relative to those stored in a thread: `Order`. No I/O."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
-#: A checkpoint is stored; or is missing and may become the newest; or is missing and older than stored ones.
+#: The checkpoint is stored; is missing and may become the newest; or is missing and older than stored ones.
 Arrival: TypeAlias = Literal["stored", "missing", "behind"]
 
 
 class Order:
-    """Decides which checkpoints may be written, as they come, oldest first.
+    """Decides which arriving checkpoints may be written. They arrive oldest first.
 
     A checkpoint that is written becomes the newest of its thread. So a missing one may be written only if the thread
-    has no newer ones; those after the last that came are compared by their times.
+    has no newer ones: it is compared by time with the stored checkpoints after the last arrival.
 
     Args:
         stored: The checkpoints that the thread has, oldest first, with their times.

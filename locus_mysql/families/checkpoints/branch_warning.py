@@ -9,7 +9,7 @@ class ThreadBranched(UserWarning):
     Args:
         thread_id: The thread that the run loaded.
         branch: The thread that it was saved to, and that its later saves go to.
-        expected: The id of the checkpoint that the run knew as the newest, if that is there.
+        expected: The id of the checkpoint that the run assumed to be the newest, if there is one.
         newest: The id of the checkpoint that is the newest of the thread.
     """
 

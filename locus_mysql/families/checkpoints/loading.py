@@ -26,7 +26,7 @@ class Loading:
     """Loads states.
 
     Args:
-        context: What the operations of the store share.
+        context: The objects shared by the store's operations.
     """
 
     def __init__(self, context: Context) -> None:
@@ -37,8 +37,8 @@ class Loading:
     def load(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[EncodedState | None]:
         """Return the state of a checkpoint, or of the newest; None if there is none.
 
-        One round trip; a second one if another process, for the first time, wrote to a thread whose newest checkpoint
-        this process knew; if the newest checkpoint was deleted; or if the state builds on more rows than one statement
+        One round trip; a second one if another process wrote, for the first time, to a thread whose newest checkpoint
+        is cached here; if the newest checkpoint was deleted; or if the state builds on more rows than one statement
         reads.
         """
         found = yield from self.load_row(tenant, thread_id, checkpoint_id)
@@ -137,10 +137,10 @@ class Loading:
 
         Args:
             key: The thread.
-            before: What is known of it.
+            before: The cached snapshot of the thread.
 
         Returns:
-            What is known of it then; None if the newest checkpoint is damaged.
+            The new snapshot; None if the newest checkpoint is damaged.
         """
         try:
             held = before.held

@@ -1,4 +1,4 @@
-"""Removing what is old, has expired, or is no longer needed, as generators that do no I/O."""
+"""Removes old, expired and unneeded rows. Generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...runtime.sampling import one_in
 from ..family import Count, Counts
 from .context import Context
 
-#: One save in this many, by chance, also removes threads that have expired, if threads expire at all.
+#: On average, one save in this many also removes expired threads, if threads expire at all.
 SAVES_PER_CLEANING = 64
 
 #: Expired threads removed at once by a save.
 CLEANED_PER_SAVE = 10
 
-#: One save in this many, by chance, also indexes the text of the checkpoints saved since that was last done.
+#: On average, one save in this many also indexes the text of checkpoints saved since the last indexing.
 SAVES_PER_INDEXING = 32
 
 #: Checkpoints whose text is indexed at once by a save.
@@ -37,10 +37,10 @@ _NEVER_US = 1_000 * 365 * 86_400 * 1_000_000
 
 
 class ThreadMaintenance:
-    """Removes what is old, has expired, or is no longer needed.
+    """Removes old, expired and unneeded rows.
 
     Args:
-        context: What the operations of the store share.
+        context: The objects shared by the store's operations.
     """
 
     def __init__(self, context: Context) -> None:
@@ -51,8 +51,8 @@ class ThreadMaintenance:
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
         """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
 
-        A thread that was not saved to for that long goes whole. Others lose the checkpoints that are older than that,
-        but never the newest. Threads that have expired go too, and so do rows that nothing needs any more.
+        A thread without a save during that time is deleted entirely. Other threads lose their older checkpoints, but
+        never the newest. Expired threads and rows that nothing refers to are deleted too.
         """
         age_us = _age_us(older_than_days)
         yield from self._adopt_orphans(tenant)
@@ -74,8 +74,8 @@ class ThreadMaintenance:
     def forget_tenant(self, tenant: str) -> Operation[int]:
         """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were.
 
-        The tenant's name stays a little longer, beside the random tokens by which a repeated delete is recognised:
-        these are kept for a quarter of an hour, and then until the next clean-up.
+        The tenant's name remains for a while in the ledger, with the random tokens that identify a repeated delete:
+        they are kept for a quarter of an hour, and then until the next clean-up.
         """
         removed = 0
         while True:
@@ -119,7 +119,7 @@ class ThreadMaintenance:
             return
 
     def _adopt_orphans(self, tenant: str) -> Operation[None]:
-        """Give threads that have checkpoints but no row their rows back. Only damage can have left them so."""
+        """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
         while True:
             page = yield from fetch(self._sql.threads.orphaned(tenant, PAGE))
             for thread in page:
@@ -195,7 +195,7 @@ class CheckpointMaintenance:
 
     Args:
         config: The options.
-        kind: Which states.
+        kind: The kind of states.
     """
 
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
@@ -215,6 +215,6 @@ class CheckpointMaintenance:
         yield
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove checkpoints older than this many days. A thread not saved to since goes whole."""
+        """Remove checkpoints older than this many days. A thread not saved since is deleted."""
         removed = yield from self._threads.vacuum(self._tenant, older_than_days)
         return (Count(removed, "{checkpoint}"),)

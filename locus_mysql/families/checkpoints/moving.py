@@ -150,7 +150,7 @@ class MovingOperations:
             tenant: The tenant of the threads.
             after: The last id that was returned; empty for the first page.
             glob: Only threads whose ids match it.
-            since: Most threads without a save since this time are left out.
+            since: Omits most threads without a save since this time.
             limit: The maximum number.
         """
         time = None if since is None else as_sql_time(since)

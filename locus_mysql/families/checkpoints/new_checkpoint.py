@@ -30,8 +30,8 @@ class ParentRule(enum.Enum):
     """Rules that choose the parent of a new checkpoint.
 
     A caller that keeps its state in this process continues the checkpoint that this process loaded or saved last, even
-    if others wrote to the thread since: two agents then create two branches. For a client of the service, this
-    process's knowledge does not count: another process may have answered the client's last request.
+    if other processes wrote to the thread since: two agents then create two branches. For a client of the service, this
+        process's cache does not count: another process may have answered the client's last request.
     """
 
     REMEMBERED = "the checkpoint that this process loaded or saved last; if it knows none of the thread, the newest"
@@ -47,7 +47,7 @@ class NewCheckpoint:
     """A checkpoint to save.
 
     Args:
-        encode: Encodes the state. It is given the memo of the thread's newest state, or None, and may raise
+        encode: Encodes the state. Receives the memo of the thread's newest state, or None, and may raise
             `InvalidInput`.
         search_text: From the delta, the text to index and whether it only adds to the parent's.
         checkpoint_id: Its id; a random one if None. An existing id moves to the new state.

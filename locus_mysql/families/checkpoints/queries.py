@@ -55,7 +55,7 @@ class Queries:
     """Finds and describes checkpoints.
 
     Args:
-        context: What the operations of the store share.
+        context: The objects shared by the store's operations.
     """
 
     def __init__(self, context: Context) -> None:
@@ -164,9 +164,9 @@ class Queries:
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Return checkpoints whose text matches words of a query, best first, then newest first. One round trip.
 
-        The score is the sum over the query's words that a text holds: each counts ``ln(1 + hits / hits with this
-        word)``, all of them hits of this tenant and query, so the texts of other tenants have no part in it. Each text
-        belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
+        The score is the sum over the query's words in the text: each counts ``ln(1 + hits / hits with this
+        word)``, where only hits of this tenant and query are counted, so other tenants' texts do not affect the score.
+        Each text belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
         https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
         """
         check_text(query, "Query")

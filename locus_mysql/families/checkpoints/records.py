@@ -138,7 +138,7 @@ def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
     """Return a state as a dict.
 
     Raises:
-        CorruptCheckpoint: The text is not that of a state.
+        CorruptCheckpoint: The text does not encode a state.
     """
     try:
         state = decode_json(text)

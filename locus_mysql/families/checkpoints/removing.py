@@ -15,7 +15,7 @@ class Removing:
     """Deletes checkpoints and threads.
 
     Args:
-        context: What the operations of the store share.
+        context: The objects shared by the store's operations.
         preconditions: Checks the turn that a delete belongs to.
     """
 
@@ -27,8 +27,8 @@ class Removing:
     def delete(self, tenant: str, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
         """Delete a checkpoint, or a thread; True if there was one. One round trip.
 
-        The turn that the call belongs to continues; the turn of another caller is lost with the thread. States that
-        build on a deleted checkpoint stay whole. A thread that has expired is deleted as well, but the answer is False.
+        The call's own turn continues; another caller's turn is lost with the thread. States that build on a deleted
+        checkpoint can still be loaded. An expired thread is deleted too, but the result is False.
         """
         check_thread_id(thread_id)
         if checkpoint_id is None:

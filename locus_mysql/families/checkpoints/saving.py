@@ -37,10 +37,10 @@ class Saving:
     """Saves checkpoints.
 
     Args:
-        context: What the operations of the store share.
-        loading: Loads what a save builds on.
+        context: The objects shared by the store's operations.
+        loading: Loads the states that a save builds on.
         maintenance: Cleans up after a save.
-        preconditions: Checks what a save relies on.
+        preconditions: Checks the preconditions of a save.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class Saving:
         """Store a state as the newest checkpoint of its thread; return its id.
 
         One round trip; another one if another process wrote to the thread since this process last read it, if the row
-        that the state would build on is gone by then, if the id of a provisional state exists already, and now and then
+        that the state would build on is gone by then, if the id of a provisional state exists already, and occasionally
         for housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if
-        somebody else wrote to the thread.
+        another process wrote to the thread.
 
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
             new: The state.
-            precondition: What the save relies on. The turn on the thread that the call is in is added to it.
+            precondition: The conditions of the save. The call's turn on the thread, if any, is added to them.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the precondition names.
-            TurnLost: The turn that the call is in is over.
+            TurnLost: The call's turn is over.
             CheckpointExists: The id is taken, and must be new.
             ParentMissing: There is no checkpoint of the id that was named as the parent.
         """
@@ -83,7 +83,7 @@ class Saving:
 
 
 class _Transaction(NamedTuple):
-    """The batch of a save, and those of its statements whose results matter."""
+    """The batch of a save, and the statements whose results are evaluated."""
 
     batch: Batch
     landed: Query[Saved]
@@ -93,13 +93,13 @@ class _Transaction(NamedTuple):
 
 
 class _Save:
-    """One save: what is stored, and what each attempt changes.
+    """One save: its input, and the state that each attempt updates.
 
     Args:
         saving: The operations.
         key: The thread.
         new: What to save.
-        precondition: What the save relies on.
+        precondition: The conditions of the save.
     """
 
     def __init__(self, saving: Saving, key: ThreadKey, new: NewCheckpoint, precondition: Precondition) -> None:
@@ -117,7 +117,7 @@ class _Save:
         self._basis = Basis()
         #: Whether a checkpoint of this id is replaced.
         self._replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
-        #: Whether rows that had no row of their thread were given one.
+        #: Whether a missing thread row was recreated.
         self._adopted = False
         self._refusals = 0
         #: Whether text was stored that is not yet indexed.
@@ -126,7 +126,7 @@ class _Save:
         self.pruned_several = False
 
     def choose_basis(self) -> Operation[None]:
-        """Choose what the first attempt builds on. No round trip, unless a parent is named.
+        """Choose the basis of the first attempt. No round trip, unless a parent is named.
 
         Raises:
             ParentMissing: There is no checkpoint of the id that was named.
@@ -166,7 +166,7 @@ class _Save:
         return self._complete(row, delta, transaction, results)
 
     def _complete(self, row: NewRow, delta: Delta, transaction: _Transaction, results: Results) -> bool:
-        """Remember what was saved. Return False if no row was inserted because the basis is gone."""
+        """Cache the saved state. Return False if no row was inserted because the basis is gone."""
         cache = self._context.cache
         if transaction.prune is not None:  # the number of names that an earlier attempt removed is not known
             self.pruned_several |= results.landed is not None or results.of(transaction.prune).affected > 1
@@ -190,7 +190,7 @@ class _Save:
         return True
 
     def _after_duplicate(self, error: Duplicate) -> Operation[None]:
-        """Make way for the row after a unique key was found taken.
+        """Prepare another attempt after a duplicate key error.
 
         Raises:
             CheckpointExists: The id is taken, and must be new.
@@ -214,12 +214,12 @@ class _Save:
             ) from None
 
     def _after_outdated(self, error: Outdated) -> Operation[None]:
-        """Choose another basis after the thread turned out to have changed, or to be gone.
+        """Choose another basis after the thread was found to be changed or deleted.
 
         Raises:
             Conflict, TurnLost: The precondition does not hold.
-            ParentMissing: The named parent is gone.
-            Unavailable: Others wrote to the thread during every attempt.
+            ParentMissing: The named parent was deleted.
+            Unavailable: Other processes wrote to the thread during every attempt.
         """
         new, basis = self._new, self._basis
         self._refusals += 1
@@ -233,14 +233,14 @@ class _Save:
             yield from refuse_late(self._sql.ledger, error, self._key[0], self._token)
             raise self._parent_missing() from None
         if new.parent is ParentRule.REMEMBERED and basis.version is not None and not self._replaces:
-            # Somebody else wrote: the rows that the save builds on are looked up.
+            # Another process wrote to the thread: read the rows that the save builds on.
             self._basis = replace(basis, version=None)
         elif new.parent is ParentRule.NEWEST and self._refusals <= _TRIES:
             after = yield from self._saving.loading.refresh(self._key, self._before)
             # A damaged checkpoint must not prevent a save: the save then stores a whole state.
             self._basis = Basis(or_newest=True) if after is None else newest(after)
             self._before = after or self._before
-        else:  # the thread is gone, or others wrote during every attempt
+        else:  # the thread was deleted, or other processes wrote during every attempt
             self._basis = Basis(or_newest=basis.or_newest)
 
     def _transaction(self, row: NewRow, delta: Delta) -> _Transaction:

@@ -1,4 +1,4 @@
-"""Which text of a state is indexed: only what its save adds, so that the index grows with the conversation."""
+"""Selects the text of a state to index: only what its save adds, so that the index grows with the conversation."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .coding.delta import Delta
 #: Separates the text that later states share from the text that only this checkpoint has, which is removed with it.
 SHARED_TEXT_END = "\x1e"
 
-#: How many characters of one message, or of another text, are searched.
+#: Maximum number of indexed characters of one message or other text.
 CHARACTERS_PER_TEXT = 10_000
 
-#: How many characters one save adds to the index at most.
+#: Maximum number of characters that one save adds to the index.
 CHARACTERS_PER_SAVE = 1_000_000
 
-#: How many words of a query a snippet may begin with.
+#: Maximum number of query words that a snippet is searched for.
 SNIPPET_WORDS = 16
 
 
 def text_of_dict(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
-    """The text in a state's lists that its parent does not have, and the text of its other fields."""
+    """Return the text in a state's lists that its parent does not have, and the text of its other fields."""
     continues = not delta.discontinued and bool(delta.news)
     shared: list[str] = []
     head: list[str] = []
@@ -39,7 +39,7 @@ def text_of_dict(state: Mapping[str, Any], delta: Delta) -> tuple[str, bool]:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """Texts joined to one, each cut to the length that is searched."""
+    """Join texts, each truncated to its indexed length."""
     pieces: list[str] = []
     size = 0
     for text in texts:
@@ -52,7 +52,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, in order, keys left out."""
+    """Return every text in a JSON value, in order, without keys."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -66,10 +66,10 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def snippet(text: str, words: Sequence[re.Pattern[str]], radius: int = 80) -> str:
-    """A part of a text around the first of some words that it holds, at most ``2 * radius`` characters wide.
+    """Return the part of a text around the first occurrence of some words, at most ``2 * radius`` characters wide.
 
     Args:
-        text: The text; of its first `SNIPPET_CHARACTERS`, the words are looked for.
+        text: The text, of which the first `SNIPPET_CHARACTERS` are searched for the words.
         words: See `snippet_words`.
         radius: Characters before and after the word's beginning.
     """

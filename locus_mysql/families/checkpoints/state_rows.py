@@ -30,7 +30,7 @@ class Linked(Protocol):
 
     @property
     def base_seq(self) -> int | None:
-        """The seq of the row it builds on; its own if it stands by itself."""
+        """The seq of the row it builds on; its own if it builds on no other row."""
 
 
 L = TypeVar("L", bound=Linked)
@@ -54,7 +54,7 @@ def check_row(sound: int | None, seq: int, thread_id: str) -> None:
     """Check that the row of a checkpoint fits its checksum.
 
     Args:
-        sound: What the server found.
+        sound: Whether the checksum matches, as computed by the server.
         seq: The seq of the row.
         thread_id: The thread of the row.
 
@@ -69,7 +69,7 @@ def check_row(sound: int | None, seq: int, thread_id: str) -> None:
         )
 
 
-#: The rows in what a statement that loads a checkpoint has found.
+#: The rows of a result of a statement that loads a checkpoint.
 chain_rows = decodes_rows(rows_of)
 
 
@@ -77,7 +77,7 @@ def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str) -> list[St
     """Return the rows of the newest checkpoint, newest first; without payloads below the first state that is held.
 
     Args:
-        found: What was saved since that state.
+        found: The rows saved since that state.
         held: The state.
         thread_id: The thread of the rows.
 
@@ -115,10 +115,10 @@ def row_of(
     *,
     search: bool,
 ) -> NewRow:
-    """The row of a new checkpoint, with the text that it adds, if text is indexed.
+    """Return the row of a new checkpoint, with the text that it adds, if text is indexed.
 
     Args:
-        new: What is saved.
+        new: The checkpoint.
         checkpoint_id: Its id.
         token: The token of its row.
         delta: Its state, as it is stored.

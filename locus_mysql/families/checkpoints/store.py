@@ -40,7 +40,7 @@ class StoreOperations:
 
     Args:
         config: The options.
-        kind: Which tables the states are in.
+        kind: The kind of states, which selects the tables.
     """
 
     def __init__(self, config: MySQLConfig, kind: Kind = "dicts") -> None:
@@ -53,7 +53,7 @@ class StoreOperations:
 
     @property
     def tenant(self) -> str:
-        """Whose the threads are."""
+        """The tenant of the threads."""
         return self._tenant
 
     def count_in(self, counters: Counters) -> None:
@@ -84,7 +84,7 @@ class StoreOperations:
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one expected; the error names both.
-            TurnLost: The `turn` that the call is in is over.
+            TurnLost: The `turn` that encloses the call is over.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -136,7 +136,7 @@ class StoreOperations:
 
         Args:
             limit: The maximum number of ids.
-            pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            pattern: A glob: ``*`` matches any text, ``?`` one character, anything else itself.
             offset: The number of threads to skip.
         """
         return (yield from self.checkpoints.queries.list_threads(self._tenant, limit, pattern, offset))
@@ -170,7 +170,7 @@ class StoreOperations:
 
         The score depends on which of the words a text holds, not on how often; the rarer a word is among the tenant's
         hits of this query, the more it counts. Scores of different queries cannot be compared. Words under three
-        letters and MySQL's stop words are not found, unless the server is set up otherwise.
+        letters and MySQL's stop words are not found, unless the server is configured otherwise.
         """
         return (yield from self.checkpoints.queries.search(self._tenant, query, limit))
 

@@ -49,16 +49,17 @@ class CachedState(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """The cached knowledge of one thread at one version.
+    """The cached data of one thread at one version.
 
     Args:
-        lineages: Those of the state last loaded and of the one last saved; the next state builds on one of the two.
+        lineages: The lineages of the state last loaded and of the one last saved; the next state builds on one of the
+            two.
         newest: The lineage of the thread's newest checkpoint; empty if it is not known.
         version: The thread's version when all these lineages existed. While the thread has it, no process has written
             to the thread.
         shared: Whether another process had written to the thread when it was last loaded; None if it was not loaded
-            again since. If so, another one has probably written again by the next load, as where workers take turns;
-            to ask for the version first would then cost a round trip more.
+            again since. If so, another one has probably written again by the next load, as with alternating workers;
+            reading the version first would then cost another round trip.
         state: The newest state, if it is cached.
         stamp: Distinguishes this snapshot from others of the thread; assigned by the cache.
     """
@@ -110,7 +111,7 @@ class Snapshot(NamedTuple):
 
         Args:
             seq: The checkpoint's seq; None if there was none.
-            version: The thread's after the delete, if before it was the one known; else None.
+            version: The thread's version after the delete, if the version before it was the cached one; else None.
         """
         kept = tuple(lineage for lineage in self.lineages if lineage[0].seq != seq)
         if self.newest and self.newest[0].seq == seq:
@@ -140,7 +141,7 @@ class ThreadCache:
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
-        """After a fork, clear the cache. A thread that the child does not have may hold the lock for ever."""
+        """After a fork, clear the cache. A thread of the parent may hold the lock for ever."""
         self.begin_empty()
 
     def begin_empty(self) -> None:
@@ -155,7 +156,7 @@ class ThreadCache:
         self._lock = threading.Lock()
 
     def snapshot(self, key: ThreadKey) -> Snapshot:
-        """Return the cached knowledge of a thread."""
+        """Return the cached snapshot of a thread."""
         with self._lock:
             known = self._known(key)
             state = self._states.get(key)
@@ -187,7 +188,7 @@ class ThreadCache:
             key: The thread.
             before: The snapshot that the delete began with.
             seq: The checkpoint's seq; None if there was none.
-            version: The thread's after the delete, if before it was that of the snapshot; else None.
+            version: The thread's version after the delete, if the version before it was the snapshot's; else None.
         """
         with self._lock:
             known = self._known(key)
@@ -215,7 +216,7 @@ class ThreadCache:
             self._drop_state(key)
 
     def _known(self, key: ThreadKey) -> Snapshot:
-        """Return the cached knowledge of a thread, without its state. An unknown thread has a stamp below 1."""
+        """Return the cached snapshot of a thread, without its state. An unknown thread has a stamp below 1."""
         known = self._threads.get(key)
         if known is not None:
             return known

@@ -49,7 +49,7 @@ class ThreadWriter:
 
     Args:
         operations: The operations on the tables.
-        tenant: The tenant that gets the thread.
+        tenant: The tenant to store the thread for.
         thread_id: The thread.
     """
 
@@ -74,8 +74,8 @@ class ThreadWriter:
             replaced: Ids of stored checkpoints that are removed in the first transaction.
 
         Returns:
-            True if that was done; False if another process wrote to the thread since it was read, so that the last
-            transactions were not carried out.
+            True if all were written; False if another process wrote to the thread since it was read, so that the last
+            transactions were not executed.
 
         Raises:
             InvalidInput: One cannot be stored exactly.
@@ -199,7 +199,7 @@ class ThreadWriter:
         return first, ThreadTimes(as_sql_time(first), last)
 
     def _index(self, texts: int) -> Operation[None]:
-        """Index the words of many written checkpoints at once, so that the first search does not have to."""
+        """Index the words of many written checkpoints at once, instead of during the first search."""
         waiting = self._operations.texts_waiting = self._operations.texts_waiting + texts
         if waiting < INDEXED_PER_SAVE:
             return
@@ -224,7 +224,7 @@ class _Placed:
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes it takes in a packet."""
+        """Approximate number of bytes in a packet."""
         row = self.row
         return len(row.payload) + len(row.metadata or "") + 2 * len(row.search_text or "") + 500
 

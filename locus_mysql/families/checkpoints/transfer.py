@@ -32,7 +32,7 @@ _PAGE_BYTES = 4_000_000
 #: Checkpoints of the target that are read at a time, to be compared.
 _COMPARED_AT_ONCE = 50
 
-#: How often a thread is read again because another process wrote to it.
+#: Maximum number of times that a thread is read again because another process wrote to it.
 _TRIES = 10
 
 
@@ -228,7 +228,7 @@ class StoredThread:
         return checkpoint_id in self._writer.standing.entries
 
     async def load(self, checkpoint_id: str) -> KeptCheckpoint | Damaged | None:
-        """Load a checkpoint, and with it those that follow: they are asked for next."""
+        """Load a checkpoint and, in advance, those that follow it."""
         if checkpoint_id not in self._loaded:
             entry = self._writer.standing.entries.get(checkpoint_id)
             if entry is None:
@@ -276,7 +276,7 @@ class ThreadImport:
 
 
 class _ThreadImport:
-    """A thread whose checkpoints come from a file, of which the rest is not known."""
+    """A thread that is being read from a file, checkpoint by checkpoint."""
 
     def __init__(self, tables: StoreOperations, database: Database, thread_id: str) -> None:
         self.thread_id = thread_id
@@ -329,7 +329,7 @@ class _ThreadImport:
         return True
 
     async def _difference(self, line: LineCheckpoint, arrival: Arrival) -> str | None:
-        """Why a checkpoint is not written, although it is not identical in the tables; None if it is."""
+        """Return why a checkpoint that differs from the tables is not written; None if it is identical."""
         if arrival == "missing":
             return "it would follow a checkpoint that differs in the tables"
         if arrival == "behind":

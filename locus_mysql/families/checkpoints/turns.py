@@ -41,7 +41,7 @@ class AsyncTurns(AsyncStore[O]):
     """Base of asynchronous classes that have turns."""
 
     def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
-        """One turn at a time on a thread, in whatever process: an ``async with`` block.
+        """Allow one turn at a time on a thread, across all processes: an ``async with`` block.
 
         Calls in the block, and in tasks begun in it, belong to the turn; a nested block for the same thread is part of
         it. Callers that take no turn are not blocked. The thread need not exist. The turn is renewed while it is held;
@@ -66,11 +66,11 @@ class SyncTurns(SyncStore[O]):
     """Base of blocking classes that have turns."""
 
     def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:
-        """One turn at a time on a thread, in whatever process: a ``with`` block.
+        """Allow one turn at a time on a thread, across all processes: a ``with`` block.
 
-        Calls in the block of the same thread of execution belong to the turn; those of others, only if they run in a
-        copy of its context (``contextvars.copy_context``). A thread of its own renews it. Everything else is as in the
-        asynchronous class.
+        Calls in the block of the same thread of execution belong to the turn; calls of other threads, only if they run
+        in a copy of its context (``contextvars.copy_context``). A background thread renews it. Everything else is as in
+        the asynchronous class.
 
         Args:
             thread_id: The thread.

@@ -31,7 +31,7 @@ class WholeThreads:
     """Copies and rewrites threads.
 
     Args:
-        context: What the operations of the store share.
+        context: The objects shared by the store's operations.
     """
 
     def __init__(self, context: Context) -> None:
@@ -109,7 +109,7 @@ class WholeThreads:
         raise Unavailable(f"Thread {thread_id!r} was saved during every attempt; try again when nothing writes to it.")
 
     def threads_with_old_messages(self, tenant: str, before: datetime, after: str, limit: int) -> Operation[list[str]]:
-        """A page of ids of threads with a checkpoint whose oldest message is from before a time."""
+        """Return a page of ids of threads with a checkpoint whose oldest message is from before a time."""
         moment = as_sql_time(before)
         rows = yield from fetch(self._sql.maintenance.threads_with_old_messages(tenant, moment, after, limit))
         return [row.thread_id for row in rows]
@@ -118,11 +118,11 @@ class WholeThreads:
 def rewritten(
     rows: Sequence[WholeRow], change: Change, thread_id: str, *, compression: Literal["zlib", "none"]
 ) -> list[PlacedRow]:
-    """A thread's rows with every state changed.
+    """Return a thread's rows with every state changed.
 
     Args:
-        rows: What the statement that reads a thread gave, oldest first.
-        change: Gives the new states.
+        rows: The thread's rows, oldest first.
+        change: Returns the new states.
         thread_id: The thread, to be named in an error.
         compression: Whether payloads may be compressed.
 

@@ -1,4 +1,4 @@
-"""Checking what callers pass, before anything is sent."""
+"""Checks callers' arguments before anything is sent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ID_LIMIT = 512
 
 
 def check_id(value: object, what: str) -> str:
-    """An id: text of 1 to 512 characters."""
+    """Check an id: text of 1 to 512 characters."""
     text = check_text(value, what)
     if not 1 <= len(text) <= ID_LIMIT:
         raise InvalidInput(f"{what} has {len(text)} characters; it must have 1 to {ID_LIMIT}.")

@@ -1,4 +1,4 @@
-"""Errors about damaged rows, and which checkpoint they are about."""
+"""Adds the name of the checkpoint to errors about damaged rows."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def decode_writes(
 
     Args:
         thread: The thread's checksum.
-        version_key: The key of the checkpoint; None if it has no parent, of which these would be.
+        version_key: The key of the checkpoint; None for writes of the parent if there is no parent.
         rows: Their rows.
 
     Raises:

@@ -13,7 +13,7 @@ def ns_key(ns: str) -> bytes:
 
 
 def version_key(ns: str, checkpoint_id: str) -> bytes:
-    """The key of a checkpoint. The length comes first, so that no two pairs of texts are the same bytes."""
+    """The key of a checkpoint. The length comes first, so that different pairs of texts have different bytes."""
     space = ns.encode()
     return _digest(b"%d:%b%b" % (len(space), space, checkpoint_id.encode()))
 

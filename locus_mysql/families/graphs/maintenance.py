@@ -29,6 +29,6 @@ class GraphMaintenance:
         yield
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove checkpoints older than this many days. A thread not saved to since goes whole."""
+        """Remove checkpoints older than this many days. A thread not saved since is deleted."""
         removed = yield from self._saver.vacuum(older_than_days)
         return (Count(removed, "{checkpoint}"),)

@@ -21,8 +21,8 @@ class Content(NamedTuple):
     """The content of a payload.
 
     Args:
-        codec: Who encoded it.
-        head: All of it but its values.
+        codec: The name of the class that encoded it.
+        head: Everything except its values.
         values: The values by name.
         snapshots: Names of values that this checkpoint holds as a snapshot, or lacks because an ancestor holds the
             snapshot from which the value is rebuilt.
@@ -35,7 +35,7 @@ class Content(NamedTuple):
 
 
 def pack(content: Content, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
-    """The payload of a row. Parts of the row's own have numbers below `OWN_PARTS`.
+    """Return the payload of a row. Parts of the row's own have numbers below `OWN_PARTS`.
 
     Args:
         content: The content.

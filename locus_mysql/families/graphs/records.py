@@ -15,7 +15,7 @@ class LabelledValue(NamedTuple):
     """A value of a stored checkpoint.
 
     Args:
-        label: The version that its owner gave it; any JSON value.
+        label: The version assigned by the class that saved it; any JSON value.
         value: Its stored form.
     """
 
@@ -49,7 +49,7 @@ class NewValue(NamedTuple):
 
     Args:
         name: Its name.
-        label: The version that its owner gives it; any JSON value.
+        label: The version assigned by the class that saves it; any JSON value.
         encoded: Its bytes; None to keep the base's.
     """
 
@@ -76,7 +76,7 @@ class NewVersion:
         token: The save's mark, 16 random bytes.
         digest: A digest of its content, in 15 bytes, if an identical save is to be accepted; otherwise empty.
         snapshots: Its values that are snapshots: later checkpoints may lack the value and need this one for it.
-        counted: Values for which its owner decides whether it needs its parent.
+        counted: Values for which the saving class decides whether the checkpoint needs its parent.
     """
 
     codec: str
@@ -123,7 +123,7 @@ class LoadedVersion:
         metadata: JSON text, or None.
         created_at: When the server received it, in UTC.
         writes: Writes of its tasks, unordered.
-        parents_writes: Those at its parent, if it needs them.
+        parents_writes: The writes at its parent, if it needs them.
     """
 
     codec: str

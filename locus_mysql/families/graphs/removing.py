@@ -16,7 +16,7 @@ from ...errors import InvalidInput, ThreadExists
 from . import keys
 from .version_cache import VersionCache
 
-#: Runs looked for at a time, and stale threads.
+#: Number of runs, and of stale threads, that one query reads.
 _PAGE = 200
 
 
@@ -57,7 +57,7 @@ class Removing:
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            keep: How many are kept.
+            keep: The number of checkpoints to keep.
             ns: Only of this namespace.
             calls: Whether finished calls of subgraphs are deleted too, each with the checkpoint that called it. They
                 are not counted.
@@ -234,7 +234,7 @@ class Removing:
         return (yield from self._once(tenant, (lock, hide), then))
 
     def _once(self, tenant: str, first: Sequence[Statement], then: Sequence[Statement]) -> Operation[int]:
-        """Carry out statements once, even if the answer is lost; returns the row count of the last of ``first``.
+        """Execute statements once, even if the response is lost; returns the row count of the last of ``first``.
 
         The first statement locks the thread, or the batch is undone. Nothing is done to a thread that is not locked.
 

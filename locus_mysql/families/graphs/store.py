@@ -32,7 +32,7 @@ from .records import (
 )
 from .values import Encoded
 
-#: The mark of checkpoints that this class encoded.
+#: The codec name of checkpoints that this class encoded.
 CODEC = "json"
 
 #: The default namespace. Locus' asynchronous saver calls it so, its synchronous one calls it "".
@@ -223,7 +223,7 @@ class SaverOperations(VersionsOfTenants):
 
         Args:
             limit: The maximum number.
-            pattern: A glob: ``*`` stands for any text, ``?`` for one character, all else for itself.
+            pattern: A glob: ``*`` matches any text, ``?`` one character, anything else itself.
             offset: The number of threads to skip.
         """
         check_text(pattern, "Pattern")
@@ -274,7 +274,7 @@ class MySQLCheckpointSaver(AsyncVersions[SaverOperations]):
 
     Args:
         where: A `Database` shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain it.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
     Example:

@@ -1,4 +1,4 @@
-"""Cache of the threads that a process serves, so that a save need not read before it writes.
+"""Cache of the threads that a process serves, so that a save does not have to read before it writes.
 
 The cache is only a hint: the server refuses a save that builds on a cached checkpoint if the thread's epoch changed
 (something was removed), or if the checkpoint's row with its token is missing (the server lost its newest commits). A

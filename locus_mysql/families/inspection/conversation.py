@@ -1,4 +1,4 @@
-"""Recognises the conversation in a state, whichever framework saved it. Pure functions that accept any JSON.
+"""Recognises the conversation in a state of any framework. Pure functions that accept any JSON.
 
 They recognise the messages of Locus, of OpenAI's, Anthropic's and Gemini's interfaces, of LangChain in each form in
 which it dumps them, and of Pydantic AI, whose messages have parts of several kinds. Tool calls are joined with their
@@ -26,10 +26,10 @@ PLACES: Sequence[tuple[str, ...]] = (
     ("conversation",),
 )
 
-#: First items of a list, of which one must be a message.
+#: Number of first items of a list of which one must be a message.
 EXAMINED = 10_000
 
-#: The roles of a text among messages, and of an item that is not recognised.
+#: The roles of a text among messages, and of an unrecognised item.
 TEXT_ROLE, UNKNOWN_ROLE = "message", "unknown"
 
 #: Other names of the roles: LangChain's types and classes, Gemini's, and one that OpenAI used earlier.

@@ -1,9 +1,9 @@
 """Decodes the msgpack of LangGraph's serialiser as plain JSON values, for inspection. No I/O.
 
-LangGraph's own decoder imports the modules that the bytes name and calls functions of them: with it, whoever can write
-to the tables could run code in the process of every reader. This decoder imports and constructs nothing: an object is
-shown as its fields, with the name of its type under ``$type``. Damaged bytes, and values nested too deep, are an error.
-Time and memory are at most linear in the number of bytes.
+LangGraph's own decoder imports the modules that the bytes name and calls functions of them: with it, anyone with write
+access to the tables could run code in the process of every reader. This decoder imports and constructs nothing: an
+object is shown as its fields, with the name of its type under ``$type``. Damaged bytes, and values nested too deep, are
+an error. Time and memory are at most linear in the number of bytes.
 https://github.com/msgpack/msgpack/blob/master/spec.md
 """
 

@@ -113,7 +113,7 @@ def _is_json(value: Any) -> bool:
     """Check quickly whether `_check` would accept a value, except for NaN, infinities and lone surrogates.
 
     Built-in functions collect the types of all values in a list or a dict at once, which takes a tenth of the time of a
-    loop. A value with subclasses, which are rare, is left to `_check`.
+    loop. A value that contains instances of subclasses, which is rare, is checked by `_check`.
     """
     level: list[Any] = [[value]]
     for _ in range(DEPTH_LIMIT + 1):

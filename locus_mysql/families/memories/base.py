@@ -1,4 +1,4 @@
-"""Base classes of stores of memories: they run operations on the engine, and embed texts in between."""
+"""Base classes of stores of memories: they run operations on the engine, and embed texts between operations."""
 
 from __future__ import annotations
 

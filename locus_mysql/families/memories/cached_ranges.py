@@ -61,7 +61,7 @@ class CachedRanges:
             search: The search.
             cached: The range.
             state: The state of the range on the server.
-            known: The writes of the range when the state was requested.
+            known: The last known writes of the range when its state was requested.
             with_changes: Whether the state has the changes since these writes.
         """
         changed = state.changed_since(known)

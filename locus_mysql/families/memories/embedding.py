@@ -1,4 +1,4 @@
-"""Embedding texts by the caller's function: `EmbedTexts`, and how it is answered."""
+"""Embeds texts with the caller's function: the request `EmbedTexts`, and the functions that execute it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Procedure: TypeAlias = Generator[EmbedTexts | Operation[Any], Any, T]
 
 
 def digest_of(text: str, model: str) -> bytes:
-    """Return the digest by which a text that was embedded is recognised."""
+    """Return the digest that identifies an embedded text."""
     return hashlib.sha256(f"{model}\0{text}".encode()).digest()[:16]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .records import Hits, MemoryHit, MemoryItem, Namespace
 
-#: Each search returns this many hits to be joined, or as many as are wanted, if that is more. For later ranks, only the
-#: best rank of an item counts.
+#: Number of hits that each search returns for fusion, unless more are requested. For later ranks, only the best rank of
+#: an item counts.
 FUSED = 100
 
 #: The constant k of reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009.
@@ -15,9 +15,9 @@ _SOFTENING = 60
 def fuse(*found: Hits) -> Hits:
     """Join the hits of several searches, best first; equal ones by namespace and key.
 
-    The score of an item is the sum of 1 / (60 + rank) over the searches that found it among their first `FUSED`,
-    divided by the sum of an item that is first in all. For an item that no search has among these, only the best rank
-    counts. So no score depends on the number of hits, and pages fit together.
+    The score of an item is the sum of 1 / (60 + rank) over the searches that found it among their first `FUSED` hits,
+    divided by the sum of an item that is first in all. For an item that is in none of these lists, only its best rank
+    counts. So no score depends on the number of hits, and consecutive pages are consistent.
     """
     most = len(found) / (_SOFTENING + 1)
     scores: dict[tuple[Namespace, str], float] = {}

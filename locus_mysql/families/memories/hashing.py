@@ -82,9 +82,9 @@ class HashingEmbedder:
     LangGraph's ``IndexConfig``; and an embedder for ``MySQLMemory(embedder=…)`` and other stores of Locus.
 
     Args:
-        dims: The width of embeddings, 1 to 16,383. The fewer, the more often unrelated texts look alike.
+        dims: The width of embeddings, 1 to 16,383. With fewer dimensions, unrelated texts collide more often.
         pieces: The shortest and the longest piece of a word, counting a mark at each end of the word. For languages
-            without blanks between words, ``(1, 2)`` suits better.
+            without spaces between words, ``(1, 2)`` works better.
 
     Raises:
         ConfigError: An argument is out of range.

@@ -38,7 +38,7 @@ class MemoryMaintenance:
         return (Count(items, "{item}"),)
 
     def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed, or will soon not be needed. One round trip."""
+        """Count rows that are no longer needed, or soon will not be. One round trip."""
         maintenance, tenant = self.sql.maintenance, self._tenant
         queries = (
             maintenance.count_expired(tenant),
@@ -55,7 +55,7 @@ class MemoryMaintenance:
 
         Args:
             older_than_days: Ignored.
-            removed_kept_us: How long the marks are kept by which caches recognise removed embeddings, in microseconds.
+            removed_kept_us: How long to keep the marks that report removed embeddings to caches, in microseconds.
         """
         expired = 0
         while some := (yield from self._writing.sweep(AT_ONCE, self._tenant)):
@@ -94,6 +94,6 @@ def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:
     return (
         Count(expired, "{expired item}"),
         Count(loose, "embeddings of {missing item}"),  # rows were deleted by hand
-        Count(removed, "{mark} of removed embeddings"),  # by which caches recognise them, for an hour
-        Count(tokens, "{token} of writes"),  # by which repeated writes are recognised, for a quarter of an hour
+        Count(removed, "{mark} of removed embeddings"),  # caches need these marks for an hour
+        Count(tokens, "{token} of writes"),  # they identify repeated writes for a quarter of an hour
     )

@@ -1,4 +1,4 @@
-"""Reading and writing items with everything that is stored of them, as generators that do no I/O: for transfers."""
+"""Reads and writes items with all their stored data, for transfers. Generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .writing import ItemKey
 
 @dataclass(frozen=True, slots=True)
 class KeptItem:
-    """An item with everything that is stored of it.
+    """An item with all its stored data.
 
     Args:
         row: Its row.
@@ -42,7 +42,7 @@ class KeptItem:
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes it takes in a packet."""
+        """Approximate number of bytes in a packet."""
         row = self.row
         texts = len(row.value) + len(row.metadata or "") + len(row.text or "")
         return texts + 2 * len(row.path) + 2 * len(row.key) + sum(2 * len(raw) for _, raw in self.vectors) + 500
@@ -76,20 +76,20 @@ class MovingOperations:
         self.sql = sql
 
     def page(self, tenant: str, where: Range, after: ItemKey | None, limit: int) -> Operation[list[KeptItem]]:
-        """Return items that have not expired, in the order of their paths and keys, after one. One round trip."""
+        """Return unexpired items after a position, in the order of their paths and keys. One round trip."""
         rows = yield from fetch(self.sql.moving.page(tenant, where, after, limit))
         return [item for item, _ in items_of(tenant, rows)]
 
     def restore(self, tenant: str, items: Sequence[KeptItem], *, overwrite: bool = False) -> Operation[Restored]:
-        """Write items, and read them again to compare. May be repeated: stored items are passed over.
+        """Write items, and read them again to compare. May be repeated: stored items are skipped.
 
         Args:
-            tenant: The tenant that gets them.
-            items: The items. Of several with one key, the last counts if it may overwrite, else the first.
-            overwrite: Whether items that differ in the tables are replaced; else they are left as they are.
+            tenant: The tenant to store them for.
+            items: The items. Of several with the same key, the last is written if ``overwrite`` is set, else the first.
+            overwrite: Whether items that differ in the tables are replaced; else they stay unchanged.
 
         Returns:
-            What was done. Items that count as written or present were read, and are identical.
+            The counts. Items counted as written or present were read back, and are identical.
         """
         done = Restored()
         wanted: dict[ItemKey, KeptItem] = {}

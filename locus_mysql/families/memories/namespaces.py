@@ -12,7 +12,7 @@ NAMESPACE_LIMIT_BYTES = 1_000
 #: The most bytes of a key, as UTF-8.
 KEY_LIMIT_BYTES = 1_000
 
-#: Stands for any label where namespaces are listed.
+#: Matches any label when namespaces are listed.
 ANY_LABEL = "*"
 
 

@@ -32,21 +32,21 @@ from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
 #: A search on the server ranks the codes of this many embeddings, the nearest by sign bits; or of this many for each
-#: wanted hit, if that is more.
+#: requested hit, if that is more.
 SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4
 
 #: A range with more embeddings than this is searched in memory from the second search on.
 SMALL_RANGE = 500
 
-#: The number of embeddings that the first round compares exactly: at most this many, plus this many for each wanted
+#: The number of embeddings that the first round compares exactly: at most this many, plus this many for each requested
 #: hit.
 FIRST_ROUND, FIRST_ROUND_PER_HIT = 16, 4
 
 #: Fraction of the possible hits beyond the wanted ones that the first round compares exactly.
 FIRST_ROUND_SHARE = 0.75
 
-#: The first round reads the items of this many candidates more than wanted, or of a quarter more: the order by codes
-#: is seldom wrong by more ranks.
+#: The first round reads the items of this many candidates more than wanted, or of a quarter more: the order by codes is
+#: rarely wrong by more ranks.
 SPARE_ITEMS = 6
 
 #: Embeddings that a cached range should keep and lacks, as they are new or changed, are read by their keys with the
@@ -76,10 +76,10 @@ class ServerHits(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The candidates of a cached range, as of the writes that it then had.
+    """The candidates of a cached range, at a version given by its last writes.
 
     Args:
-        writes: These writes.
+        writes: The last writes of the range.
         first: The candidates to compare exactly in the first round.
         others: The other candidates, in falling order of their bounds.
         scores: Exact scores of those of the first whose embeddings are in the cache.
@@ -135,7 +135,7 @@ class NearestOperations:
         self.counters = Counters()
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
-        """Return the items whose embeddings are nearest; of several embeddings of an item, the nearest counts."""
+        """Return the items whose embeddings are nearest; of several embeddings of an item, the nearest is used."""
         warn_if_numpy_is_missing()
         if search.limit < 1:
             return Hits()
@@ -179,7 +179,7 @@ class NearestOperations:
         return ServerHits(hits, complete, ambiguous)
 
     def _nearest_by_signs(self, search: NearestSearch) -> Operation[tuple[list[NearRow], bool]]:
-        """Return the nearest embeddings by sign bits, and whether they are all that there are."""
+        """Return the nearest embeddings by sign bits, and whether these are all embeddings of the range."""
         signs = signs_of(search.query.values)
         limit = max(SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT * search.limit)
         while True:
@@ -192,7 +192,7 @@ class NearestOperations:
             limit *= 4  # the nearest embeddings belong to few items
 
     def _search_memory(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit]]:
-        """Rank by the codes, or embeddings, in the cache; compare whatever may be among the best exactly.
+        """Rank by the codes, or embeddings, in the cache; compare all possible hits exactly.
 
         The packet of the first round also asks whether the range has changed since it was read. If it has, it is
         brought up to date, and the search starts again.

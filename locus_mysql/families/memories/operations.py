@@ -259,8 +259,9 @@ class MemoryOperations:
             limit: The most hits to return.
             offset: The number of hits to skip.
             min_score: Leave out hits with a lower score.
-            way: ``word``, ``meaning`` or ``hybrid``, where the query could be meant for each.
-            exact: Whether the best hits by meaning must be certain, also if this process has not searched here before.
+            way: ``word``, ``meaning`` or ``hybrid``, if the arguments allow more than one.
+            exact: Whether the hits by meaning must be the best for certain, even in the first search of this range by
+                this process.
             only_here: Search only this namespace, not those below it.
 
         Returns:
@@ -308,10 +309,10 @@ class MemoryOperations:
         return cast(int, (yield self.writing.sweep(check_count(limit, "limit"), self.tenant)))
 
     def query_vector(self, embedding: Any) -> QueryVector:
-        """Return an embedding in the form in which others are compared with it.
+        """Return an embedding as a query vector, to which others are compared.
 
         Raises:
-            InvalidInput: The embedding has another width, or the store keeps none.
+            InvalidInput: The embedding has another width, or the store has no embeddings.
         """
         return QueryVector(floats_of(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
 

@@ -76,7 +76,7 @@ class ItemEncoder:
     Args:
         config: The options.
         options: The options about embeddings.
-        writing: Finds embeddings of texts that were embedded before.
+        writing: Looks up stored embeddings of texts.
     """
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions, writing: WritingOperations) -> None:

@@ -1,4 +1,4 @@
-"""The state of a cached range on the server, read to find out what changed since: `RangeState`."""
+"""The server's state of a cached range, read to find changes: `RangeState`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Scope(NamedTuple):
 
 @dataclass(slots=True)
 class RangeState:
-    """The rows of `VectorStatements.range_state`, all of one moment.
+    """The rows of `VectorStatements.range_state`, from one consistent read.
 
     Args:
         scopes: The namespaces of the range, by path.
@@ -64,8 +64,8 @@ class RangeState:
     def must_be_read_anew(self, path: bytes, known: Writes) -> bool:
         """Check whether the recorded changes since the known write are incomplete.
 
-        They are if removals since then were purged, or if the server no longer has the known write: it is too old, or
-        the server lost it, and with it everything that this process read after it.
+        They are incomplete if removals since then were purged, or if the server no longer has the known write: it is
+            too old, or the server lost it, and with it all later writes that this process has read.
         """
         if path not in known:
             return True

@@ -1,4 +1,4 @@
-"""Finding items by key, by field and by word, as generators that do no I/O."""
+"""Finds items by key, by field and by word. Generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .writing import ItemKey
 I = TypeVar("I", ItemRow, ScoredItemRow)  # noqa: E741 - a row with an item
 T = TypeVar("T")
 
-#: Replaces a filter by the one to use instead.
+#: Returns the filter to use instead of another one.
 AdaptFilter: TypeAlias = Callable[[ItemFilter], ItemFilter]
 
 #: A search by word first indexes at most this many new texts.
@@ -92,7 +92,7 @@ class ReadingOperations:
     def words(
         self, tenant: str, where: Range, filter: ItemFilter, query: str, limit: int, offset: int = 0
     ) -> Operation[Hits]:
-        """Return items that hold words of a query, best first. One round trip, or more if the filter has checks.
+        """Return items that contain words of a query, best first. One round trip, or more if the filter has checks.
 
         Raises:
             InvalidInput: The store has no full-text index.
@@ -103,7 +103,7 @@ class ReadingOperations:
         if not parts:
             return Hits()
         page = partial(self.sql.reading.words, tenant, where, filter, query, parts)
-        # A store that only inspects finds the texts that others have indexed.
+        # A read-only store finds the texts that other stores have indexed.
         indexing = () if self.config.reads == "inspect" else (self.sql.writing.index_pending(MAX_INDEXED),)
         if filter.checks:
             if indexing:
@@ -126,7 +126,7 @@ class ReadingOperations:
     ) -> Operation[list[Namespace]]:
         """Return the namespaces with items that match all prefixes and suffixes, in their order, cut to a depth.
 
-        One round trip for each 1,000 namespaces that begin as the prefix with the most labels before a wildcard.
+        One round trip for each 1,000 namespaces that begin with the longest literal prefix.
         """
         start = max((literal_start(prefix) for prefix in prefixes), key=len, default=())
         where = Range(path_of(start, empty=True, what="Prefix"))

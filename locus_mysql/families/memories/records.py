@@ -1,4 +1,4 @@
-"""Items and hits as callers get them, and how they are read from rows."""
+"""Items and hits as returned to callers, and their construction from rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MemoryItem:
         key: The key.
         value: The JSON value.
         metadata: A dict of JSON values.
-        version: 1 for a new item, one more with each write. A deleted or expired item starts with 1 again.
+        version: 1 for a new item, each write adds 1. After deletion or expiry, it starts at 1 again.
         created_at: The time of the first write.
         updated_at: The time of the last write.
         expires_at: The time from which on the item is no longer found; None for never.
@@ -65,7 +65,7 @@ class Hits(list[MemoryHit]):
     Args:
         hits: The hits.
         exact: Whether these are the best for certain. The first search by meaning in namespaces with 1,000 embeddings
-            or more compares sign bits first, and may miss a hit now and then.
+            or more compares sign bits first, and may occasionally miss a hit.
     """
 
     def __init__(self, hits: Iterable[MemoryHit] = (), *, exact: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Searches: what a caller asks for, and the operations that answer it, by field, by word, by meaning, or by both."""
+"""Searches by field, by word, by meaning, or by both: the caller's request, and the operations that execute it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SearchRequest:
         return ItemFilter(one.sql + other.sql, one.params + other.params, one.checks + other.checks)
 
     def checked(self, *, embeds: bool) -> SearchRequest:
-        """Check the arguments, and decide how to search; ``way`` is then None only for a search by fields.
+        """Check the arguments and choose the kind of search; the result's ``way`` is None only for a search by fields.
 
         Args:
             embeds: Whether the store has an embed function.

@@ -37,7 +37,7 @@ class NearestSearch:
         filter: The conditions on the items.
         limit: The most hits.
         min_score: Leave out hits with a lower score.
-        exact: Whether the hits must be the best for certain, at the price of loading the codes of the range.
+        exact: Whether the hits must be the best for certain, at the cost of loading the codes of the range.
     """
 
     tenant: str
@@ -109,7 +109,7 @@ class Shortlist:
         return embeddings
 
     def add_scores(self, scores: Mapping[VectorKey, float]) -> None:
-        """Add exact scores; of several embeddings of an item, the best score counts. NaN stands for a damaged one."""
+        """Add exact scores; of several embeddings of an item, the best score is used. NaN marks a damaged one."""
         for (path, key, _), score in scores.items():
             if not isnan(score):
                 self._scores[path, key] = max(score, self._scores.get((path, key), score))
@@ -125,7 +125,7 @@ class Shortlist:
         return nsmallest(self._search.limit, found, key=lambda entry: (-entry[1], entry[0]))
 
     def hits(self, known: Sequence[Candidate], others: Iterator[Candidate]) -> Operation[list[MemoryHit]]:
-        """Return the best hits: read on until no other candidate can be among them, then read their items.
+        """Return the best hits: read candidates until no other one can be a hit, then read their items.
 
         Args:
             known: The candidates whose scores were added.

@@ -32,7 +32,7 @@ class ItemTransfer:
         self._config = config
 
     def source(self, namespace: Sequence[str] = (), **others: Any) -> ItemSource:
-        """Return what reads the items in a namespace and below."""
+        """Return the source that reads the items in a namespace and below."""
         refuse_others(others, "memories")
         return ItemSource(self._config, Range(path_of(namespace, empty=True)))
 
@@ -88,8 +88,8 @@ class ItemTarget:
 
     Args:
         config: The options, with the tenant.
-        overwrite: Whether items that differ in the tables are replaced; else they are left as they are.
-        advice: Appended to the message about an item that was left as it is.
+        overwrite: Whether items that differ in the tables are replaced; else they stay unchanged.
+        advice: Appended to the message about an item that was not replaced.
     """
 
     constants = False

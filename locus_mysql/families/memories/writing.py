@@ -1,4 +1,4 @@
-"""Writing and deleting items, as generators that do no I/O."""
+"""Writes and deletes items. Generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BATCH_LIMIT = 10_000
 #: How long the codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
 
-#: The number of these that one transaction removes.
+#: The number of such codes that one transaction removes.
 CODES_AT_ONCE = 5_000
 
 
@@ -95,7 +95,7 @@ class WritingOperations:
     def write(self, tenant: str, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()) -> Operation[int]:
         """Write and delete items, all or nothing; returns the number of deleted items. One round trip.
 
-        Of several writes of one item, the last is carried out. An item that is both written and deleted is deleted.
+        Of several writes of one item, only the last takes effect. An item that is both written and deleted is deleted.
 
         Raises:
             VersionConflict: An item has another version than required; nothing was changed.
@@ -231,7 +231,7 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Once in a while, index some texts, and remove some tokens and expired items.
+        """Occasionally index some texts, and remove some tokens and expired items.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """

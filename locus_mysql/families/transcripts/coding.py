@@ -17,7 +17,7 @@ from .records import Header, Item, Transcript, TranscriptKey
 #: Limits of texts, in bytes of UTF-8.
 KIND_BYTES, NAME_BYTES, ID_BYTES = 32, 800, 255
 
-#: Texts common to items of conversations: part of format 2, never to be changed. What is most frequent comes last.
+#: Texts common to items of conversations: part of format 2, never to be changed. The most frequent texts come last.
 DICTIONARY = (
     b'{"data":{"kwargs":{"state":{"metadata":{"status":"completed","arguments":"{\\"command\\":\\"description\\":\\"'
     b'"file_path":"/","invocationId":"","actions":{"stateDelta":{},"artifactDelta":{}},"author":"","longRunningToolIds":'
@@ -84,7 +84,7 @@ def row_key(tenant: str, key: TranscriptKey) -> RowKey:
     """Return the key of a transcript's row, checked.
 
     Raises:
-        InvalidInput: One of its texts is too long, is empty where it must not be, or has characters that it must not.
+        InvalidInput: One of its texts is too long, is empty although required, or contains invalid characters.
     """
     kind, collection, name, part = key
     return RowKey(

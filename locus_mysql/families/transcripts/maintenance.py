@@ -34,7 +34,7 @@ class TranscriptMaintenance:
         )
 
     def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed, or will soon not be needed; of all tenants. One round trip."""
+        """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
         expired, tokens = self.sql.maintenance.count_expired(), self.sql.ledger.count()
         results = yield Batch((expired, tokens), atomic=False)
         (waste,), (ledger,) = results.rows(expired), results.rows(tokens)
@@ -53,5 +53,5 @@ class TranscriptMaintenance:
 
 
 def _waste(expired: int, tokens: int) -> Counts:
-    # Tokens are those by which repeated writes are recognised, for a quarter of an hour.
+    # Tokens identify repeated writes for a quarter of an hour.
     return Count(expired, "{expired transcript}"), Count(tokens, "{token} of writes")

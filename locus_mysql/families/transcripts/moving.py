@@ -1,4 +1,4 @@
-"""Reading and writing transcripts with everything stored of them, as generators that do no I/O: for transfers."""
+"""Reads and writes transcripts with all their stored data, for transfers. Generators that do no I/O."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class MovingOperations:
         query = self.sql.moving.headers(self._tenant, first, min(limit, HEADERS_AT_ONCE) + 1)
         headers = (yield Batch.of(query)).rows(query)
         chosen, records = [], 0
-        for header in headers:  # as many as fill the page by their own counts, which may be out of date
+        for header in headers:  # enough to fill the page, by their item counts, which may be out of date
             chosen.append(header)
             records += 1 + header.items
             if records >= limit + max(behind, 0):
@@ -118,11 +118,11 @@ class MovingOperations:
         return found[:limit]
 
     def restore(self, records: Sequence[Kept], *, overwrite: bool) -> Operation[Restored]:
-        """Write records that are missing, and compare the others. May be repeated: stored records are passed over.
+        """Write records that are missing, and compare the others. May be repeated: stored records are skipped.
 
         Args:
             records: The records, each transcript before its items.
-            overwrite: Whether records that differ in the tables are replaced; else they are left as they are.
+            overwrite: Whether records that differ in the tables are replaced; else they stay unchanged.
         """
         done = Restored()
         by_key: dict[tuple[bytes, bytes, bytes, bytes], list[Kept]] = {}
@@ -157,7 +157,7 @@ class MovingOperations:
             return
         try:
             yield from self._put(key, [*missing, *replaced], [item.seq for item in replaced])
-        except Duplicate:  # an id that another item of the transcript has
+        except Duplicate:  # another item of the transcript has the same id
             done.differing += tuple(f"Item {item.seq} of transcript {_name(key)!r}" for item in (*missing, *replaced))
             return
         done.written += len(missing) + len(replaced)

@@ -39,8 +39,8 @@ AT_ONCE = 500
 class TranscriptOperations:
     """The operations on transcripts of one tenant.
 
-    Each write is one transaction: it locks its transcripts, raises their revisions, and leaves a token in the ledger,
-    so it is carried out once even if its answer is lost.
+    Each write is one transaction: it locks its transcripts, raises their revisions, and stores a token in the ledger,
+        so it is executed once even if its response is lost.
 
     Args:
         config: The options. A transcript expires ``ttl_s`` after items were last added or its header replaced.
@@ -65,7 +65,7 @@ class TranscriptOperations:
     ) -> Operation[Written]:
         """Add items to the end of a transcript, which is created if it does not exist; and replace its header.
 
-        Items whose ids the transcript has already are left out. One round trip; with a fold, two if this process has
+        Items whose ids the transcript already has are skipped. One round trip; with a fold, two if this process has
         not written the newest state itself; three more if some of the items are stored already.
 
         Args:
@@ -141,7 +141,7 @@ class TranscriptOperations:
             before: Only items before this seq.
             until: Only the item of this id and those before it; none if there is no such item.
             limit: At most this many, from the first one on. Excludes ``last``.
-            offset: Leave out this many first; needs ``limit``.
+            offset: Skip this many first; requires ``limit``.
 
         Raises:
             CorruptCheckpoint: A row is damaged.
@@ -164,7 +164,7 @@ class TranscriptOperations:
         found, rows = results.row(revision), results.rows(items)
         if rows:
             return Read(rows[0].revision, _items(where, rows[::-1] if last is not None else rows))
-        # The revision was read first: a write that relies on it is refused if items were added meanwhile.
+        # The revision was read first: a write that requires it is refused if items were added meanwhile.
         return None if found is None else Read(found.revision, [])
 
     def open(
@@ -229,7 +229,7 @@ class TranscriptOperations:
         return results.rows(outcome)[0].outcome or 0
 
     def pop(self, key: TranscriptKey) -> Operation[Item | None]:
-        """Remove the last item and return it; None if there is none. Two round trips; more beside other writers."""
+        """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
         where, ledger = row_key(self._tenant, key), self.sql.ledger
         while True:
             rows = yield from fetch(self.sql.reading.items(where, limit=1, last=True))
@@ -359,7 +359,9 @@ class TranscriptOperations:
         return usage.transcripts
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
-        """Remove expired transcripts of all tenants, each whole; returns the number. They are no longer found anyway.
+        """Remove expired transcripts of all tenants, each completely; returns the number.
+
+        Reads do not return expired transcripts even before that.
 
         Args:
             limit: The most transcripts to remove.
@@ -390,7 +392,7 @@ class TranscriptOperations:
         return _outcome(results.landed) if results.landed is not None else results.of(lock).affected
 
     def _housekeeping(self) -> Operation[None]:
-        """Once in a while, remove some tokens and expired transcripts.
+        """Occasionally remove some tokens and expired transcripts.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """

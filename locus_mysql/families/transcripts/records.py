@@ -12,8 +12,8 @@ class TranscriptKey(NamedTuple):
     """The key of a transcript, within its tenant. All texts compare by code point and hold no NUL.
 
     Args:
-        kind: Who writes it, such as a framework: 1 to 32 bytes of UTF-8. Transcripts of different kinds never meet.
-        collection: What it is listed by, such as a project or an app: up to 800 bytes; may be empty.
+        kind: The software that writes it, such as a framework: 1 to 32 bytes of UTF-8. Different kinds are separate.
+        collection: The group in which it is listed, such as a project or an app: up to 800 bytes; may be empty.
         name: Its name, such as a session's id: 1 to 800 bytes.
         part: For transcripts that belong to another one and are deleted with it, such as those of subagents: up to 800
             bytes. The main transcript's is empty.
@@ -42,7 +42,7 @@ class Item(NamedTuple):
     """A stored item.
 
     Attributes:
-        seq: Its place: rises with each item, starts at 1, may have gaps, is never used again in a transcript.
+        seq: Its position: increases with each item, starts at 1, may have gaps, and is never reused in a transcript.
         item_id: Its id, if it has one.
         content: The JSON value.
         created_at: When it was added, by the server's clock, in UTC.
@@ -56,7 +56,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a caller keeps beside the items of a transcript. Replaced as a whole.
+    """A caller's data stored with a transcript, besides its items. Replaced as a whole.
 
     Args:
         state: Any JSON value.
@@ -77,7 +77,7 @@ class Transcript:
         key: Its key.
         revision: Rises with each write; never 0. A transcript that was deleted and created again has a later one. It is
             the server's clock in microseconds since 1970 at the last write, or one more than the last revision.
-        header: What its caller keeps. ``state`` is None where states were not read.
+        header: The caller's data. ``state`` is None if states were not read.
         items: Number of its items.
         size_bytes: Size of their stored contents.
         last_seq: The seq of the last item that was ever added; 0 if there was none.
@@ -114,7 +114,7 @@ class Written(NamedTuple):
     """The result of a write.
 
     Attributes:
-        added: Number of items that were added; less than given if the transcript had some already.
+        added: Number of items that were added; fewer than given if the transcript already had some.
         revision: The transcript's revision after the write.
     """
 
@@ -139,7 +139,8 @@ class Write:
         expected: The revision that the transcript must have; 0: it must not exist.
         expected_tag: The tag that it must have.
         tag: Replaces the stored tag; only together with a fold.
-        expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many others need.
+        expires: Whether the transcript expires after the configured ``ttl_s``; False for one that many other
+            transcripts need.
         is_shared: Whether the transcript never expires earlier than before, as writers with another ``ttl_s`` need it.
         needs: The id of an item that it must have already.
         remove: The seqs of items to remove.

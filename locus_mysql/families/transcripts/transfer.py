@@ -43,7 +43,7 @@ class TranscriptTransfer:
         self._config = config
 
     def source(self, **selection: Any) -> TranscriptSource:
-        """Return what reads all transcripts with their items."""
+        """Return the source that reads all transcripts with their items."""
         refuse_others(selection, "transcripts")
         return TranscriptSource(self._config)
 
@@ -170,7 +170,7 @@ def record_of(content: Mapping[str, Any]) -> Kept:
 
 
 def describe(record: Kept) -> str:
-    """Return which record it is, for messages."""
+    """Return a description of the record, for messages."""
     name = f"transcript {_text(record.names[2])!r}"
     return f"Item {record.seq} of {name}" if isinstance(record, KeptItem) else name.capitalize()
 

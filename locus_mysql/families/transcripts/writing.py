@@ -23,7 +23,7 @@ from .records import Header, NewItem, Write, Written
 #: The most items of one write, which is one transaction.
 ITEMS_LIMIT = 10_000
 
-#: Memory for the headers that a process remembers, so that a write with a fold need not read the state first.
+#: Memory for cached headers, so that a write with a fold does not have to read the state first.
 HEADERS_BYTES = 4_194_304
 
 
@@ -63,7 +63,7 @@ class PlannedWrite:
                 known.add(item_id)
             self.items.append((item, ItemRow(item_id, encode_content(item.content, "The item", self._compression))))
         self._all = self.items
-        #: The revision at which the transcript was found to have the items that are left out; None if none are.
+        #: The revision at which the transcript had the skipped items; None if no item is skipped.
         self._left_out_at: int | None = None
         if write.fold is not None and write.header is not None:
             raise InvalidInput("A write has a header or a fold, not both.")
@@ -106,17 +106,17 @@ class PlannedWrite:
         before = None if stored is None else decode_json(unframe(stored, "The state of the transcript"))
         state = self.write.fold(before, [item for item, _ in self.items])
         tag = known.row.tag if self._new_tag is None else self._new_tag
-        # A state that the fold returned as it was is not sent again.
+        # A state that the fold returned unchanged is not sent again.
         self.header = HeaderRow(tag, known.row.scope, stored if state is before else self._state(state))
 
     def leave_out(self, present: set[bytes], revision: int) -> None:
-        """Leave out items that the transcript has at this revision. A fold has to be computed again."""
+        """Skip the items that the transcript has at this revision. A fold has to be computed again."""
         self.items = [(item, row) for item, row in self._all if row.item_id not in present]
         self._left_out_at = revision if present else None
         self._forget_fold()
 
     def take_all(self) -> None:
-        """Leave out no item: the transcript may have lost those that it had."""
+        """Skip no item: the transcript may have lost the stored ones."""
         self.items, self._left_out_at = self._all, None
         self._forget_fold()
 
@@ -271,7 +271,7 @@ class WritingOperations:
         return [Written(0, 0 if row is None else row.revision) for row in rows]
 
     def _check_expectations(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
-        """Raise if a transcript is not as the caller expects."""
+        """Raise if a transcript does not meet the caller's expectations."""
         for plan in plans:
             expected = plan.write.expected
             if expected is None and plan.tag is None and plan.needed is None:

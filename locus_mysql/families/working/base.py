@@ -27,7 +27,7 @@ DEFAULTS = Limits()
 
 
 class WorkingMemoryBase:
-    """Base of `WorkingMemory` and `SyncWorkingMemory`: everything that does not wait.
+    """Base of `WorkingMemory` and `SyncWorkingMemory`: the code that does not wait.
 
     Args:
         session_id: The session's id: 1 to 512 characters without NUL, compared by code point.
@@ -35,7 +35,7 @@ class WorkingMemoryBase:
             `MySQLConfig` as keywords.
         session_ttl_seconds: The session expires when it was not used for this many seconds: not before, and at most an
             eighth later. None: it stays until `end`. The process that begins the session decides; `touch` changes it.
-        end_on_exit: Whether leaving a ``with`` block ends the session, or leaves it for the next process.
+        end_on_exit: Whether leaving a ``with`` block ends the session, or keeps it for the next process.
         max_keys: The most variables.
         max_value_bytes: The most bytes of JSON of a variable, of the task state, or of a note.
         max_session_bytes: The most bytes of variables with their keys, task state and notes together.

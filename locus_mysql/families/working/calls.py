@@ -1,7 +1,7 @@
 """Commands on a session and calls of them, as values that every storage carries out in the same way.
 
 A *call* is one or more commands on one session, carried out together or not at all. The commands are specified here and
-checked by `testing`; `storages.session` is the simplest implementation.
+tested by `testing`; `storages.session` is the simplest implementation.
 
 A storage has a clock, in microseconds, which all processes share. Each command that writes draws a *stamp* of its
 session, which is larger than any before and at least the clock; so stamps keep rising when a session is ended and begun
@@ -21,7 +21,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 T = TypeVar("T")
 TCovariant = TypeVar("TCovariant", covariant=True)
 
-#: What happens to a write for which there is no room.
+#: The treatment of a write that does not fit.
 OnFull: TypeAlias = Literal["refuse", "evict"]
 
 #: The range of numbers that can be incremented: 64 bits, as in MySQL and Redis.
@@ -65,8 +65,8 @@ class Variable:
     Args:
         key: Its key.
         value: Its JSON.
-        likeness: Equal for equal values, whatever the order of keys in their dicts: JSON with sorted keys, or a digest
-            of it if that is shorter. For a whole number it is the digits.
+        likeness: Equal for equal values, regardless of the order of keys in their dicts: JSON with sorted keys, or a
+            digest of it if that is shorter. For a whole number it is the digits.
         ttl_us: It expires after this many microseconds.
     """
 
@@ -116,7 +116,7 @@ class Measured(NamedTuple):
         bytes: Bytes of variables, task state and notes.
         scratchpad_entries: Notes.
         checkpoints: Checkpoints.
-        left_us: Microseconds until it expires unless it is used; None if it does not.
+        left_us: Microseconds until it expires if it is not used; None if it never expires.
     """
 
     keys: int = 0
@@ -364,9 +364,9 @@ class Reply(NamedTuple):
 
 
 class StampMoved(Exception):
-    """Somebody else wrote to the session since the stamp that a call requires; nothing was done.
+    """Another process wrote to the session after the stamp that a call requires; nothing was done.
 
-    Raised by storages to those that replay, never to users.
+    Raised by storages for replays, never to users.
     """
 
 

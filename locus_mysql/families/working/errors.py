@@ -36,7 +36,7 @@ def checkpoint_there(checkpoint_id: str) -> InvalidInput:
 
 
 def of_nothing(command: calls.Command[object]) -> object:
-    """The result of a command that writes, but begins no session, where there is none."""
+    """The result, without a session, of a command that writes but begins none."""
     match command:
         case calls.Remove() | calls.Clear() | calls.ClearNotes():
             return 0

@@ -30,7 +30,7 @@ class WorkingMaintenance:
         return Count(usage.sessions, "{session}"), Count(int(usage.size_bytes), "{byte}")
 
     def waste(self) -> Operation[Counts]:
-        """Count rows that are no longer needed, or will soon not be needed; of all tenants. One round trip."""
+        """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
         expired, tokens = self.sql.maintenance.count_expired(), self.sql.ledger.count()
         results = yield Batch((expired, tokens), atomic=False)
         (waste,), (ledger,) = results.rows(expired), results.rows(tokens)
@@ -49,5 +49,5 @@ class WorkingMaintenance:
 
 
 def _waste(expired: int, tokens: int) -> Counts:
-    # Tokens are those by which repeated writes are recognised, for a quarter of an hour.
+    # Tokens identify repeated writes for a quarter of an hour.
     return Count(expired, "{expired session}"), Count(tokens, "{token} of writes")

@@ -27,8 +27,8 @@ Procedure: TypeAlias = Generator[calls.Call, calls.Reply, T]
 #: The longest label of a checkpoint, in characters.
 LABEL_LIMIT = 1_000
 
-#: For this long a change of the task state is tried while other processes write to the session. Beside three processes
-#: that write to Redis without a pause, one of fifty tries succeeds.
+#: Time limit for changing the task state while other processes write to the session. With three processes writing to
+#: Redis without a pause, one of fifty attempts succeeds.
 TRYING_S = 10.0
 
 
@@ -180,7 +180,7 @@ class SessionOperations:
         return (yield from self._only("compare_and_set", command))
 
     def ttl(self, key: str) -> Procedure[float | None]:
-        """Seconds until a variable expires; None if it expires only with the session, or does not exist."""
+        """Return the seconds until a variable expires; None if it expires only with the session, or does not exist."""
         found = yield from self._only("ttl", calls.Read((arguments.check_variable(key),)))
         left_us = found[key].left_us if key in found else None
         return None if left_us is None else left_us / 1_000_000
@@ -194,10 +194,10 @@ class SessionOperations:
         return self._task_of((yield from self._only("get_task_state", calls.ReadTask())))
 
     def update_task_state(self, change: Callable[[TaskState | None], TaskState | None]) -> Procedure[TaskState | None]:
-        """Change the task state. Of changes by several processes none is lost.
+        """Change the task state. Concurrent changes by several processes are all kept.
 
         Args:
-            change: Is given the state, or None, and returns the new one, or None to remove it; for example
+            change: Receives the state, or None, and returns the new one, or None to remove it; for example
                 ``lambda task: task.advance()``. It is called again if another process wrote to the session meanwhile.
 
         Returns:
@@ -206,7 +206,8 @@ class SessionOperations:
         Raises:
             NotFound: The session has no task state, and ``change`` uses an attribute of it; nothing was changed.
             CapacityExceeded: There is no room for it; nothing was changed.
-            Unavailable: The storage did not answer in time, or others wrote at each try for 10 seconds.
+            Unavailable: The storage did not answer in time, or other processes wrote during each attempt for 10
+                seconds.
         """
         deadline = monotonic() + TRYING_S
         while True:
@@ -301,7 +302,7 @@ class SessionOperations:
         return checkpoint_id
 
     def restore_checkpoint(self, checkpoint_id: str) -> Procedure[str]:
-        """Restore the session as a checkpoint holds it, all of it or nothing. First, another checkpoint is created.
+        """Restore the session from a checkpoint, completely or not at all. First, another checkpoint is created.
 
         Returns:
             The id of that checkpoint; restoring it undoes this.
@@ -366,7 +367,7 @@ class SessionOperations:
         return cast(T, reply.results[0])
 
     def _learn(self, call: calls.Call, made_at: float, reply: calls.Reply) -> None:
-        """Remember the session's time to live, and that its use was recorded."""
+        """Store the session's time to live, and that its use was recorded."""
         writes = call.writes
         if writes or call.renew:
             self._renewed_at = made_at
@@ -424,14 +425,14 @@ def check_limits(limits: calls.Limits) -> calls.Limits:
 
 
 def _keys(keys: Iterable[str]) -> tuple[str, ...]:
-    """Each key once."""
+    """Return each key once."""
     if isinstance(keys, str) or not isinstance(keys, Iterable):
         raise InvalidInput(f"Keys are given as a list of texts, not {type(keys).__name__}.")
     return tuple(dict.fromkeys(arguments.check_variable(key) for key in keys))
 
 
 def _problems(error: ValueError) -> str:
-    """The problems that pydantic found, without any value."""
+    """Return the problems that pydantic found, without values."""
     problems = getattr(error, "errors", None)
     if problems is None:
         return "it is not readable JSON"

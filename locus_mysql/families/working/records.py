@@ -13,7 +13,7 @@ from .calls import Limits
 
 Status: TypeAlias = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 
-#: A task with one of these does not change any more.
+#: The final statuses: a task with one of these does not change any more.
 FINAL: frozenset[Status] = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -141,7 +141,7 @@ class TaskState(BaseModel):
 
 
 def _later(than: datetime) -> datetime:
-    """The current time, but never before another: clocks may be set back."""
+    """Return the current time, but never one before another: clocks may be set back."""
     return max(datetime.now(UTC), than)
 
 

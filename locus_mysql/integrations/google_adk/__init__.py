@@ -2,7 +2,7 @@
 
 Converts ADK's sessions, events and memories, and leaves storage to `families/transcripts` and `families/memories`.
 Begin with `sessions` and `memories`, the public classes, then `session_operations` and `memory_operations`; `services`
-makes both of a URI, for ADK's command line.
+creates both from a URI, for ADK's command line.
 """
 
 try:

@@ -18,7 +18,7 @@ EVENT_ID_BYTES = 200
 
 
 class StateChanges(NamedTuple):
-    """Changes of a state by where they belong, without their prefixes. What begins with ``temp:`` is in none."""
+    """Changes of a state by their scope, without prefixes. Keys that begin with ``temp:`` are omitted."""
 
     app: dict[str, Any]
     user: dict[str, Any]
@@ -46,7 +46,7 @@ def event_of(content: Any) -> Event:
     """Return a stored event.
 
     Raises:
-        CorruptCheckpoint: It is no event.
+        CorruptCheckpoint: It is not an event.
     """
     try:
         return Event.model_validate(content)
@@ -81,7 +81,7 @@ def json_of_state(state: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def changes_in(delta: Mapping[str, Any]) -> StateChanges:
-    """Sort changes by where they belong."""
+    """Sort changes by their scope."""
     changes = StateChanges({}, {}, {})
     for key, value in delta.items():
         if key.startswith(State.APP_PREFIX):

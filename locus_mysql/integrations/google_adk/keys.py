@@ -1,4 +1,4 @@
-"""Where sessions and states are stored: keys of transcripts, and the marker of a session's revision. No I/O."""
+"""The keys of the transcripts that store sessions and states, and the marker of a session's revision. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = "google-adk"
 #: The kind of states that sessions share. The app is their collection.
 STATE_KIND = "google-adk-state"
 
-#: The name of an app's state, and what precedes the user's id in the name of a user's.
+#: The name of an app's state, and the prefix of the user's id in the name of a user's state.
 APP_STATE, USER_STATE = "app", "user:"
 
 _MARKER = re.compile(r"locus:(\d+):(\d+)")

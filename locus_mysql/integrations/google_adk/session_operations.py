@@ -174,7 +174,7 @@ class SessionOperations:
         An equal event is stored once.
 
         Args:
-            session: The session as its holder has it; it is not changed.
+            session: The caller's session object; it is not changed.
             event: The event.
 
         Raises:
@@ -205,7 +205,7 @@ class SessionOperations:
     def _after_conflict(
         self, key: TranscriptKey, session: Session, item: NewItem, marker: Marker
     ) -> Operation[Appended]:
-        """Accept an event that is stored already, by an append whose answer never came; refuse any other."""
+        """Accept an event that is stored already, by an append whose answer was lost; refuse any other."""
         transcript, stored = yield from gather(
             [self._transcripts.get(key), self._transcripts.find(key, item.item_id or "")]
         )

@@ -58,7 +58,7 @@ class AdkSessionService(AsyncStore[SessionOperations], BaseSessionService):
     async def append_event(self, session: Session, event: Event) -> Event:
         """Store an event at the end of a session with its changes of states, and add it to the session object.
 
-        A partial event is returned as it is. An event that is stored already, in a call whose answer was lost, is not
+        A partial event is returned unchanged. An event that is stored already, in a call whose answer was lost, is not
         stored again. Changes of ``temp:`` keys reach the session object only. One round trip.
 
         Args:
@@ -69,8 +69,8 @@ class AdkSessionService(AsyncStore[SessionOperations], BaseSessionService):
             The event, without its changes of ``temp:`` keys.
 
         Raises:
-            StaleSessionError: Somebody else has written to the session since this object was loaded. Nothing was
-                stored; load it again, and append the event to what you get.
+            StaleSessionError: Another process has written to the session since this object was loaded. Nothing was
+                stored; load it again, and append the event to the new object.
             SessionNotFoundError: The session does not exist.
             InvalidInput: The event cannot be stored exactly.
         """

@@ -147,7 +147,7 @@ class Listing:
             self.done = True
 
     def _skip(self, thread_id: Any, error: CorruptCheckpoint) -> None:
-        """Go on to the next thread, as this one cannot be read; the error is raised at the end."""
+        """Continue with the next thread, as this one cannot be read; the error is raised at the end."""
         self._unreadable.append(error)
         self.done = False
         if self._threads and self._threads[0] == thread_id:

@@ -48,7 +48,7 @@ class GraphOperations(VersionsOfTenants):
         self._pieces = MessagePieces(config.cache_bytes)
 
     def with_serde(self, serde: SerializerProtocol) -> Self:
-        """The same operations with another serialiser."""
+        """Return the same operations with another serialiser."""
         clone = copy.copy(self)
         clone.serde = serde
         return clone
@@ -117,7 +117,7 @@ class GraphOperations(VersionsOfTenants):
     def delete_for_runs(self, run_ids: Sequence[str]) -> Operation[None]:
         """Delete the checkpoints of runs, in all threads of the tenant.
 
-        What other checkpoints need of them stays in the tables, but is not listed any more.
+        Content that other checkpoints need stays in the tables, but is not listed any more.
         """
         yield from self.versions.removing.delete_runs(self.tenancy.of(), [str(run_id) for run_id in run_ids])
 

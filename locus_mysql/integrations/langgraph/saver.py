@@ -1,4 +1,4 @@
-"""Base of both savers: the serialiser, which belongs to their operations, and the versions of channels."""
+"""Base of both savers: their serialiser and the versions of channels."""
 
 from __future__ import annotations
 

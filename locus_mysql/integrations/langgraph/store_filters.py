@@ -9,17 +9,17 @@ from typing import Any
 
 from ...dialect.memories.filters import OPERATORS
 
-#: What no value fulfils.
+#: A condition that no value fulfils.
 _NOTHING: Mapping[str, Any] = {"$in": []}
 
-#: What every number fulfils, and nothing else.
+#: A condition that exactly all numbers fulfil.
 _ANY_NUMBER: Mapping[str, Any] = {"$gte": -sys.float_info.max}
 
 _BELOW, _ABOVE = ("$lt", "$lte"), ("$gt", "$gte")
 
 
 def finite(filter: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a filter without infinities and NaN that the same items fulfil: stored numbers are all finite."""
+    """Return an equivalent filter without infinities and NaN: stored numbers are all finite."""
     if not isinstance(filter, Mapping):
         return filter
     replaced: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def finite(filter: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _finite_operators(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same for the operators on one field; empty if every value fulfils them."""
+    """Do the same for the operators on one field; return an empty dict if every value fulfils them."""
     replaced: dict[str, Any] = {}
     ordered = False
     for operator, operand in wanted.items():

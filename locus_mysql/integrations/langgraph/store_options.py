@@ -44,12 +44,12 @@ FOREIGN_KEYWORDS = {
     "cluster_mode": "the option 'hosts' names several servers",
 }
 
-#: Our metrics by the values of ``distance_type``.
+#: This package's metrics by the values of ``distance_type``.
 METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2": "euclidean"}
 
 
 def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
-    """Check an index, but for ``dims``; return the embedder, the metric, and the paths of the fields to embed.
+    """Check an index, except ``dims``; return the embedder, the metric, and the paths of the fields to embed.
 
     Raises:
         ConfigError: It is not a dict, lacks a key, or has an unknown or wrong one.

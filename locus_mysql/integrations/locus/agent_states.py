@@ -1,7 +1,7 @@
 """Saves the state of a Locus agent as a checkpoint: its searchable text, its age, and whether it is provisional.
 
 Agents save `AgentState` objects; the service and imports save the same states as dicts, even if Locus is not
-installed. Both are read here, so that they continue each other's threads and searches find what either saved.
+installed. Both forms are read here, so that either can continue the other's threads and searches find both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def agent_checkpoint(
     *,
     provisional: bool,
 ) -> NewCheckpoint:
-    """Return what to save for the state of an agent.
+    """Return the checkpoint to save for the state of an agent.
 
     Args:
         encode: See `NewCheckpoint`.

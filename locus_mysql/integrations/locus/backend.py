@@ -60,8 +60,8 @@ class BackendOperations(StoreOperations):
                 Locus' checkpointers: ``save(state, thread_id)``.
             checkpoint_id: 1 to 128 characters. A random one if None.
             metadata: A dict of JSON values for queries, at most 65,536 bytes as JSON.
-            expected: The id of the checkpoint that must be the newest, `NO_CHECKPOINT` if there must be none; if it is
-                not so, nothing is saved.
+            expected: The id of the checkpoint that must be the newest, `NO_CHECKPOINT` if there must be none; otherwise
+                nothing is saved.
 
         Returns:
             The checkpoint's id.
@@ -101,7 +101,7 @@ class BackendOperations(StoreOperations):
             pattern: A glob (``*`` and ``?``); or for LIKE, as the built-in backend takes it, which is one with ``%``
                 and without ``*`` and ``?``.
             limit: At most this many.
-            offset: Leave out this many first.
+            offset: The number of ids to skip.
         """
         return (yield from super().list_threads(limit, as_glob(pattern), offset))
 
@@ -219,7 +219,7 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
 def _share(
     where: Where, place: tuple[str | int | SecretStr, ...], options: BackendKeywords
 ) -> tuple[Database, MySQLConfig, bool]:
-    """Do the same as `share`, also for the arguments of the built-in backend."""
+    """Like `share`, but also for the arguments of the built-in backend."""
     given = own_options(options)
     if isinstance(where, str) and "://" not in where:
         place = (where, *place)

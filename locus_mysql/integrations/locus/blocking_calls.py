@@ -9,7 +9,7 @@ from ...errors import ConfigError
 
 
 def refuse_agents(kind: str, depth: int) -> None:
-    """Refuse a blocking call by a coroutine of Locus, which would await a result that is none.
+    """Refuse a blocking call by a coroutine of Locus, which would await a result that is not awaitable.
 
     An `Agent` accepts any object as its checkpointer and calls no method of it before its first turn. In a coroutine of
     your own, or in a notebook, a blocking call may be intended, so those are not refused.

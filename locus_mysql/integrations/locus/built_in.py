@@ -41,9 +41,9 @@ def as_returned(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_glob(pattern: str) -> str:
-    """A pattern for LIKE, as Locus' SQL backends take it, as a glob; what may be a glob already is left alone.
+    """A pattern for LIKE, as Locus' SQL backends take it, as a glob; a possible glob is returned unchanged.
 
-    One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone decides nothing, because many ids contain it.
+    One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone is not evidence, because many ids contain it.
     """
     if not isinstance(pattern, str) or "%" not in pattern or {"*", "?"} & {*pattern}:
         return pattern

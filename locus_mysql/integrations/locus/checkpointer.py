@@ -29,11 +29,12 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain it.
         message_retention: Drop exchanges older than this at every save, as ``locus.memory.retention`` describes.
-        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` knows its age.
-            On by itself with ``message_retention``; off otherwise, as a stamped message differs from the one saved.
-        on_conflict: What becomes of a save when somebody else saved to the thread since the run loaded it: ``"keep"``
+        stamp_messages: Stamp each message with the time of its first save, so that `purge_messages` can determine its
+            age. Enabled automatically with ``message_retention``; off otherwise, as a stamped message differs from the
+            one saved.
+        on_conflict: The effect of a save if another process saved to the thread since the run loaded it: ``"keep"``
             saves it as the newest; ``"raise"`` saves nothing and raises `Conflict`; ``"branch"`` saves it, and what the
             run saves later, to a new thread, which the warning `ThreadBranched` and the log name. With the last two, a
             loaded state carries a stamp in its metadata, which is not stored.
@@ -63,7 +64,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        """All of them; search only if it is configured."""
+        """All capabilities; search only if it is configured."""
         return _capabilities(self.config)
 
     @awaited(LocusOperations.save)
@@ -108,7 +109,7 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
     async def health_check(self, *, raises: bool = False) -> bool:
         """Return whether the server answers, has the tables and takes writes; False rather than an error.
 
-        Why not is in the log, at level WARNING.
+        The reason for False is logged at level WARNING.
 
         Args:
             raises: Raise the error, which has the remedy, instead.
@@ -119,15 +120,15 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
             return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Every call inside the block, and inside tasks begun in it, belongs to this tenant."""
+        """Assign every call inside the block, and inside tasks started in it, to this tenant."""
         return self._operations.tenancy.scope(tenant)
 
     def tenant_for(self, thread_id: str | None = None) -> str:
-        """The tenant a call about a thread would belong to."""
+        """Return the tenant of a call about a thread."""
         return self._operations.tenancy.of(thread_id)
 
     def ddl(self) -> list[str]:
-        """The statements that make the tables, for a migration."""
+        """Return the statements that create the tables, for a migration."""
         return [statement.sql for statement in self._operations.schema.create()]
 
 
@@ -161,7 +162,7 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        """All of them; search only if it is configured."""
+        """All capabilities; search only if it is configured."""
         return _capabilities(self.config)
 
     @blocking(LocusOperations.save)
@@ -210,7 +211,7 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
     def health_check(self, *, raises: bool = False) -> bool:
         """Return whether the server answers, has the tables and takes writes; False rather than an error.
 
-        Why not is in the log, at level WARNING.
+        The reason for False is logged at level WARNING.
 
         Args:
             raises: Raise the error, which has the remedy, instead.
@@ -225,11 +226,11 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
         return self._operations.tenancy.scope(tenant)
 
     def tenant_for(self, thread_id: str | None = None) -> str:
-        """The tenant a call about a thread would belong to."""
+        """Return the tenant of a call about a thread."""
         return self._operations.tenancy.of(thread_id)
 
     def ddl(self) -> list[str]:
-        """The statements that make the tables, for a migration."""
+        """Return the statements that create the tables, for a migration."""
         return [statement.sql for statement in self._operations.schema.create()]
 
 

@@ -49,7 +49,7 @@ class LocusOperations:
 
     Args:
         config: The options.
-        tenant_of: Tells the tenant from a thread id.
+        tenant_of: Returns the tenant of a thread id.
         message_retention: Exchanges older than this are dropped at every save.
         stamp_messages: Whether messages are stamped with the time of their first save.
         on_conflict: The handling of a save if another process or run saved since the state was loaded.
@@ -250,7 +250,7 @@ class LocusOperations:
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
         """Remove the tenant's checkpoints older than this many days; returns how many.
 
-        A thread not saved to since goes whole; of others the newest checkpoint always stays. Runs thread by thread, so
+        A thread not saved since is deleted; others always keep their newest checkpoint. Runs thread by thread, so
         writers wait for one thread at most.
         """
         return (yield from self.checkpoints.maintenance.vacuum(self.tenancy.of(), older_than_days))

@@ -129,7 +129,7 @@ class ConversationOperations:
             return
 
     def read_entry(self, entry_id: str) -> Operation[ConversationEntry]:
-        """Return an entry by its id. Two round trips; one if this process knows its conversation.
+        """Return an entry by its id. Two round trips; one if this process has cached its conversation.
 
         Raises:
             KeyError: There is no such entry.

@@ -132,14 +132,14 @@ def openapi_endpoint(endpoints: Sequence[Endpoint], limits: Limits, *, secured: 
     """Return the endpoint that describes the others and itself.
 
     Args:
-        endpoints: The others.
+        endpoints: The other endpoints.
         limits: What is refused.
         secured: Whether a token is needed.
     """
     made: list[bytes] = []
 
     async def describe(_request: Request) -> Response:
-        if not made:  # imported on first use: a process that serves agents need not wait for it
+        if not made:  # imported on first use, so that the service starts faster
             # In a thread, as it takes a quarter of a second; other threads run in between.
             described = await asyncio.to_thread(description, [*endpoints, this], limits, secured=secured)
             made.append(to_json(described))

@@ -24,7 +24,7 @@ from .models import Answer, Body, Cursor, Gone, Limit, NextCursor, QueryParamete
 #: The path of a session.
 SESSION = "/sessions/{session_id}"
 
-#: Seconds that something lives.
+#: A time to live, in seconds.
 TTL = Annotated[float | None, Field(gt=0, le=TTL_LIMIT_S)]
 
 

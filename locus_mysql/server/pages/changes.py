@@ -1,6 +1,6 @@
 """The changes that pages offer if they are allowed: copying, branching, deleting. Each needs a confirmation.
 
-`GET` shows what would be done, with a form; only its `POST` does it.
+`GET` shows the planned change with a form; only its `POST` executes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What several pages need: the inspector of the caller's tenant, and the family that is shown."""
+"""Code shared by several pages: the inspector of the caller's tenant, and the selected family."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def config_of(request: Request) -> MySQLConfig:
 
 
 def changes_in(request: Request, family: str) -> ThreadChanges:
-    """Return what changes threads of the caller's tenant."""
+    """Return the object that changes threads of the caller's tenant."""
     return changes_of(find_family(family), config_of(request))
 
 

@@ -1,6 +1,6 @@
-"""`EndedSignIns`: the sign-ins that users ended, known to every worker of the service.
+"""`EndedSignIns`: the sign-ins that users ended, shared by all workers of the service.
 
-Requests of one user reach any worker, and a cookie that was signed out must not be valid in another worker. So ended
+Any worker may receive a user's request, and a cookie that was signed out must not be valid in another worker. So ended
 sign-ins are written to an unnamed file that workers inherit when they are forked: each appends to it, and reads what
 others have appended. The file does not outlive the service, and neither does a generated cookie key.
 """
@@ -32,7 +32,7 @@ class EndedSignIns:
     def __init__(self) -> None:
         self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with this object
         weakref.finalize(self, self._file.close)
-        if fcntl is not None:  # of two that write at once, neither writes over the other
+        if fcntl is not None:  # so that concurrent writers do not overwrite each other
             flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
             fcntl.fcntl(self._file, fcntl.F_SETFL, flags | os.O_APPEND)
         self._ends: dict[bytes, int] = {}

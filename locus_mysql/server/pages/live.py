@@ -25,7 +25,7 @@ from .rendering import HEADERS
 
 LIVE = logging.getLogger("locus_mysql.live")
 
-#: Seconds between two queries; and the longest pause while the database is away.
+#: Seconds between two queries; and the longest pause while the database is unavailable.
 INTERVAL_S, AWAY_S = 1.0, 5.0
 
 #: Seconds without an event after which a viewer is sent a comment, so that proxies keep the connection.
@@ -34,7 +34,7 @@ QUIET_S = 15.0
 #: Seconds that a new viewer waits for the check whether the thread exists.
 FIRST_LOOK_S = 5.0
 
-#: Largest number of viewers of all tenants. One tenant may have half of them, so that it cannot lock the others out.
+#: Largest number of viewers of all tenants. One tenant may have half of them, so that it cannot exclude the others.
 VIEWERS = 200
 
 #: Milliseconds after which a browser reconnects.
@@ -123,7 +123,7 @@ class Live:
         """Refuse a thread that does not exist, as no event would ever end its stream. Shares the poller's query.
 
         Raises:
-            Problem: There is no such thread. Not raised while the database is away: the stream reports that.
+            Problem: There is no such thread. Not raised while the database is unavailable: the stream reports that.
         """
         watch = self._joined(services, tenant, key)
         try:

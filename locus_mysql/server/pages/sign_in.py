@@ -1,9 +1,9 @@
 """Signing in to the pages: a user enters a token once, and a signed cookie identifies the user from then on.
 
 The cookie holds the token's digest, never the token, and its expiry. The key that signs it is generated when the
-service starts and stored nowhere, so a restart signs everybody out, unless a key is given, which several processes
-may share. Revoking a token ends its cookies at once, as every request looks its digest up. The API does not accept
-cookies, so no request that a page of another site has a browser send can reach it.
+service starts and stored nowhere, so a restart signs all users out, unless a key is given, which several processes may
+share. Revoking a token ends its cookies at once, as every request looks its digest up. The API does not accept cookies,
+so a page of another site cannot use a browser's cookie to call it.
 """
 
 from __future__ import annotations

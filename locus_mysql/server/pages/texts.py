@@ -20,10 +20,10 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 
-#: Number of hidden characters in a text that are shown by name, and of query words that are marked.
+#: Maximum number of hidden characters in a text that are shown by name, and of query words that are marked.
 MOST_MARKS = 200
 
-#: Number of query words that are searched for in a text; each takes its time.
+#: Maximum number of query words that are searched for in a text, to limit the time.
 MOST_WORDS = 32
 
 #: Number of characters of an indented JSON value.

@@ -98,7 +98,7 @@ def _texts_of(call: ToolCall) -> Iterator[str]:
 
 
 async def thread_page(request: Request) -> Response:
-    """``GET /inspect/thread``: as it is, or as it was at a checkpoint or a time."""
+    """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
     inspector = inspector_of(request)
     family = family_of(query.family)
@@ -123,7 +123,7 @@ async def thread_page(request: Request) -> Response:
         before, after = (0, 0) if state is None else (state.before, state.after)
         placed = [one for one in conversation(messages, times, before) if not one.answers]
         hit = place_of(placed, query.words)
-        if before or after:  # of a long conversation there is no more than is shown
+        if before or after:  # only the displayed part of a long conversation was read
             first = 0
         else:
             first = max(0, len(placed) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(placed)))
@@ -159,7 +159,7 @@ async def thread_page(request: Request) -> Response:
             most_calls=CALLS,
         )
 
-    return await asyncio.to_thread(made)  # of a large state it takes a while
+    return await asyncio.to_thread(made)  # rendering a large state takes a while
 
 
 def compared(rows: Sequence[CheckpointRow], state: StateView | None) -> tuple[str | None, str | None]:

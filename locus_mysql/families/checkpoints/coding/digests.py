@@ -1,7 +1,7 @@
 """Identifies the text of a log by length and digest, and decides whether it begins with another one. No I/O.
 
-A conversation's text is hashed once while it grows: with its last text at hand, a save pays for what is new, and for
-one comparison of memory.
+A growing conversation is hashed incrementally: if its previous text is in memory, a save hashes only the added text and
+compares the rest once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NO_LOG = HashedLog(Log("", 0, b"", 0))
 #: The logs of one state by name; empty logs are not distinguished.
 HashedLogs = Mapping[str, HashedLog]
 
-#: What a hashed log takes in memory beside its text, roughly.
+#: Approximate memory of a hashed log, without its text.
 _OVERHEAD_BYTES = 2_000
 
 
@@ -39,5 +39,5 @@ def hash_logs(state: EncodedState, before: HashedLogs) -> HashedLogs:
 
 
 def size_bytes(logs: HashedLogs) -> int:
-    """Memory that hashed logs take, roughly."""
+    """Approximate memory of hashed logs."""
     return sum([len(hashed.log.text) + _OVERHEAD_BYTES for hashed in logs.values() if hashed.log.text])

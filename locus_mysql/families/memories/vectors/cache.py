@@ -15,7 +15,7 @@ from .table import CodeTable
 #: The embeddings of one range take at most this fraction of the cache: a quarter, 64 MB of 256.
 EMBEDDINGS_SHARE = 4
 
-#: The cache remembers this many ranges that were found to be large.
+#: Maximum number of ranges that the cache records as large.
 _LARGE_REMEMBERED = 1_000
 
 
@@ -87,7 +87,7 @@ class VectorCache:
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
-        """Start empty, with a new lock: after a fork, the old lock may be held for ever, and so may a range's."""
+        """Clear the cache and replace the lock: after a fork, old locks may be held for ever."""
         self._ranges: OrderedDict[RangeKey, CachedRange] = OrderedDict()
         self._large: OrderedDict[RangeKey, None] = OrderedDict()
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""Finds expired entries without looking at all others: `ExpiryQueue`."""
+"""Finds expired entries without scanning all entries: `ExpiryQueue`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExpiryQueue(Generic[K]):
         self._number = 0  # orders keys of one time, which need not be comparable
 
     def schedule(self, key: K, at_us: int | None) -> None:
-        """Have `due` return a key at this time or before; None: not by this call."""
+        """Make `due` return a key at this time or earlier; None schedules nothing."""
         if at_us is None or self._due.get(key, at_us + 1) <= at_us:
             return
         if len(self._heap) > 2 * len(self._due) + 100:

@@ -46,9 +46,9 @@ class FallbackStorage:
         jitter: Each wait is up to this part of it shorter or longer.
         max_pending: Maximum number of queued writes of all sessions. Further writes raise `CapacityExceeded`.
         max_pending_bytes: Maximum bytes of these.
-        max_sessions: The number of sessions of which this process remembers what it has seen. Of any other session,
-            all that others wrote before an outage counts as newer than this process's writes during it.
-        mirror_bytes: Bytes of sessions, as they passed through, that are kept for an outage; the least recently used
+        max_sessions: The number of sessions whose read versions this process stores. For any other session, all writes
+            of other processes before an outage count as newer than this process's writes during it.
+        mirror_bytes: Bytes of session data from calls that are kept for an outage; the least recently used
             sessions are dropped.
         threads: Maximum number of concurrent blocking calls to the primary.
         on_lost: Called with a session's address and descriptions of the lost writes, without values.

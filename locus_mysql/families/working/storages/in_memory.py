@@ -13,7 +13,7 @@ from .. import calls
 from .expiry_queue import ExpiryQueue
 from .session import Session
 
-#: The number of last calls whose repetition is recognised. It suffices, as no answer of this storage gets lost.
+#: The number of last calls whose repetition is detected. It suffices, as no answer of this storage gets lost.
 RECOGNISED_CALLS = 10_000
 
 

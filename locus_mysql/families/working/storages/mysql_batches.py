@@ -35,7 +35,7 @@ class WriteBatch:
         self.key = SessionKey(*call.address)
         self._steps: list[Statement] = []
         self._locked: Statement | None = None  # the last lock, whose last insert id is the session's stamp
-        self._results: list[Statement | None] = []  # of each command, the statement that has its result
+        self._results: list[Statement | None] = []  # for each command, the statement with its result
         self._evict: Statement | None = None
         if buries:
             self._steps += bury(sql, self.key)

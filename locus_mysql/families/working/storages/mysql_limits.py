@@ -1,4 +1,4 @@
-"""Checks a session's limits on MySQL. The server checks them too; this finds out which one a call exceeds, and why."""
+"""Checks a session's limits on MySQL. The server checks them too; this module determines which limit a call exceeds."""
 
 from __future__ import annotations
 

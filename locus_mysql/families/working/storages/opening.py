@@ -20,7 +20,7 @@ DEFAULT_TENANT = "default"
 def storage_of(
     where: str | SecretStr | MySQLConfig | Database | Storage | None, options: Keywords
 ) -> tuple[Storage, bool, str]:
-    """The storage, whether it was opened here and so must be closed, and the tenant if none is given.
+    """Return the storage, whether it was opened here and must be closed, and the default tenant.
 
     Args:
         where: See `WorkingMemory`.

@@ -92,7 +92,7 @@ class RedisStorage:
         self._max_connections = max_connections
         self._cluster = cluster
         self._options = options
-        # redis-py knows Valkey by the names of Redis only.
+        # redis-py accepts only Redis' URL schemes, for Valkey too.
         self._url = re.sub("^valkey(s?)://", r"redis\1://", where) if isinstance(where, str) else None
         self._awaited: Any = None
         self._blocking: Any = None
@@ -210,7 +210,7 @@ class RedisStorage:
             client.close()
 
     def reset_in_child(self) -> None:
-        """After a fork: leave the parent's connections alone, and its locks, which a thread of it may hold for ever."""
+        """After a fork: leave the parent's connections and locks alone; a lock may be held for ever."""
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
         self._lock = threading.Lock()
@@ -296,7 +296,7 @@ class RedisStorage:
             raise ConfigError("RedisStorage keeps bytes: leave out decode_responses.")
         try:
             client = kind.from_url(self._url, **options)
-            if not self._cluster:  # connections are made later, and would complain of options then
+            if not self._cluster:  # connections are opened later, and would reject options only then
                 client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
         except (self._library.RedisError, OSError) as error:
             raise failure(error, self._where) from error

@@ -27,11 +27,11 @@ _LOGIN_WORDS = ("WRONGPASS", "NOAUTH")
 
 
 def failure(error: Exception, where: str) -> LocusMySQLError:
-    """The error to raise for one of redis-py, or of the network.
+    """Return the error to raise for an error of redis-py or of the network.
 
     Args:
-        error: What was raised.
-        where: Which Redis, as it may be shown.
+        error: The error that was raised.
+        where: The address of the Redis server, without secrets.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     words = " ".join(str(error).split()) or type(error).__name__

@@ -1,7 +1,7 @@
 """Imports checkpoints from the tables of the package ``langgraph-checkpoint-mysql``: `import_checkpoints`.
 
 Its tables (version 3.0.0) are ``checkpoints``, one row each, with small values inside and the others by version in
-``checkpoint_blobs``, and ``checkpoint_writes``. Bytes are copied as they are, encrypted ones too; nothing is
+``checkpoint_blobs``, and ``checkpoint_writes``. Bytes are copied unchanged, encrypted ones too; nothing is
 deserialised. That package need not be installed, and it need not support the server.
 """
 

@@ -27,7 +27,7 @@ def copy_checkpoints(
     notify: Notify = lambda _: None,
     advance: Advance = lambda *_: None,
 ) -> TransferReport:
-    """Copy threads with all their checkpoints and writes. May be repeated: present checkpoints are passed over.
+    """Copy threads with all their checkpoints and writes. May be repeated: present checkpoints are skipped.
 
     Args:
         source: Any saver; it is only read.
@@ -120,7 +120,7 @@ class SaverThreads(UnitSource[Sequence[ListedCheckpoint]]):
         self._marks: dict[str, int] = {}
 
     async def open(self) -> int | None:
-        """Savers cannot count their threads."""
+        """Return the number of threads if they are named; savers cannot count their own."""
         return None if self._named is None else len(self._named)
 
     async def units(self) -> AsyncGenerator[Sequence[ListedCheckpoint], None]:
@@ -153,8 +153,8 @@ class SaverWriter(UnitTarget[Sequence[ListedCheckpoint]]):
     """Writes the checkpoints of threads to a saver, and reads them again to compare.
 
     Args:
-        source: The saver that has them.
-        target: The saver that gets them.
+        source: The saver to read from.
+        target: The saver to write to.
     """
 
     def __init__(self, source: AwaitedSaver, target: AwaitedSaver) -> None:
@@ -238,7 +238,7 @@ def _grouped(writes: Sequence[PendingWrite]) -> list[tuple[list[tuple[str, Any]]
     """Group writes for ``put_writes``: by task, with special writes separate, because they have their own indexes.
 
     A saver returns writes in the order in which they are applied, which depends on paths that it does not return. Where
-    that is not the order of the tasks' ids, other paths are made up that keep it.
+    that is not the order of the tasks' ids, other paths are generated that keep it.
     """
     tasks: dict[str, list[PendingWrite]] = {}
     for write in writes:

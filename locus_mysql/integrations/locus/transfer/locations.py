@@ -78,7 +78,7 @@ class Location:
 
     @property
     def kind(self) -> str:
-        """The text before the first colon; a DSN's also has a driver, or says that the database is embedded."""
+        """The text before the first colon; a DSN's also has a driver, or a mark for an embedded database."""
         scheme = self.name.partition(":")[0]
         return "mysql" if scheme.startswith(_MYSQL_WITH) else scheme
 

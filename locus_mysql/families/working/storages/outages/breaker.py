@@ -55,7 +55,7 @@ class Breaker:
         return self._until is not None
 
     def reset_in_child(self) -> None:
-        """After a fork: a new lock; a probe of the parent does not end here."""
+        """After a fork: a new lock; a probe of the parent does not end in the child."""
         self._lock, self._probing = threading.Lock(), False
 
     def admit(self, *, at_once: bool = False) -> Admission:

@@ -30,13 +30,13 @@ class Failover:
     Args:
         settings: The options.
         breaker: Decides when the primary is called.
-        mirror: The copy of what passed through.
+        mirror: The copy of the data that calls wrote and read.
         states: The sessions in use.
     """
 
     def __init__(self, settings: Settings, breaker: Breaker, mirror: Mirror, states: SessionStates) -> None:
         self.settings, self.breaker, self.mirror, self.states = settings, breaker, mirror, states
-        self._lock = threading.Lock()  # guards the knowledge of sessions
+        self._lock = threading.Lock()  # guards the states of sessions
         self._replaying = Replay(settings, mirror, states)
         self._seeding = Seeding(mirror, states, self._lock)
 

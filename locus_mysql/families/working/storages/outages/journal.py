@@ -1,6 +1,6 @@
 """Queued writes of one session, which wait for a primary storage that is unavailable. Does no I/O.
 
-Writes are coalesced: of a variable only the last write is kept, increments are added up, and what was cleared is not
+Writes are coalesced: of a variable only the last write is kept, increments are added up, and cleared data is not
 written. Nothing is coalesced across a checkpoint, so that each checkpoint holds the state at its time.
 """
 

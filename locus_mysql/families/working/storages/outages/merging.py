@@ -1,4 +1,4 @@
-"""Decides which queued writes are still written, given what other processes wrote meanwhile. Does no I/O.
+"""Decides which queued writes are still written after other processes wrote meanwhile. Does no I/O.
 
 A variable, the task state or the notes are *newer* if their version is later than what this process last saw, and not
 of a write by this process. A queued write that would overwrite or remove something newer is dropped, and reported.

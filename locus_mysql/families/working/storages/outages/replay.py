@@ -32,7 +32,7 @@ class Replay:
 
     Args:
         settings: The options.
-        mirror: The copy of what passed through.
+        mirror: The copy of the data that calls wrote and read.
         states: The sessions in use.
     """
 

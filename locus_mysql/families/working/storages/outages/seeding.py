@@ -23,16 +23,16 @@ class Seeding:
     """Begins outages of sessions.
 
     Args:
-        mirror: The copy of what passed through.
+        mirror: The copy of the data that calls wrote and read.
         states: The sessions in use.
-        lock: Guards what is learned of sessions.
+        lock: Guards the states of sessions.
     """
 
     def __init__(self, mirror: Mirror, states: SessionStates, lock: threading.Lock) -> None:
         self.mirror, self.states, self._lock = mirror, states, lock
 
     def go_offline(self, state: SessionState, call: calls.Call) -> Steps[None]:
-        """Have the fallback serve a session, whose lock the caller holds."""
+        """Switch a session to the fallback. The caller holds the session's lock."""
         seeded = False
         try:
             versions = yield from self._versions(state)
@@ -49,7 +49,7 @@ class Seeding:
                 self.states.count(state)
 
     def send(self, call: calls.Call, commands: list[calls.Command[Any]]) -> Steps[int]:
-        """Have the fallback carry out commands; returns the session's stamp. If there is no room, they are left out."""
+        """Execute commands on the fallback; returns the session's stamp. If there is no room, they are skipped."""
         seed = calls.Call("seed", call.address, tuple(commands), UNLIMITED, call.ttl_us, token=os.urandom(16))
         try:
             reply: calls.Reply = yield Execute("fallback", seed)
@@ -61,7 +61,7 @@ class Seeding:
     def _versions(self, state: SessionState) -> Steps[calls.Versions]:
         """The versions that the fallback holds of the session, of this outage.
 
-        They are of this outage if somebody wrote there since the primary last answered this process. Otherwise they
+        They are of this outage if a process wrote there since the primary last answered this process. Otherwise they
         are of an earlier one, and are removed.
         """
         inspect = calls.Call("seed", state.address, (calls.Inspect(),))

@@ -1,4 +1,4 @@
-"""This process's knowledge of a session that it used: `SessionState`, and of all sessions: `SessionStates`."""
+"""The state of a session that this process used: `SessionState`, and of all sessions: `SessionStates`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LOST = 100
 class LearnedStamps:
     """The stamps at which parts of a session were learned while several calls were in flight, by name.
 
-    Of two answers, the older one may arrive last; what it says of a part that was learned since is ignored. Names are
-    kept while a call is in flight that began before they were learned: in two generations, so that they do not pile up
-    where calls always overlap.
+    The older of two answers may arrive last; its data about a part that was learned since is ignored. Names are
+    kept while a call is in flight that began before they were learned: in two generations, so that they do not
+        accumulate if calls always overlap.
     """
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class SessionState:
         answered_us: When the primary last answered, in microseconds since 1970, as stamps are.
         fallback_stamp: The session's stamp in the fallback, of the last write through this process.
         offline_checkpoints: Ids of checkpoints that were made while the session was offline.
-        learned: What was learned while several calls to the primary were in flight.
+        learned: The stamps of parts that were learned while several calls to the primary were in flight.
         lost: Descriptions of writes that were not written to the primary.
         loss_reported: Whether it was reported that the primary no longer had the session.
         users: The number of calls under way.
@@ -107,12 +107,12 @@ class SessionState:
         return not (self.offline or self.users or self.journal.entries)
 
     def note_learned(self, stamp: int, updates: list[calls.Command[object]], *, all_notes: bool) -> None:
-        """Remember what the mirror learned at a stamp, while other calls are in flight."""
+        """Record the parts that the mirror learned at a stamp, while other calls are in flight."""
         names = [NOTES, *([ALL_NOTES] if all_notes else [])]
         self.learned.note(stamp, itertools.chain(names, *map(names_of, updates)))
 
     def forget(self) -> None:
-        """Drop the queued writes and all that is known of the session."""
+        """Drop the queued writes and all stored data of the session."""
         self.journal = Journal()
         self.own, self.answered_us = OwnWrites(), 0
         self.offline_checkpoints.clear()
