@@ -234,6 +234,7 @@ async def test_a_block_within_a_block_is_part_of_the_turn(make_store: Make) -> N
 def test_a_lease_that_expired_is_not_renewed(make_config: MakeConfig, sql: RunSQL) -> None:
     lease = Lease(("default", "t"), 60)
     with SyncCheckpointStore(make_config(driver="pymysql")) as store:
+        store.save("t", state_of("a"))
         leases = LeaseOperations(CheckpointDialect(store.config.table_prefix, "dicts"))
         assert store._run(leases.acquire(lease)) is None
         assert store._run(leases.renew(lease))
