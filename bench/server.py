@@ -4,8 +4,8 @@ The service is `python -m locus_mysql serve` with tokens, with its defaults: one
 With `--workers 2` it has two processes. "Direct" is `CheckpointStore` in the measuring process, on the same client
 library; calls through the service take and return a dict as well, over a minimal client. `MySQLCheckpointer` and
 Locus' `HTTPCheckpointer` take and return an agent's state. Each conversation has a thread, saves after each message,
-and loads after each save. Client, service and MySQL share the machine's processors, so many clients measure the cost of
-all three together. A single client takes turns call by call; many clients take turns by slices.
+and loads after each save. Client, service and MySQL share the machine's processors: with many clients, the times are
+those of all three together. A single client takes turns call by call; many clients take turns by slices.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class Inspector:
     async def states(self, family: str, thread_id: str, limit: int = 100, *, at: datetime | None = None) -> list[Turn]:
         """Return confidence, tokens and iterations of the newest states of a thread, oldest first.
 
-        Reads only the first bytes of the rows, so many states cost little. Damaged states have no numbers.
+        Reads only the first bytes of each row, which costs little even for many states. Damaged states have no numbers.
 
         Args:
             family: The family.

@@ -71,7 +71,7 @@ async def test_an_agent_continues_a_conversation_in_another_process(make_store: 
 async def test_a_run_that_waits_for_approval_is_continued(make_store: Make) -> None:
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
-            return ModelResponse(parts=[ToolCallPart("delete_file", {"path": "/tmp/x"}, "call-1")])
+            return ModelResponse(parts=[ToolCallPart("delete_file", {"path": "notes.txt"}, "call-1")])
         return ModelResponse(parts=[TextPart(content="Done.")])
 
     agent = Agent(FunctionModel(answer), output_type=[str, DeferredToolRequests])
