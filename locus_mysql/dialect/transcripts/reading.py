@@ -67,6 +67,8 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
+BEGINS, END = " AND t.name >= %s AND t.name < %s", b"\xff"  # UTF-8 has no such byte
+UNDIVIDED = " AND LOCATE(%s, t.name, %s) = 0"
 BEHIND = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
@@ -186,6 +188,8 @@ class ReadingStatements(Statements):
         *,
         collection: bytes | None,
         name: bytes | None,
+        prefix: bytes = b"",
+        delimiter: bytes | None = None,
         parts: bool,
         after: tuple[bytes, bytes, bytes] | None,
         limit: int | None,
@@ -198,6 +202,8 @@ class ReadingStatements(Statements):
             kind: Their kind.
             collection: Their collection; None: any.
             name: Their name; None: any.
+            prefix: The start of their names.
+            delimiter: Leave out names with this text behind the prefix.
             parts: Whether parts are listed too.
             after: Only those after this collection, name and part.
             limit: At most this many.
@@ -208,6 +214,12 @@ class ReadingStatements(Statements):
             if value is not None:
                 conditions += text
                 params.append(value)
+        if prefix:
+            conditions += BEGINS
+            params += (prefix, prefix + END)
+        if delimiter is not None:
+            conditions += UNDIVIDED
+            params += (delimiter, len(prefix) + 1)
         if not parts:
             conditions += MAIN
         if after is not None:
