@@ -90,6 +90,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 9),
         ("openai", 6),
         ("pydantic", 6),
+        ("harness", 7),
         ("adk", 8),
         ("incident", 7),
     ],
@@ -122,6 +123,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
+        "harness",
         "adk",
         "incident",
     ]

@@ -17,12 +17,23 @@ from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
 from pydantic_ai import Conversation
 from pydantic_ai.conversation_store import ConversationStore
+from pydantic_ai_harness.conversation_search import SnapshotStore
+from pydantic_ai_harness.memory import (
+    Memory,
+    MemoryFile,
+    MemorySearchResult,
+    MemoryStore,
+    MetadataMemoryStore,
+    SearchableMemoryStore,
+)
+from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord, StepPersistence, StepStore
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
+from locus_mysql.integrations.pydantic_ai_harness import PydanticMemoryStore, PydanticStepStore
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -41,6 +52,20 @@ async def use() -> None:
     conversations: ConversationStore = PydanticConversationStore(DSN)
     loaded: Conversation | None = await PydanticConversationStore(DSN).load("c", limit=20)
     await conversations.save(loaded or Conversation(), scope="ada")
+
+    files: MemoryStore = PydanticMemoryStore(DSN)
+    described: MetadataMemoryStore = PydanticMemoryStore(DSN)
+    searched: SearchableMemoryStore = PydanticMemoryStore(DSN)
+    assert_type(await PydanticMemoryStore(DSN).read("a.md", max_chars=9), MemoryFile | None)
+    limits = {"limit": 9, "max_files": 9, "max_chars": 9, "max_file_chars": 9}
+    assert_type(await searched.search("", "tea", **limits), MemorySearchResult)
+    Memory(files)
+    Memory(described)
+    steps: StepStore = PydanticStepStore(DSN, max_snapshots_per_run=3)
+    snapshots: SnapshotStore = PydanticStepStore(DSN)
+    assert_type(await PydanticStepStore(DSN).list_runs(conversation_id="c"), list[RunRecord])
+    assert_type(await snapshots.list_snapshots(run_id="r"), list[ContinuableSnapshot])
+    StepPersistence(store=steps)
 
     sessions: BaseSessionService = AdkSessionService(DSN)
     memory: BaseMemoryService = AdkMemoryService(DSN)

@@ -184,7 +184,7 @@ async def test_a_search_reads_the_files_of_its_prefix_only(
 
 async def test_hostile_texts_are_stored_exactly_or_refused(make_memories: MakeMemories) -> None:
     store = make_memories()
-    texts = ["\0 '; DROP TABLE x; -- \\ % \u2028 \U0001f600 e\u0301", "", "x" * 5_000_000]
+    texts = ["\0 '; DROP TABLE x; -- \\ % \u2028 \U0001f600 e\u0301 \ud800", "", "x" * 5_000_000]
     version = None
     for text in texts:
         version = (
@@ -193,11 +193,6 @@ async def test_hostile_texts_are_stored_exactly_or_refused(make_memories: MakeMe
         file = await store.read("a.md", max_chars=9_000_000)
         assert file is not None
         assert (file.content, file.operation_id, file.truncated) == (text, text, False)
-    for bad in ("half \ud800",):
-        with pytest.raises(InvalidInput):
-            await store.write("a.md", bad, expected_version=version)
-        with pytest.raises(InvalidInput):
-            await store.write_with_metadata("a.md", "x", expected_version=version, metadata={"by": bad})
     for path in ("", "a//b", "/a", "a/../b", "a b", "./a", "a\0", "é", "x" * 201):
         with pytest.raises(ValueError, match="invalid memory path"):
             await store.write(path, "x", expected_version=None)
