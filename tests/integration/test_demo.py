@@ -91,6 +91,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("openai", 6),
         ("pydantic", 6),
         ("adk", 8),
+        ("engines", 5),
         ("incident", 7),
     ],
 )
@@ -123,12 +124,13 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "openai",
         "pydantic",
         "adk",
+        "engines",
         "incident",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident"
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, engines, incident"
         in capsys.readouterr().err
     )
 
