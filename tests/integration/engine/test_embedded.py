@@ -486,7 +486,20 @@ print(child, flush=True)
         program.communicate()
 
 
-# Moving to a server
+# README's first example, and moving to a server
+
+
+def test_the_first_example_of_the_readme_runs_without_a_server(folder: Path) -> None:
+    readme = Path(__file__).resolve().parents[3] / "README.md"
+    _, _, example = readme.read_text().partition("```python\n")
+    code, _, _ = example.partition("```")
+    there = 'DSN = "mysql://user:password@localhost/app"'
+    assert there in code
+    program = python(code.replace(there, f'DSN = "{dsn(folder)}"'))
+    _, errors = program.communicate(timeout=DEADLINE_S)
+    assert program.returncode == 0, errors
+    with SyncMySQLCheckpointer(dsn(folder)) as checkpointer:
+        assert checkpointer.list_threads() == ["support/42"]
 
 
 def test_copy_moves_threads_to_a_server(
