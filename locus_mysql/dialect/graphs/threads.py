@@ -28,8 +28,8 @@ VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {ONLY_LOCKED})
 """
 AS_IT_IS = "last_seq = {threads}.last_seq"
 
-# Give a thread another epoch, before something of it is removed. The row with the time of its last save may be removed
-# too. Affects two rows if the thread exists, and one if not.
+# Give a thread another epoch, before some of its rows are removed. The row with the time of its last save may be
+# removed too. Affects two rows if the thread exists, and one if not.
 NEW_EPOCH = """
        epoch      = %s,
        updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT v.created_at

@@ -67,7 +67,7 @@ class BackendOperations(StoreOperations):
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            Conflict: The newest checkpoint is not the expected one; the error names both.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """

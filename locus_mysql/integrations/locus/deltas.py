@@ -94,7 +94,7 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain it.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 

@@ -51,7 +51,7 @@ _URLS = {
 
 _URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
 
-#: Begins the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
+#: The beginning of the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
 _MYSQL_WITH = "mysql+"
 
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
