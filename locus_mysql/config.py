@@ -512,7 +512,7 @@ def _parse_dsn(dsn: str | SecretStr) -> dict[str, Any]:
     if url.fragment or "#" in text:
         raise ConfigError("The DSN holds a '#'; write it as %23.")
     if "@" in url.path + url.query:  # else part of a password with '/' or '?' would be taken for an option's name
-        raise ConfigError("The DSN holds an '@' behind a '/' or '?'; percent-encode special characters.")
+        raise ConfigError("The DSN has an '@' after a '/' or '?'; percent-encode special characters.")
     try:
         if url.scheme == _EMBEDDED:
             return _embedded_options(url)
@@ -530,7 +530,7 @@ def _dsn_driver(scheme: str) -> dict[str, Any]:
         raise ConfigError("The DSN must begin with mysql://, or with mysql+DRIVER://, such as mysql+pymysql://.")
     if name not in _SQLALCHEMY_DRIVERS:
         known = ", ".join(f"mysql+{known}" for known in _SQLALCHEMY_DRIVERS)
-        what = "mysqlclient (MySQLdb)" if name == "mysqldb" else "the driver named behind mysql+ in the DSN"
+        what = "mysqlclient (MySQLdb)" if name == "mysqldb" else "the driver named after mysql+ in the DSN"
         raise ConfigError(f"There is no support for {what}. Write one of {known}, or mysql:// and driver=.")
     return {"driver": _SQLALCHEMY_DRIVERS[name]}
 

@@ -124,15 +124,15 @@ class SessionOperations:
             transcript, items = found
             events = [event_of(item.content) for item in items]
             if since is not None:
-                behind = next((n for n in range(len(events), 0, -1) if events[n - 1].timestamp < since), 0)
-                if behind == 0 and last is not None and len(events) == last and last != limit:
+                first = next((n for n in range(len(events), 0, -1) if events[n - 1].timestamp < since), 0)
+                if first == 0 and last is not None and len(events) == last and last != limit:
                     last = last * 4 if limit is None else min(last * 4, limit)
                     continue
-                events = events[behind:]
+                events = events[first:]
             return _stored_session(transcript, _state(app), _state(user), events)
 
     def list_sessions(self, *, app_name: str, user_id: str | None = None) -> Operation[ListSessionsResponse]:
-        """Return the sessions of a user, or of all users, without events, least recently updated first. One round trip."""
+        """Return the sessions of a user, or of all users, without events; last updated last. One round trip."""
         if user_id is None:
             found, shared = yield from gather(
                 [

@@ -19,7 +19,7 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.branch_warning import ThreadBranched
-from ...families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
@@ -384,7 +384,7 @@ class LocusOperations:
     ) -> NewCheckpoint:
         """Return the checkpoint to save for a state."""
 
-        def encode(memo: object) -> Encoded:
+        def encode(memo: object) -> EncodedCheckpoint:
             return encode_agent(state, memo)
 
         return agent_checkpoint(encode, state.messages, checkpoint_id, metadata, provisional=provisional)

@@ -10,7 +10,7 @@ from pydantic_core import PydanticSerializationError
 
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.coding.codec import EncodedList, EncodedState, encode
-from ...families.checkpoints.new_checkpoint import Encoded
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint
 from ...runtime.exact_json import decode_json, unencodable
 from .message_texts import (
     NO_MESSAGES,
@@ -33,7 +33,7 @@ _ONLY_DUMPS = only_calls(AgentState.to_checkpoint, "model_dump")
 _ONLY_VALIDATES = only_calls(AgentState.from_checkpoint, "model_validate")
 
 
-def encode_agent(state: AgentState, memo: object = None) -> Encoded:
+def encode_agent(state: AgentState, memo: object = None) -> EncodedCheckpoint:
     """Encode a state like `encode_state`, with the text of the messages as the memo for the thread's next state.
 
     Args:
@@ -48,7 +48,7 @@ def encode_agent(state: AgentState, memo: object = None) -> Encoded:
         return kept[0].text
 
     encoded = encode_state(state, dump)
-    return Encoded(encoded, kept[0], kept[0].size_bytes) if kept else Encoded(encoded)
+    return EncodedCheckpoint(encoded, kept[0], kept[0].size_bytes) if kept else EncodedCheckpoint(encoded)
 
 
 def _encodes_like_locus(model: type[AgentState]) -> bool:

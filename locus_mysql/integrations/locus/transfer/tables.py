@@ -12,7 +12,7 @@ from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, UsageError
 from ....families.checkpoints.coding.codec import EncodedState
 from ....families.checkpoints.moving import Damaged
-from ....families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ....families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ....families.checkpoints.records import decode_state_text
 from ....families.checkpoints.thread_writer import Wanted
 from ....families.checkpoints.transfer import StoredThread
@@ -259,13 +259,13 @@ class TablesThread:
             state = decode_state_text(one.state.text(), one.thread_id)
             new = self._tables.dicts.new(state, one.checkpoint_id, metadata)
             provisional = is_provisional(state.get("metadata"), one.checkpoint_id)
-            new = encoded_once(new, Encoded(one.state))
+            new = encoded_once(new, EncodedCheckpoint(one.state))
         else:
             provisional = is_provisional(one.state.metadata, one.checkpoint_id)
             new = self._tables.locus.new(one.state, one.checkpoint_id, metadata, provisional=provisional)
         return replace(new, provisional=provisional if one.provisional is None else one.provisional)
 
 
-def encoded_once(new: NewCheckpoint, encoded: Encoded) -> NewCheckpoint:
+def encoded_once(new: NewCheckpoint, encoded: EncodedCheckpoint) -> NewCheckpoint:
     """Return a new checkpoint with an encoded state."""
     return replace(new, encode=lambda _: encoded)
