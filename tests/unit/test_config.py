@@ -13,12 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from locus_mysql import (
-    CheckpointStore,
-    MySQLBackend,
-    SyncCheckpointStore,
-    SyncMySQLBackend,
-)
+from locus_mysql import CheckpointStore, MySQLBackend, SyncCheckpointStore, SyncMySQLBackend
 from locus_mysql.config import Endpoint, MySQLConfig, PasswordFunction
 from locus_mysql.errors import ConfigError
 

@@ -27,12 +27,7 @@ from locus_mysql.engine.servers import ServerConnection
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.engine.watch import SUSPICION_S
-from locus_mysql.errors import (
-    AuthenticationFailed,
-    DatabaseMissing,
-    ReadOnlyServer,
-    Unavailable,
-)
+from locus_mysql.errors import AuthenticationFailed, DatabaseMissing, ReadOnlyServer, Unavailable
 
 from ...thoroughness import FULL
 from ..conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore

@@ -10,10 +10,7 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.errors import (
-    InvalidInput,
-    SchemaMismatch,
-)
+from locus_mysql.errors import InvalidInput, SchemaMismatch
 
 from ..conftest import ONE_OF_EACH, MakeConfig, OpenStore
 

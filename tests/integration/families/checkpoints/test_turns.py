@@ -14,12 +14,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import (
-    NO_CHECKPOINT,
-    CheckpointStore,
-    MySQLConfig,
-    SyncCheckpointStore,
-)
+from locus_mysql import NO_CHECKPOINT, CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.errors import Conflict, InvalidInput, ThreadBusy, TurnLost
 from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations

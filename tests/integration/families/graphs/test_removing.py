@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import (
-    ThreadExists,
-)
+from locus_mysql.errors import ThreadExists
 
 from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver

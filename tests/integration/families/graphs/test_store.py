@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.errors import (
-    CheckpointExists,
-    CorruptCheckpoint,
-    InvalidInput,
-)
+from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, AnyStore, MakeConfig
 from ...proxy import WireProxy

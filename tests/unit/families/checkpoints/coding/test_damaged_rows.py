@@ -13,10 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.delta import (
-    StoredRow,
-    assemble,
-)
+from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
 from locus_mysql.families.checkpoints.coding.payload import DICTIONARY
 
 from .stored_rows import State, Table, message
