@@ -13,7 +13,7 @@ from functools import partial
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
-from ..drivers.interface import Driver, DriverError, Result, ServerError, Session
+from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
 from ..errors import LocusMySQLError
 from .commands import Close, Connection, Execute, Steps
 from .failures import NO_SEVERAL_STATEMENTS, READ_ONLY
@@ -80,7 +80,7 @@ def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoi
     A server without a group is used without checks, even if it is read-only.
     """
     connection = yield from open_connection(driver, config, endpoint)
-    session: Session | None = getattr(connection, "session", None)
+    session: ServerSession | None = getattr(connection, "session", None)
     through_router = ROUTER in connection.server_version
     if config.reads == "inspect" or not (through_router or (session and session.read_only)):
         return ServerConnection(connection, endpoint, None)

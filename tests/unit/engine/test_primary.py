@@ -16,7 +16,7 @@ from locus_mysql.dialect.server_roles import (
     SPLITS,
     WRITES,
 )
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, Session
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, ServerSession
 from locus_mysql.engine.commands import Steps
 from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
 from locus_mysql.engine.primary import PRIMARY
@@ -187,7 +187,7 @@ class OnlyAddress(Servers):
     ) -> None:
         super().__init__(awaited, {}, config=MySQLConfig(host="a", **options))
         self.answers = answers
-        self.driver.greeting = version, Session(1, "uuid", read_only=read_only)
+        self.driver.greeting = version, ServerSession(1, "uuid", read_only=read_only)
 
     def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
         answers = [self.answers[statement] for statement in statements]
