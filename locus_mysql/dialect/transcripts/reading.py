@@ -67,7 +67,7 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
-BEHIND = """
+AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
 # Newest first. Relies on the index scope if a scope is given.
@@ -156,16 +156,16 @@ class ReadingStatements(Statements):
         if until is not None:
             conditions += UNTIL
             params += (key.tenant, until, *key)
-        params_behind = _params()
+        last_params = _params()
         order = " DESC" if last else ""
         if limit is not None:
             order += LIMIT
-            params_behind.append(limit)
+            last_params.append(limit)
             if offset:
                 order += OFFSET
-                params_behind.append(offset)
+                last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *params_behind), row=StoredItem)
+        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""
@@ -211,7 +211,7 @@ class ReadingStatements(Statements):
         if not parts:
             conditions += MAIN
         if after is not None:
-            conditions += BEHIND
+            conditions += AFTER_KEY
             collection, name, part = after
             params += (collection, collection, name, name, part)
         return self._page(LIST, conditions, params, limit, states=states)

@@ -311,14 +311,13 @@ class TranscriptOperations:
             after: Only those after this key: the last one of the page before.
             limit: The maximum number of results.
         """
-        behind = None if after is None else row_key(self._tenant, after)[2:]
         query = self.sql.reading.listed(
             self._tenant,
             _kind(kind),
             collection=check_optional(collection, "The collection"),
             name=check_optional(name, "The name"),
             parts=parts,
-            after=behind,
+            after=None if after is None else row_key(self._tenant, after)[2:],
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
