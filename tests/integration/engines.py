@@ -45,12 +45,7 @@ LEFT_OUT = {
     r"test_pages_hold_every|test_vacuum_removes_expired_threads|test_containment_is_the_server_s": (
         "They compare ids with rows as the administrator reads them, which are bytes there."
     ),
-    r"google_adk/test_memories|test_a_runner_continues|test_adk_web_keeps|test_services_are_made": _REFUSED,
-    r"integrations/locus/test_memory|langgraph/test_(transfer_)?store|test_zoo.py::test_mem": _REFUSED,
-    r"langgraph/upstream": "They use savers and stores together, and the latter are refused.",
-    r"test_as_other_savers.py::test_a_(synchronous_call_in_the_running|store_made_in_an_event)": _REFUSED,
-    r"test_late.*(memu|memories)": _REFUSED,
-    r"test_lists_under_writes.*(memor|memu)": _REFUSED,
+    r"test_late.*memu|test_lists_under_writes.*memu|test_zoo.*memu": _REFUSED,
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from locus_mysql import Database, SyncCheckpointStore, SyncMySQLBackend, SyncMySQLCheckpointer
+from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncMySQLBackend, SyncMySQLCheckpointer
 from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Statement
@@ -133,9 +133,9 @@ class Recorded:
 def accessed(plan: str) -> list[str]:
     """Return the partitions of each table that a plan reads.
 
-    The partitions to which an INSERT writes are not included: its rows' keys decide them, and the plan lists all. A
-    look-up whose range has the columns of the partition key, of which a row that was read before gives one, is in one
-    partition, which the server chooses for each such row.
+    Not included are the partitions to which an INSERT writes, and those in which the other table of a join is looked up
+    by its primary key: the rows' keys decide them, and the plan lists all. A look-up whose range has the columns of the
+    partition key, of which a row that was read before gives one, is in one partition for each such row.
     """
     operators = dict(re.findall(r"^\|(\d+)\s*\|\W*([A-Z][A-Z_ ]*)", plan, re.MULTILINE))
     sections = re.split(r"\n\s+(\d+) - ", plan)[1:]
@@ -144,6 +144,7 @@ def accessed(plan: str) -> list[str]:
         "p0" if operators[number].startswith("DISTRIBUTED TABLE") and LOOKED_UP.search(detail) else found
         for number, detail in details
         if "INSERT" not in operators[number]
+        and not ("DISTRIBUTED TABLE GET" in operators[number] and re.search(r"range_cond\(.*:\d", detail))
         for found in re.findall(r"partitions\(([^)]*)\)", detail)
     ]
 
@@ -231,8 +232,26 @@ def use_transcripts(config: MySQLConfig) -> Iterator[None]:
         assert store.get(key) is not None
 
 
+def use_memories(config: MySQLConfig) -> Iterator[None]:
+    """Connect, yield, then write and read items."""
+    with SyncMemoryStore(config, dims=3) as memories:
+        memories.get(("n",), "k")  # checks the tables, and opens the connection
+        yield
+        memories.put(("n",), "k", {"v": 1}, metadata={"m": 1}, embedding=[1, 2, 3], text="green tea", ttl_s=60)
+        memories.put(("n",), "k", {"v": 2}, embeddings=[[1, 2, 3], [3, 2, 1]], if_version=1)
+        for n in range(3):
+            memories.put(("n",), str(n), n, embedding=[n, 1, 0])
+        assert memories.get(("n",), "k", refresh=True) == {"v": 2}
+        assert memories.get_batch([(("n",), "k"), (("n",), "1")])
+        assert memories.exists(("n",), "k")
+        assert memories.list_keys(("n",)) == ["0", "1", "2", "k"]
+        assert memories.get_embeddings(("n",), "1") == [[1, 1, 0]]
+        assert memories.delete(("n",), "k")
+        memories.clear_namespace(("n",))
+
+
 @pytest.mark.parametrize("pipeline", [True, False])
-@pytest.mark.parametrize("use", [use_checkpoints, use_graphs, use_working_memory, use_transcripts])
+@pytest.mark.parametrize("use", [use_checkpoints, use_graphs, use_memories, use_working_memory, use_transcripts])
 def test_the_calls_of_each_turn_touch_one_partition_of_each_table(
     use: Callable[[MySQLConfig], Iterator[None]],
     pipeline: bool,
@@ -260,3 +279,11 @@ def test_the_calls_of_each_turn_touch_one_partition_of_each_table(
         for text, plan in plans.items()
         if not all(re.fullmatch(r"p\d", one) for one in accessed(plan))
     }
+    assert several == {}
+
+
+def test_the_families_that_are_left_out_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["schema", "--engine", "oceanbase", "--partitions", "8"]) == 0
+    printed = capsys.readouterr().out
+    assert "PARTITION BY KEY (tenant, thread_id) PARTITIONS 8;" in printed
+    assert set(re.findall(r"COMMENT='locus-mysql layout \d+, (\w+)'", printed)) <= OCEANBASE.families

@@ -36,14 +36,14 @@ class SessionOperations:
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
         self._key = TranscriptKey(KIND, "", session_id)
-        row_key(config.tenant, self._key)  # an id that cannot be stored is refused now
+        row_key(config.tenant, self._key)  # raises for an id that cannot be stored
 
     def get_items(self, limit: int | None = None) -> Operation[list[TResponseInputItem]]:
         """Return the items of the session, oldest first. One round trip.
 
         Args:
-            limit: At most this many of the last items, of which the server reads no others. None, or a negative number
-                as with the SDK's session in SQLite: all.
+            limit: The maximum number of items, counted from the last; the server reads no others. None or, as in the
+                SDK's session in SQLite, a negative number: all.
 
         Raises:
             CorruptCheckpoint: A row is damaged.
@@ -69,9 +69,9 @@ class SessionOperations:
             yield from self._transcripts.append(self._key, added[start : start + ITEMS_LIMIT])
 
     def pop_item(self) -> Operation[TResponseInputItem | None]:
-        """Remove the last item and return it; None if the session is empty. Two round trips; more beside other writers.
+        """Remove the last item and return it; None if the session is empty. Two round trips.
 
-        Of concurrent calls, each returns another item.
+        Concurrent calls never return the same item; with concurrent writers, there are more round trips.
 
         Raises:
             CorruptCheckpoint: The row is damaged; it stays.
@@ -85,7 +85,7 @@ class SessionOperations:
 
 
 def last_of(limit: int | None) -> int | None:
-    """Return the number of items that a limit of the SDK means; None: all."""
+    """Return the number of items for a limit of the SDK; None: all."""
     return None if limit is None or limit < 0 else limit
 
 
