@@ -14,7 +14,7 @@ import pytest
 from locus.core.messages import Message
 from locus.core.state import AgentState
 
-from locus_mysql import SyncCheckpointStore, SyncMySQLBackend, SyncMySQLCheckpointer
+from locus_mysql import SyncCheckpointStore, SyncMemoryStore, SyncMySQLBackend, SyncMySQLCheckpointer
 from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.statement import Statement
@@ -119,7 +119,8 @@ class Recorded:
 def accessed(plan: str) -> list[str]:
     """Return the partitions of each table that a plan reads.
 
-    The partitions to which an INSERT writes are not included: its rows' keys decide them, and the plan lists all.
+    Not included are the partitions to which an INSERT writes, and those in which the other table of a join is looked up
+    by its primary key: the rows' keys decide them, and the plan lists all.
     """
     operators = dict(re.findall(r"^\|(\d+)\s*\|\W*([A-Z][A-Z_ ]*)", plan, re.MULTILINE))
     sections = re.split(r"\n\s+(\d+) - ", plan)[1:]
@@ -128,6 +129,7 @@ def accessed(plan: str) -> list[str]:
         found
         for number, detail in details
         if "INSERT" not in operators[number]
+        and not ("DISTRIBUTED TABLE GET" in operators[number] and re.search(r"range_cond\(.*:\d", detail))
         for found in re.findall(r"partitions\(([^)]*)\)", detail)
     ]
 
@@ -173,7 +175,34 @@ def test_saves_and_loads_touch_one_partition_of_each_table(
         assert current.load("t") == {"step": 3}
         assert agents.load("t") is not None
         monkeypatch.undo()
-    plans = recorded.plans(config)
+    assert_one_partition_each(recorded.plans(config))
+
+
+@pytest.mark.parametrize("pipeline", [True, False])
+def test_writes_and_reads_of_an_item_touch_one_partition_of_each_table(
+    pipeline: bool, partitioned: list[str], make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(driver="pymysql", pipeline=pipeline)
+    with SyncMemoryStore(config, dims=3) as memories:
+        memories.get(("n",), "k")  # checks the tables, and opens the connection
+        recorded = Recorded(monkeypatch)
+        memories.put(("n",), "k", {"v": 1}, metadata={"m": 1}, embedding=[1, 2, 3], text="green tea", ttl_s=60)
+        memories.put(("n",), "k", {"v": 2}, embeddings=[[1, 2, 3], [3, 2, 1]], if_version=1)
+        for n in range(3):
+            memories.put(("n",), str(n), n, embedding=[n, 1, 0])
+        assert memories.get(("n",), "k", refresh=True) == {"v": 2}
+        assert memories.get_batch([(("n",), "k"), (("n",), "1")])
+        assert memories.exists(("n",), "k")
+        assert memories.list_keys(("n",)) == ["0", "1", "2", "k"]
+        assert memories.get_embeddings(("n",), "1") == [[1, 1, 0]]
+        assert memories.delete(("n",), "k")
+        memories.clear_namespace(("n",))
+        monkeypatch.undo()
+    assert_one_partition_each(recorded.plans(config))
+
+
+def assert_one_partition_each(plans: dict[str, str]) -> None:
+    """Assert that each plan reads one partition of each table."""
     assert len(plans) > 10
     several = {
         text: plan for text, plan in plans.items() if not all(re.fullmatch(r"p\d", one) for one in accessed(plan))

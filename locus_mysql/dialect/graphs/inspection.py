@@ -57,9 +57,9 @@ SELECT t.updated_at, t.thread_id
  ORDER BY t.updated_at DESC, t.thread_id DESC
  LIMIT 1 OFFSET %s
 """
-NOT_BEHIND = "\n           AND t.updated_at >= %s AND (t.updated_at > %s OR t.thread_id >= %s)"
+NOT_AFTER = "\n           AND t.updated_at >= %s AND (t.updated_at > %s OR t.thread_id >= %s)"
 NAMED = "\n           AND t.thread_id = %s"
-BEHIND = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_id < %s)"
+AFTER = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_id < %s)"
 
 # A thread's checkpoints in all namespaces, the newest first; each with its parent, if that exists and is not hidden.
 HISTORY = """
@@ -202,13 +202,13 @@ class PageFilter:
 
     Args:
         pattern: A glob of their ids.
-        behind: The last thread of the previous page.
+        after: The last thread of the previous page.
         since: The earliest time of their rows.
         until: A time later than those of their rows.
     """
 
     pattern: str = "*"
-    behind: ThreadPosition | None = None
+    after: ThreadPosition | None = None
     since: str | None = None
     until: str | None = None
 
@@ -223,9 +223,9 @@ class PageFilter:
         if matching and self.pattern != "*":
             text += LIKE
             params.append(like(self.pattern))
-        if self.behind is not None:
-            text += BEHIND
-            params += [self.behind[0], *self.behind]
+        if self.after is not None:
+            text += AFTER
+            params += [self.after[0], *self.after]
         if self.since is not None:
             text += "\n           AND t.updated_at >= %s"
             params.append(self.since)
@@ -252,7 +252,7 @@ class InspectionStatements(Statements):
         """
         conditions, params = asked.conditions(matching=True)
         if end is not None:
-            conditions += NOT_BEHIND
+            conditions += NOT_AFTER
             params += [end[0], *end]
         return Query(self._text(THREADS, conditions=conditions), (tenant, *params, limit, root_key), row=ThreadSummary)
 

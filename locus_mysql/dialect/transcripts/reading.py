@@ -10,13 +10,13 @@ from ..statement import Param, Query
 from ..template import Statements, places
 from .pieces import RowKey
 
-# A transcript with the state.
+# A transcript with its state.
 HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 # The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
-# items in the order of their primary key, no more than wanted. With a join, it would read and sort all of them.
+# items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
 ITEMS = """
 SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
        i.seq, i.item_id, i.content, i.created_at, i.checksum
@@ -27,7 +27,7 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
 WITHIN = " AND ({ranges})"
 
-# Up to the item of this id. Relies on the index identity.
+# Up to the item with this id. Relies on the index identity.
 UNTIL = """
    AND i.seq <= (SELECT h.seq FROM {items} h
                   WHERE h.tenant = %s AND h.item_id = %s
@@ -42,7 +42,7 @@ SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# Those of the ids that a transcript has. Relies on the index identity.
+# The ids in a list that a transcript has. Relies on the index identity.
 PRESENT = """
 SELECT i.item_id
   FROM {transcripts} t
@@ -58,7 +58,7 @@ SELECT i.seq
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# The transcripts of a kind that have an item of this id. Relies on the index identity.
+# The transcripts of a kind that have an item with this id. Relies on the index identity.
 HOLDING = """
 SELECT {HEADER}, t.state
   FROM {items} i
@@ -76,10 +76,10 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
-BEHIND = """
+AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
-# Newest first. Relies on the index scope where a scope is given.
+# Newest first. Relies on the index scope if a scope is given.
 RECENT = """
 SELECT {HEADER}, {state}
   FROM {transcripts} t
@@ -94,7 +94,7 @@ SeqRange: TypeAlias = tuple[int, int | None]
 
 
 class StoredHeader(NamedTuple):
-    """A transcript; ``state`` is NULL if it has none or was not asked for."""
+    """A transcript; ``state`` is None if it has no state, or if the state was not read."""
 
     kind: bytes
     collection: bytes
@@ -162,11 +162,11 @@ class ReadingStatements(Statements):
             key: The transcript.
             after: Only items after this seq.
             before: Only items before this seq.
-            until: Only the item of this id and those before it.
+            until: Only the item with this id and those before it.
             within: Only items whose seqs are in one of these ranges.
-            limit: At most this many.
-            offset: Leave out this many first.
-            last: Begin with the last one.
+            limit: The maximum number of results.
+            offset: The number of items to skip.
+            last: Whether to begin with the last item and read backwards.
         """
         conditions, params = "", _params()
         for text, bound in ((AFTER, after), (BEFORE, before)):
@@ -180,23 +180,23 @@ class ReadingStatements(Statements):
             texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
             conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
             params += [seq for one in within for seq in one if seq is not None]
-        params_behind = _params()
+        last_params = _params()
         order = " DESC" if last else ""
         if limit is not None:
             order += LIMIT
-            params_behind.append(limit)
+            last_params.append(limit)
             if offset:
                 order += OFFSET
-                params_behind.append(offset)
+                last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *params_behind), row=StoredItem)
+        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""
         return Query(self._text(ITEM), (item_id, *key), row=StoredItem)
 
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
-        """Those of the ids that items of the transcript have."""
+        """The ids in the list that items of the transcript have."""
         return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
 
     def existing(self, key: RowKey, seqs: Sequence[int]) -> Query[SeqRow]:
@@ -204,7 +204,7 @@ class ReadingStatements(Statements):
         return Query(self._text(EXISTING, seqs=places(len(seqs))), (*seqs, *key), row=SeqRow)
 
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
-        """The transcripts of a kind that have an item of this id."""
+        """The transcripts of a kind that have an item with this id."""
         return Query(self._text(HOLDING), (tenant, item_id, kind), row=StoredHeader)
 
     def listed(
@@ -224,12 +224,12 @@ class ReadingStatements(Statements):
         Args:
             tenant: The tenant.
             kind: Their kind.
-            collection: Their collection; None: any.
-            name: Their name; None: any.
-            parts: Whether parts are listed too.
+            collection: Their collection; None for any.
+            name: Their name; None for any.
+            parts: Whether to include transcripts with a part.
             after: Only those after this collection, name and part.
-            limit: At most this many.
-            states: Whether their states are read.
+            limit: The maximum number of results.
+            states: Whether to read their states.
         """
         conditions, params = "", _params(tenant, kind)
         for text, value in ((IN_COLLECTION, collection), (NAMED, name)):
@@ -239,7 +239,7 @@ class ReadingStatements(Statements):
         if not parts:
             conditions += MAIN
         if after is not None:
-            conditions += BEHIND
+            conditions += AFTER_KEY
             collection, name, part = after
             params += (collection, collection, name, name, part)
         return self._page(LIST, conditions, params, limit, states=states)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import SeqRange, StoredItem
+from ...dialect.transcripts.reading import SeqRange
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, compute, fetch
+from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
@@ -26,14 +26,13 @@ from .coding import (
     row_key,
     transcript_of,
 )
+from .decoding import decoded
 from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Window, Write, Written
 from .writing import WritingOperations
 
-#: One in this many writes is followed by housekeeping, which removes this many expired transcripts.
+#: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
+#: transcripts.
 HOUSEKEEPING_EVERY, HOUSEKEEPING_TRANSCRIPTS = 64, 16
-
-#: Stored bytes of items from which they are decoded in a thread: that takes about a millisecond.
-LARGE_BYTES = 65_536
 
 #: Transcripts that `forget_tenant` finds at once.
 AT_ONCE = 500
@@ -166,8 +165,8 @@ class TranscriptOperations:
         results = yield Batch((revision, items), atomic=False)
         found, rows = results.row(revision), results.rows(items)
         if rows:
-            decoded = yield from _decoded(where, rows[::-1] if last is not None else rows)
-            return Read(rows[0].revision, decoded)
+            read = yield from decoded(where, rows[::-1] if last is not None else rows)
+            return Read(rows[0].revision, read)
         # The revision was read first: a write that requires it is refused if items were added meanwhile.
         return None if found is None else Read(found.revision, [])
 
@@ -193,7 +192,7 @@ class TranscriptOperations:
             if found is not None and later is not None and found.revision == later.revision:
                 transcript = transcript_of(self._tenant, found)
                 self._writing.remember(where, found)
-                return transcript, (yield from _decoded(where, rows[::-1] if last is not None else rows))
+                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows))
 
     def window(
         self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
@@ -215,9 +214,9 @@ class TranscriptOperations:
         found, rows = results.row(header), results.rows(items)
         if found is None:
             return None
-        decoded = yield from _decoded(where, rows[::-1] if last is not None else rows)
+        read = yield from decoded(where, rows[::-1] if last is not None else rows)
         is_current = not rows or rows[0].revision == found.revision
-        return Window(transcript_of(self._tenant, found), decoded, is_current)
+        return Window(transcript_of(self._tenant, found), read, is_current)
 
     def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
         """Return those of the seqs that items of a transcript have. One round trip."""
@@ -338,21 +337,20 @@ class TranscriptOperations:
 
         Args:
             kind: Their kind.
-            collection: Their collection; None: any.
-            name: Their name; None: any.
+            collection: Their collection; None for any.
+            name: Their name; None for any.
             parts: Whether transcripts with a part are listed, too.
             states: Whether their states are read.
             after: Only those after this key: the last one of the page before.
-            limit: At most this many.
+            limit: The maximum number of results.
         """
-        behind = None if after is None else row_key(self._tenant, after)[2:]
         query = self.sql.reading.listed(
             self._tenant,
             _kind(kind),
             collection=check_optional(collection, "The collection"),
             name=check_optional(name, "The name"),
             parts=parts,
-            after=behind,
+            after=None if after is None else row_key(self._tenant, after)[2:],
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
@@ -368,14 +366,14 @@ class TranscriptOperations:
         states: bool = False,
         limit: int | None = None,
     ) -> Operation[list[Transcript]]:
-        """Return transcripts without a part, those written last first. One round trip.
+        """Return transcripts without a part, most recently written first. One round trip.
 
         Args:
             kind: Their kind.
-            collection: Their collection; None: any.
-            scope: The scope in their header; None: any.
+            collection: Their collection; None for any.
+            scope: The scope in their header; None for any.
             states: Whether their states are read.
-            limit: At most this many.
+            limit: The maximum number of results.
         """
         query = self.sql.reading.recent(
             self._tenant,
@@ -402,7 +400,7 @@ class TranscriptOperations:
             limit: The most transcripts to remove.
         """
         found = yield from fetch(self.sql.writing.expired(limit))
-        for row in found:  # one that was written meanwhile has not expired, and stays
+        for row in found:  # a transcript that was written meanwhile no longer counts as expired
             yield Batch.of(self.sql.writing.bury(RowKey(*row)))
         return len(found)
 
@@ -438,17 +436,6 @@ class TranscriptOperations:
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
-
-
-def _decoded(key: RowKey, rows: Sequence[StoredItem]) -> Operation[list[Item]]:
-    """Decode items; many bytes of them beside the event loop."""
-
-    def decode() -> list[Item]:
-        return [item_of(key, row) for row in rows]
-
-    if sum(len(row.content) for row in rows) < LARGE_BYTES:
-        return decode()
-    return (yield from compute(decode))
 
 
 def _kind(kind: str) -> bytes:

@@ -192,7 +192,7 @@ class SessionOperations:
 
 
 def last_of(limit: int | None) -> int | None:
-    """Return the number of items that a limit of the SDK means; None: all."""
+    """Return the number of items for a limit of the SDK; None: all."""
     return None if limit is None or limit < 0 else limit
 
 

@@ -28,8 +28,8 @@ class OpenAISession(AsyncStore[SessionOperations]):
     Args:
         session_id: The id of the session: 1 to 800 bytes of UTF-8 without NUL, compared by code point.
         where: A `Database` that is shared with other sessions and stores, a DSN, or a `MySQLConfig`; or give options as
-            keywords. With anything but a `Database`, this session opens connections of its own.
-        session_settings: The limit of `get_items` where a call gives none.
+            keywords. Without a `Database`, this session opens its own connections.
+        session_settings: Its ``limit`` is the default limit of `get_items`.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to sessions.
 
     Example:
@@ -66,8 +66,8 @@ class OpenAISession(AsyncStore[SessionOperations]):
         """Return the items of the session, oldest first. One round trip.
 
         Args:
-            limit: At most this many of the last items, of which the server reads no others. None: the limit of
-                `session_settings`. A negative number: all, as with the SDK's session in SQLite.
+            limit: The maximum number of items, counted from the last; the server reads no others. None: the limit of
+                `session_settings`. A negative number: all, as in the SDK's session in SQLite.
 
         Raises:
             CorruptCheckpoint: A row is damaged.
@@ -89,7 +89,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
 
 async def _settled(call: Coroutine[Any, Any, T]) -> T:
-    """Await a call to its end, and only then raise a cancellation that came meanwhile."""
+    """Await a call until it ends, and only then raise a cancellation that arrived meanwhile."""
     task = asyncio.ensure_future(call)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -19,9 +19,11 @@ from locus.core.state import AgentState
 from locus_mysql import (
     CheckpointStore,
     Database,
+    MemoryStore,
     MySQLBackend,
     MySQLCheckpointer,
     SyncCheckpointStore,
+    SyncMemoryStore,
     SyncMySQLBackend,
     SyncMySQLCheckpointer,
 )
@@ -110,6 +112,19 @@ def test_blocking_stores_save_and_load(driver: str, shared: Path) -> None:
         assert loaded is not None
         assert loaded.messages == STATE.messages
         assert current.load("t") == {"now": True}
+
+
+async def test_memories_are_found_by_word_and_by_meaning(shared: Path) -> None:
+    async with Database.embedded(shared, database="m_async") as db:
+        memories = MemoryStore(db, dims=2)
+        await memories.put(("users", "ada"), "drink", {"likes": "green tea"}, embedding=[1, 0], ttl_s=3_600)
+        await memories.put(("users", "ada"), "home", {"lives": "in Lisbon"}, embedding=[0, 1])
+        (by_word,) = await memories.search(("users",), query="tea")
+        nearest, _ = await memories.search(("users",), embedding=[0.1, 1])
+        (by_field,) = await memories.search(("users",), filter={"lives": "in Lisbon"})
+    with Database.embedded(shared, database="m_async") as db:
+        assert SyncMemoryStore(db, dims=2).list_keys(("users", "ada")) == ["drink", "home"]
+    assert [hit.item.key for hit in (by_word, nearest, by_field)] == ["drink", "home", "home"]
 
 
 def test_many_threads_that_begin_at_once_share_one_server(folder: Path) -> None:

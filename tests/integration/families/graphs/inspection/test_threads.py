@@ -460,7 +460,7 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
     statements = GraphDialect(config.table_prefix).inspection
     for asked in (
         PageFilter(),
-        PageFilter(behind=ThreadPosition("2026-01-01 00:00:00", "t3")),
+        PageFilter(after=ThreadPosition("2026-01-01 00:00:00", "t3")),
         PageFilter(pattern="*7"),
     ):
         page = statements.threads("default", b"\0" * 16, 50, asked, None)
