@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from agents.result import RunResultBase
 
 from ...config import MySQLConfig
-from ...engine.logs import loggable
+from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Operation
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError
@@ -20,8 +19,6 @@ from ...runtime.gather import gather
 from .branches import MAIN, Branches, Pointer
 from .operations import KIND, BranchRead, SessionOperations
 from .turns import by_turns, is_user, placed, tools_in, turns_in
-
-_log = logging.getLogger(__name__)
 
 #: The part of a session's transcript that stores its usage.
 USAGE = "usage"
@@ -244,7 +241,7 @@ class BranchOperations(SessionOperations):
             content |= {name: _details(getattr(usage, name, None)) for name in _DETAILS}
             yield from self._store_usage(content)
         except LocusMySQLError as error:
-            _log.error("The usage of a run was not stored: %s.", loggable(error))
+            HOUSEKEEPING.error("The usage of a run was not stored: %s.", loggable(error))
 
     def get_session_usage(self, branch_id: str | None = None) -> Operation[dict[str, int] | None]:
         """Return the sums of the usage of all turns; None if there is none. Two round trips.
