@@ -29,7 +29,7 @@ SELECT GREATEST(0, (SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c
                  - (SELECT COUNT(*) FROM {signs} s{all}))
 """
 
-# Keys with embeddings, after one, each with whether its item is missing. LIMIT bounds the rows that it reads.
+# Keys with embeddings after a key, each with whether its item is missing. LIMIT bounds the rows that it reads.
 WALK = """
 SELECT x.path, x.item_key, i.item_key IS NULL
   FROM (SELECT y.path, y.item_key FROM {kept} y
@@ -92,7 +92,7 @@ class MaintenanceStatements(MemoryStatements):
         return Query(text, (tenant, *ALL.owned_params(tenant)), row=CountRow)
 
     def walk(self, kept: str, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
-        """Return the keys of items with embeddings, after one.
+        """Return the keys of items with embeddings, after a key.
 
         Args:
             kept: One of `KEPT_IN`.
@@ -104,17 +104,17 @@ class MaintenanceStatements(MemoryStatements):
             return self._walk_signs(tenant, after, limit)
         content = " AND y.code IS NOT NULL" if kept == "codes" else ""
         text = self._text(WALK, kept=f"{{{kept}}}", after=AFTER if after else "", content=content)
-        behind = (after[0], *after) if after else ()
-        return Query(text, (tenant, *behind, limit, tenant), row=WalkRow)
+        after_params = (after[0], *after) if after else ()
+        return Query(text, (tenant, *after_params, limit, tenant), row=WalkRow)
 
     def _walk_signs(self, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
         text = self._text(WALK_SIGNS, all=ALL.owned("y"), after=AFTER_SIGNS if after else "")
-        behind: tuple[Param, ...] = ()
+        after_params: tuple[Param, ...] = ()
         if after:
             owner = owner_of(tenant, after[0])
-            behind = (owner, owner, after[1])
+            after_params = (owner, owner, after[1])
         at = path_at(tenant)
-        return Query(text, (at, *ALL.owned_params(tenant), *behind, limit, tenant, at), row=WalkRow)
+        return Query(text, (at, *ALL.owned_params(tenant), *after_params, limit, tenant, at), row=WalkRow)
 
     def remove_loose_signs(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Remove the signs of those of these items that do not exist. The namespaces must be locked."""

@@ -37,7 +37,7 @@ SELECT {COLUMNS}
  ORDER BY i.updated_at DESC, i.path, i.item_key
 """
 
-# Namespaces with items, in the order of their paths, after one. MySQL would run EXISTS as a semijoin, and read all
+# Namespaces with items, after a path, in the order of their paths. MySQL would run EXISTS as a semijoin, and read all
 # items for each page.
 NAMESPACES = """
 SELECT s.path FROM {scopes} s
@@ -63,7 +63,8 @@ SELECT {COLUMNS}, found.score
 """
 HOLDS = "(MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0)"
 
-# The items that follow an item in the order of LIST; and in that of WORDS, for an item that contains this many parts.
+# The items that follow an item in the order of LIST; and in that of WORDS, where {held} is the number of parts of
+# the query that an item contains.
 OLDER = "(i.updated_at < %s OR (i.updated_at = %s AND (i.path > %s OR (i.path = %s AND i.item_key > %s))))"
 WORSE = "(({held}) < %s OR (({held}) = %s AND {older}))"
 
@@ -166,7 +167,7 @@ class ReadingStatements(MemoryStatements):
         return Query(text, params, row=ItemRow)
 
     def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Query[PathRow]:
-        """Return the paths of namespaces with items, in their order, after one."""
+        """Return the paths of namespaces with items, after a path, in their order."""
         text = self._text(NAMESPACES, range=where.condition("s"))
         return Query(text, (tenant, *where.params, after, limit), row=PathRow)
 
@@ -198,14 +199,14 @@ class ReadingStatements(MemoryStatements):
         held = " + ".join([HOLDS] * len(parts))
         score = f"({held}) / {len(parts)}e0" if several else "1"  # as floats: whole numbers give four digits
         scored: tuple[Param, ...] = tuple(parts) if several else ()
-        behind: tuple[Param, ...] = ()
+        after_params: tuple[Param, ...] = ()
         condition_after = ""
         if after is not None and several:
             condition_after = f" AND {WORSE}"
             count = round(float(after.score) * len(parts))
-            behind = (*parts, count, *parts, count, *_older_params(after))
+            after_params = (*parts, count, *parts, count, *_older_params(after))
         elif after is not None:
-            condition_after, behind = f" AND {OLDER}", _older_params(after)
+            condition_after, after_params = f" AND {OLDER}", _older_params(after)
         text = self._text(
             WORDS,
             score=score,
@@ -217,7 +218,7 @@ class ReadingStatements(MemoryStatements):
         )
         return Query(
             text,
-            (*scored, query, tenant, *where.params, *behind, *condition.params, limit, offset),
+            (*scored, query, tenant, *where.params, *after_params, *condition.params, limit, offset),
             row=ScoredItemRow,
         )
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
 from ..template import Statements, places
 from .pieces import RowKey
 
-# A transcript with the state.
+# A transcript with its state.
 HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 # The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
-# items in the order of their primary key, no more than wanted. With a join, it would read and sort all of them.
+# items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
 ITEMS = """
 SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
        i.seq, i.item_id, i.content, i.created_at, i.checksum
@@ -25,8 +25,9 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
  ORDER BY i.seq{order}
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
+WITHIN = " AND ({ranges})"
 
-# Up to the item of this id. Relies on the index identity.
+# Up to the item with this id. Relies on the index identity.
 UNTIL = """
    AND i.seq <= (SELECT h.seq FROM {items} h
                   WHERE h.tenant = %s AND h.item_id = %s
@@ -41,7 +42,7 @@ SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# Those of the ids that a transcript has. Relies on the index identity.
+# The ids in a list that a transcript has. Relies on the index identity.
 PRESENT = """
 SELECT i.item_id
   FROM {transcripts} t
@@ -49,7 +50,15 @@ SELECT i.item_id
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# The transcripts of a kind that have an item of this id. Relies on the index identity.
+# Those of the seqs that a transcript has.
+EXISTING = """
+SELECT i.seq
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
+"""
+
+# The transcripts of a kind that have an item with this id. Relies on the index identity.
 HOLDING = """
 SELECT {HEADER}, t.state
   FROM {items} i
@@ -69,10 +78,10 @@ NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
 BEGINS, END = " AND t.name >= %s AND t.name < %s", b"\xff"  # UTF-8 has no such byte
 UNDIVIDED = " AND LOCATE(%s, t.name, %s) = 0"
-BEHIND = """
+AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
-# Newest first. Relies on the index scope where a scope is given.
+# Newest first. Relies on the index scope if a scope is given.
 RECENT = """
 SELECT {HEADER}, {state}
   FROM {transcripts} t
@@ -82,8 +91,12 @@ SELECT {HEADER}, {state}
 IN_SCOPE = " AND t.scope = %s"
 
 
+#: The first and the last seq of a range, both included; None: to the end.
+SeqRange: TypeAlias = tuple[int, int | None]
+
+
 class StoredHeader(NamedTuple):
-    """A transcript; ``state`` is NULL if it has none or was not asked for."""
+    """A transcript; ``state`` is None if it has no state, or if the state was not read."""
 
     kind: bytes
     collection: bytes
@@ -124,6 +137,12 @@ class PresentRow(NamedTuple):
     item_id: bytes
 
 
+class SeqRow(NamedTuple):
+    """The seq of an item; see `EXISTING`."""
+
+    seq: int
+
+
 class ReadingStatements(Statements):
     """Reading transcripts and their items."""
 
@@ -137,7 +156,7 @@ class ReadingStatements(Statements):
 
     def items(
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
-        limit: int | None = None, offset: int = 0, last: bool = False,
+        within: Sequence[SeqRange] | None = None, limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
         """Items of a transcript.
 
@@ -145,10 +164,11 @@ class ReadingStatements(Statements):
             key: The transcript.
             after: Only items after this seq.
             before: Only items before this seq.
-            until: Only the item of this id and those before it.
-            limit: At most this many.
-            offset: Leave out this many first.
-            last: Begin with the last one.
+            until: Only the item with this id and those before it.
+            within: Only items whose seqs are in one of these ranges.
+            limit: The maximum number of results.
+            offset: The number of items to skip.
+            last: Whether to begin with the last item and read backwards.
         """
         conditions, params = "", _params()
         for text, bound in ((AFTER, after), (BEFORE, before)):
@@ -158,27 +178,35 @@ class ReadingStatements(Statements):
         if until is not None:
             conditions += UNTIL
             params += (key.tenant, until, *key)
-        params_behind = _params()
+        if within is not None:
+            texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
+            conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
+            params += [seq for one in within for seq in one if seq is not None]
+        last_params = _params()
         order = " DESC" if last else ""
         if limit is not None:
             order += LIMIT
-            params_behind.append(limit)
+            last_params.append(limit)
             if offset:
                 order += OFFSET
-                params_behind.append(offset)
+                last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *params_behind), row=StoredItem)
+        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""
         return Query(self._text(ITEM), (item_id, *key), row=StoredItem)
 
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
-        """Those of the ids that items of the transcript have."""
+        """The ids in the list that items of the transcript have."""
         return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
 
+    def existing(self, key: RowKey, seqs: Sequence[int]) -> Query[SeqRow]:
+        """Those of the seqs that items of the transcript have."""
+        return Query(self._text(EXISTING, seqs=places(len(seqs))), (*seqs, *key), row=SeqRow)
+
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
-        """The transcripts of a kind that have an item of this id."""
+        """The transcripts of a kind that have an item with this id."""
         return Query(self._text(HOLDING), (tenant, item_id, kind), row=StoredHeader)
 
     def listed(
@@ -200,14 +228,14 @@ class ReadingStatements(Statements):
         Args:
             tenant: The tenant.
             kind: Their kind.
-            collection: Their collection; None: any.
-            name: Their name; None: any.
+            collection: Their collection; None for any.
+            name: Their name; None for any.
             prefix: The start of their names.
             delimiter: Leave out names with this text behind the prefix.
-            parts: Whether parts are listed too.
+            parts: Whether to include transcripts with a part.
             after: Only those after this collection, name and part.
-            limit: At most this many.
-            states: Whether their states are read.
+            limit: The maximum number of results.
+            states: Whether to read their states.
         """
         conditions, params = "", _params(tenant, kind)
         for text, value in ((IN_COLLECTION, collection), (NAMED, name)):
@@ -223,7 +251,7 @@ class ReadingStatements(Statements):
         if not parts:
             conditions += MAIN
         if after is not None:
-            conditions += BEHIND
+            conditions += AFTER_KEY
             collection, name, part = after
             params += (collection, collection, name, name, part)
         return self._page(LIST, conditions, params, limit, states=states)

@@ -15,8 +15,8 @@ class TranscriptFamily:
     name = "transcripts"
     title = "Transcripts"
     users = (
-        "ClaudeSessionStore, OpenAISession, AdkSessionService, PydanticConversationStore, PydanticMemoryStore, "
-        "PydanticStepStore"
+        "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore, "
+        "PydanticMemoryStore, PydanticStepStore"
     )
     holds_threads = True
     vacuumed_by_age = False

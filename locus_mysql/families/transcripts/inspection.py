@@ -42,10 +42,10 @@ from .coding import item_of, row_key, time_of, transcript_of
 from .operations import TranscriptOperations
 from .records import NewItem, TranscriptKey
 
-#: A search reads this many of the transcripts written last, and this many of the last items of each.
+#: The number of most recent transcripts that a search reads, and the number of last items of each.
 SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS = 50, 200
 
-#: Reported transcripts in statistics.
+#: The number of largest transcripts in statistics.
 LARGEST = 10
 
 #: Characters of a snippet before and after a word.
@@ -99,16 +99,16 @@ class TranscriptThreads:
         return self.sql.schema
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip. A transcript has no metadata, so none has any wanted one."""
+        """See `ThreadSource.threads`. One round trip. Transcripts have no metadata: a filter by metadata finds none."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern")
-        behind = None
+        after = None
         if cursor is not None:
             revision, thread_id = from_cursor(cursor, int, str)
             key = key_of_thread(thread_id)
             if key is None:
                 raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.")
-            behind = (cast(int, revision), row_key(self._tenant, key)[1:])
+            after = (cast(int, revision), row_key(self._tenant, key)[1:])
         if wanted.metadata is not None:
             return Page([])
         query = self.sql.inspection.threads(
@@ -118,7 +118,7 @@ class TranscriptThreads:
             min_bytes=None if wanted.min_bytes is None else check_limit(wanted.min_bytes, "min_bytes"),
             saved_after=_revision(wanted.saved_after),
             saved_before=_revision(wanted.saved_before),
-            behind=behind,
+            after=after,
         )
         rows = yield from fetch(query, allow_secondary=True)
         items = [self._thread(row) for row in rows]
@@ -166,7 +166,7 @@ class TranscriptThreads:
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
 
-        Transcripts have no full-text index, so this reads the last items of those written last. Two round trips.
+        Transcripts have no full-text index, so this reads the last items of the most recent ones. Two round trips.
         """
         words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE) for word in _words(query)]
         limit = check_limit(limit)
