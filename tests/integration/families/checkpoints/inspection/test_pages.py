@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.inspection import ThreadRange
+from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints.inspection import threads as checkpoints
 from locus_mysql.families.inspection.cursors import to_cursor
