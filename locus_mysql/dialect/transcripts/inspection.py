@@ -30,7 +30,7 @@ SELECT {HEADER}, t.state
 MATCHING = " AND {THREAD_ID} COLLATE utf8mb4_0900_bin LIKE %s"
 LARGE = " AND t.size_bytes >= %s"
 SAVED_AFTER, SAVED_BEFORE = " AND t.revision >= %s", " AND t.revision < %s"
-AFTER = """
+AFTER_KEY = """
    AND (t.revision < %s OR t.revision = %s AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
         AND (t.name > %s OR t.name = %s AND t.part > %s))))"""
 
@@ -126,7 +126,7 @@ class InspectionStatements(Statements):
                 params.append(value)
         if after is not None:
             revision, (kind, collection, name, part) = after
-            conditions += AFTER
+            conditions += AFTER_KEY
             params += (revision, revision, kind, kind, collection, collection, name, name, part)
         text = self._text(THREADS, conditions=conditions, THREAD_ID=_ID)
         return Query(text, (*params, limit), row=StoredHeader)

@@ -67,7 +67,7 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
-AFTER = """
+AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
 # Newest first. Relies on the index scope if a scope is given.
@@ -211,7 +211,7 @@ class ReadingStatements(Statements):
         if not parts:
             conditions += MAIN
         if after is not None:
-            conditions += AFTER
+            conditions += AFTER_KEY
             collection, name, part = after
             params += (collection, collection, name, name, part)
         return self._page(LIST, conditions, params, limit, states=states)
