@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -12,8 +11,6 @@ from locus.agent import Agent
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.memories.hashing import HashingEmbedder
 from locus_mysql.families.memories.operations import MemoryOperations
@@ -21,8 +18,8 @@ from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.memory import MySQLMemory
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agents import make_agent
 from .worker import Question
@@ -61,28 +58,15 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         LocusMySQLError: The database cannot be used.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    schemas = (StoreOperations(config, "agents").schema, MemoryOperations(config).schema)
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            memory = MySQLMemory(database, embedder=HashingEmbedder())
-            screen.title(f"What agents know for longer than a conversation, at {where} through {config.driver}")
-            stage = Stage(screen, config, memory, make_agent(MySQLCheckpointer(database), memory))
-            await told(stage)
-            await used(stage)
-            await apart(stage)
-            await changed(stage)
-    finally:
-        try:
-            for schema in schemas:
-                await engine.run(_drop(schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen = this.screen
+        memory = MySQLMemory(database, embedder=HashingEmbedder())
+        screen.title(f"What agents know for longer than a conversation, at {this.where}")
+        stage = Stage(screen, this.config, memory, make_agent(MySQLCheckpointer(database), memory))
+        await told(stage)
+        await used(stage)
+        await apart(stage)
+        await changed(stage)
     return not screen.failed
 
 
@@ -145,5 +129,5 @@ async def changed(stage: Stage) -> None:
     screen.check(sorted(left) == ["live", "repair"], "what was deleted is found by nobody")
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [StoreOperations(config, "agents").schema, MemoryOperations(config).schema]

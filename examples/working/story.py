@@ -12,16 +12,14 @@ from typing import TextIO
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.dialect.working.tables import working_schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
 from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agents import BEGIN, HOTEL, TICKETS, TRAIN, make_agent
 from .redis_server import PrivateRedis, private_redis
@@ -77,32 +75,22 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
     logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the scenes report outages themselves
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            screen.title(f"What agents have in hand, at {', '.join(map(str, config.endpoints))} and in a Redis")
-            await killed(screen, config, database)
-            with private_redis() as redis:
-                mysql = MySQLStorage(database)
-                on_redis = RedisStorage(redis.url, timeout_s=PATIENCE_S)
-                storage = FallbackStorage(on_redis, FallbackStorage(mysql, "memory"), timeout_s=PATIENCE_S)
-                try:
-                    stage = Stage(screen, mysql, redis, WorkingMemory("trip", storage))
-                    await worked(stage)
-                    await bereft(stage)
-                    await back(stage)
-                    await overtaken(stage)
-                finally:
-                    await storage.aclose()
-    finally:
-        try:
-            await engine.run(_drop(working_schema(config.table_prefix)))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen = this.screen
+        screen.title(f"What agents have in hand, at {', '.join(map(str, this.config.endpoints))} and in a Redis")
+        await killed(screen, this.config, database)
+        with private_redis() as redis:
+            mysql = MySQLStorage(database)
+            on_redis = RedisStorage(redis.url, timeout_s=PATIENCE_S)
+            storage = FallbackStorage(on_redis, FallbackStorage(mysql, "memory"), timeout_s=PATIENCE_S)
+            try:
+                stage = Stage(screen, mysql, redis, WorkingMemory("trip", storage))
+                await worked(stage)
+                await bereft(stage)
+                await back(stage)
+                await overtaken(stage)
+            finally:
+                await storage.aclose()
     return not screen.failed
 
 
@@ -193,5 +181,5 @@ async def overtaken(stage: Stage) -> None:
     await stage.session.end()
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [working_schema(config.table_prefix)]
