@@ -81,7 +81,7 @@ IN_SCOPE = " AND t.scope = %s"
 
 
 class StoredHeader(NamedTuple):
-    """A transcript; ``state`` is None if it has no state, or if the state was not read."""
+    """A transcript with its sid; ``state`` is None if it has no state, or if the state was not read."""
 
     kind: bytes
     collection: bytes
@@ -96,6 +96,7 @@ class StoredHeader(NamedTuple):
     created_at: datetime
     expires_at: datetime | None
     checksum: int
+    sid: bytes
     state: bytes | None
 
 
