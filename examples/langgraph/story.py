@@ -73,7 +73,7 @@ async def rewound(screen: Screen, graph: Any) -> None:
     stopped = await graph.ainvoke(None, fork)
     question = stopped["__interrupt__"][0].value
     screen.line("graph", question)
-    screen.check(question == "a table for 250?", "the branch asks anew, as if the chair had never been")
+    screen.check(question == "a table for 250?", "the branch asks again, as if the chair had never been ordered")
     first = await graph.aget_state(history[0].config)
     screen.check(first.values["log"][-1] == "ordered a chair", "the end of the first line is still there")
     count = len([state async for state in graph.aget_state_history(thread(CHAIR))])

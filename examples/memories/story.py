@@ -63,17 +63,17 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         memory = MySQLMemory(database, embedder=HashingEmbedder())
         screen.title(f"What agents know for longer than a conversation, at {this.where}")
         stage = Stage(screen, this.config, memory, make_agent(MySQLCheckpointer(database), memory))
-        await told(stage)
+        await stored(stage)
         await used(stage)
         await apart(stage)
         await changed(stage)
     return not screen.failed
 
 
-async def told(stage: Stage) -> None:
+async def stored(stage: Stage) -> None:
     """A user states facts about herself in one conversation; they are stored separately from it."""
     screen = stage.screen
-    screen.scene("A conversation in which an agent is told things")
+    screen.scene("A conversation in which an agent learns facts")
     for prompt in (DRINK, HOME, TRADE):
         await stage.turn("monday", prompt)
     facts = await stage.memory.search(ADA)
@@ -106,7 +106,7 @@ async def apart(stage: Stage) -> None:
     screen = stage.screen
     screen.scene("Other users ask the same")
     answers = [await stage.turn(f"of-{user}", ASK_DRINK, user=user) for user in ("bob", "ada2")]
-    screen.check(answers == ["You have not told me."] * 2, "they are given nothing of hers")
+    screen.check(answers == ["I do not know."] * 2, "they receive none of her facts")
     acme = stage.config.model_copy(update={"tenant": "acme"})
     async with MySQLMemory(acme, embedder=HashingEmbedder()) as elsewhere:
         found: Sequence[object] = await elsewhere.search(ADA, ASK_DRINK)

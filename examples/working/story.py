@@ -101,9 +101,9 @@ async def killed(screen: Screen, config: MySQLConfig, database: Database) -> Non
         await make_agent(session).arun(BEGIN)
         step = Step(options=options_of(config), session_id="night-train", prompt=TRAIN)
         async with running("examples.working.worker", step) as other:
-            told = (await other.next_event()).get("answer", "")
+            answer = (await other.next_event()).get("answer", "")
             screen.line("Ada", TRAIN)
-            screen.line(f"pid {other.pid}", told)
+            screen.line(f"pid {other.pid}", answer)
             screen.line(f"pid {other.pid}", f"killed with SIGKILL, exit code {await other.kill()}")
         task = await session.get_task_state()
         notes = await session.get_scratchpad()
@@ -129,8 +129,8 @@ async def bereft(stage: Stage) -> None:
     screen = stage.screen
     screen.scene("Redis is killed while the agent works")
     screen.line("Redis", f"killed with SIGKILL, exit code {stage.redis.kill()}")
-    told = await stage.turn(HOTEL)
-    screen.check("step 2 of 3" in told, "the agent goes on from step 1: what passed through is known without Redis")
+    answer = await stage.turn(HOTEL)
+    screen.check("step 2 of 3" in answer, "the agent continues after step 1: MySQL has its state without Redis")
     stats = await stage.session.stats()
     screen.line("stats", f"degraded {stats.degraded}, {stats.pending} writes pending")
     screen.check(stats.degraded and stats.pending > 0, "the session says that it is served by its fallback")
