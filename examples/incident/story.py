@@ -133,7 +133,7 @@ async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
     knew = "comes on Friday" in then.out and "Ceylon" not in then.out
     screen.check(then.code == 0 and knew, "then, it knew of the espresso machine, and of no tea")
     changed = await shell.run("diff", NIGHT, "--since", between)
-    screen.check(changed.code == 1 and f"+ user\n  {TEA}" in changed.out, "the difference shows the messages added since")
+    screen.check(changed.code == 1 and f"+ user\n  {TEA}" in changed.out, "the difference shows the added messages")
     found = await shell.run("search", "espresso")
     screen.check(found.code == 0 and NIGHT in found.out, "where a word was said is found")
 
