@@ -196,7 +196,7 @@ async def test_an_unknown_family_is_refused(inspector: Inspector) -> None:
 class TestPlans:
     """The server's plans of the statements, with many threads."""
 
-    SQL = CheckpointDialect(kind="dicts").inspection
+    SQL = CheckpointDialect(kind="dicts").thread_pages
     WITHIN = ThreadRange(("2026-01-01 00:00:00.000000", "x"), None, None)
 
     @pytest.fixture
