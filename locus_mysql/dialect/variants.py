@@ -203,7 +203,7 @@ def _selected(values: re.Match[str]) -> str:
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current", "working", "transcripts", "memories", "memu"),
+    families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts", "memu"),
     rules=(
         Rule(r"\bVARCHAR\((\d+)\)", lambda length: f"VARBINARY({4 * int(length[1])})", _IDS, tables=True),
         Rule(r"\butf8mb4_0900_bin\b", "utf8mb4_bin", "There is no other for text that is no key.", tables=True),

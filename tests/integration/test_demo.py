@@ -91,6 +91,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("openai", 6),
         ("pydantic", 6),
         ("adk", 8),
+        ("engines", 5),
         ("incident", 7),
     ],
 )
@@ -123,13 +124,14 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "openai",
         "pydantic",
         "adk",
+        "engines",
         "incident",
         "failover",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident, failover"
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, engines, incident, failover"
         in capsys.readouterr().err
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
 from ..template import Statements, places
@@ -25,6 +25,7 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
  ORDER BY i.seq{order}
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
+WITHIN = " AND ({ranges})"
 
 # Up to the item with this id. Relies on the index identity.
 UNTIL = """
@@ -46,6 +47,14 @@ PRESENT = """
 SELECT i.item_id
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id IN ({ids})
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
+"""
+
+# Those of the seqs that a transcript has.
+EXISTING = """
+SELECT i.seq
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
@@ -78,6 +87,10 @@ SELECT {HEADER}, {state}
  ORDER BY t.revision DESC{limit}
 """
 IN_SCOPE = " AND t.scope = %s"
+
+
+#: The first and the last seq of a range, both included; None: to the end.
+SeqRange: TypeAlias = tuple[int, int | None]
 
 
 class StoredHeader(NamedTuple):
@@ -122,6 +135,12 @@ class PresentRow(NamedTuple):
     item_id: bytes
 
 
+class SeqRow(NamedTuple):
+    """The seq of an item; see `EXISTING`."""
+
+    seq: int
+
+
 class ReadingStatements(Statements):
     """Reading transcripts and their items."""
 
@@ -135,7 +154,7 @@ class ReadingStatements(Statements):
 
     def items(
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
-        limit: int | None = None, offset: int = 0, last: bool = False,
+        within: Sequence[SeqRange] | None = None, limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
         """Items of a transcript.
 
@@ -144,6 +163,7 @@ class ReadingStatements(Statements):
             after: Only items after this seq.
             before: Only items before this seq.
             until: Only the item with this id and those before it.
+            within: Only items whose seqs are in one of these ranges.
             limit: The maximum number of results.
             offset: The number of items to skip.
             last: Whether to begin with the last item and read backwards.
@@ -156,6 +176,10 @@ class ReadingStatements(Statements):
         if until is not None:
             conditions += UNTIL
             params += (key.tenant, until, *key)
+        if within is not None:
+            texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
+            conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
+            params += [seq for one in within for seq in one if seq is not None]
         last_params = _params()
         order = " DESC" if last else ""
         if limit is not None:
@@ -174,6 +198,10 @@ class ReadingStatements(Statements):
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
         """The ids in the list that items of the transcript have."""
         return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
+
+    def existing(self, key: RowKey, seqs: Sequence[int]) -> Query[SeqRow]:
+        """Those of the seqs that items of the transcript have."""
+        return Query(self._text(EXISTING, seqs=places(len(seqs))), (*seqs, *key), row=SeqRow)
 
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
         """The transcripts of a kind that have an item with this id."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from dataclasses import fields
-from typing import Any, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from agents import TResponseInputItem
 from agents.memory import SessionSettings
@@ -43,6 +43,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
     session_id: str
     session_settings: SessionSettings | None
+    _make_operations: ClassVar[type[SessionOperations]] = SessionOperations
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
                 raise TypeError(f"Unknown session settings: {', '.join(sorted(unknown))}.")
             session_settings = SessionSettings(**session_settings)
         database, config, owned = share(where, options)
-        super().__init__(SessionOperations(config, session_id), database, owned=owned)
+        super().__init__(self._make_operations(config, session_id), database, owned=owned)
         self.session_id = session_id
         self.session_settings = SessionSettings() if session_settings is None else session_settings
 

@@ -393,9 +393,8 @@ async def test_code_named_in_stored_data_is_never_imported(
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("hostile"))
     evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["antigravity", "fly", "x"])))
     table = f"{config.database}.locus_version_writes"
-    rows = run_sql(
-        f"SELECT tenant, version_key, task_id, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'"
-    )
+    texts_of_ids = "CONVERT(tenant USING utf8mb4), version_key, CONVERT(task_id USING utf8mb4)"  # binary on OceanBase
+    rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
         for tenant, version_key, task_id, idx, *texts in rows:
             place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
