@@ -45,7 +45,7 @@ LEFT_OUT = {
     r"test_pages_hold_every|test_vacuum_removes_expired_threads|test_containment_is_the_server_s": (
         "They compare ids with rows as the administrator reads them, which are bytes there."
     ),
-    r"google_adk/test_memories|test_a_runner_continues|test_adk_web_keeps|test_services_are_made": _REFUSED,
+    r"google_adk/test_memories|strands/test_memories|test_a_runner_continues|test_adk_web_keeps|test_services_are_made": _REFUSED,
     r"integrations/locus/test_memory|test_deltas.*::|test_graphs": _REFUSED,
     r"test_late.*(memu|memories|graphs)|test_any_order.*graph": _REFUSED,
     r"test_lists_under_writes.*(graph|versions|memor|checkpoints_reports|memu)": _REFUSED,
