@@ -21,11 +21,13 @@ class Chapter:
         summary: A summary for ``--list``.
         extra: The extra of this package that it needs.
         module: The module with its scenes, relative to this package.
+        group: Whether it needs a group of three servers, of which it kills one.
     """
 
     summary: str
     extra: str
     module: str
+    group: bool = False
 
     def load(self) -> Tell:
         """The function that runs the chapter; its module is imported now."""
@@ -48,5 +50,8 @@ CHAPTERS: Mapping[str, Chapter] = {
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
     "incident": Chapter(
         "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
+    ),
+    "failover": Chapter(
+        "a conversation goes on while the primary of a group is killed", "locus", "failover.story", group=True
     ),
 }

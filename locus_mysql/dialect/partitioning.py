@@ -9,11 +9,12 @@ from .schema import Schema
 from .statement import Statement
 from .variants import FamilyRefused, Variant
 
-#: Most partitions of a table that OceanBase takes.
+#: The maximum number of partitions of a table in OceanBase.
 MAX_PARTITIONS = 8192
 
-#: What tables are partitioned by: the columns that name a thread, a session, a namespace or a conversation. Every
-#: statement about one of these names all of them, and so reads one partition. A ledger is partitioned by its tokens.
+#: Possible partitioning keys: the columns that identify a thread, a session, a namespace or a conversation. Every
+#: statement about one of these has a condition on all of its columns, and so reads one partition. A ledger is
+#: partitioned by its tokens.
 KEYS = (
     ("tenant", "thread_id"),
     ("tenant", "session_id"),
@@ -57,7 +58,7 @@ def partitioned(schema: Schema, variant: Variant, partitions: int | None) -> tup
 
 
 def _key(text: str, table: str) -> Sequence[str]:
-    """Return the columns that a table is partitioned by. Each unique key must have them."""
+    """Return the columns that a table is partitioned by. Each unique key must include them."""
     unique = [{column.strip() for column in columns.split(",")} for columns in _UNIQUE.findall(text)]
     for key in KEYS:
         if unique and all(columns.issuperset(key) for columns in unique):

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from .statement import Query, Statement
 from .template import Text, fill, places
 
-#: The beginning of the comment of each of our tables.
+#: The beginning of the comment of each table of this package.
 LAYOUT_COMMENT = "locus-mysql layout "
 
-# A view that cannot be used may have no comment.
+# The comment is missing if the name belongs to a view that cannot be used.
 DESCRIBE = """
 SELECT t.TABLE_NAME, t.TABLE_COMMENT,
        (SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
@@ -73,7 +73,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NeededIndex:
-    """An index without which a table, though of the right layout, cannot be used as configured.
+    """An index that the configuration needs, and that a table of the right layout may lack.
 
     Args:
         table: The table's name.
@@ -108,7 +108,7 @@ class Schema:
     Args:
         family: The family's name, such as ``agents``. The comment of each table has it, so that no family reads
             another's tables.
-        layout_version: Also in the comment; raised when a change of layout needs a migration.
+        layout_version: Stored in the comment of each table; raised when a change of layout needs a migration.
         tables: The tables, in the order in which they are created.
         needed: Indexes that must exist.
         columns: Columns that must exist, where tables of the same layout may differ.

@@ -1,4 +1,4 @@
-"""Statements about a server's role: does it take writes, work in its group, and have certain transactions?"""
+"""Statements about a server's role: whether it accepts writes, its state in its group, and its transactions."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class CarriedOutRow(NamedTuple):
     gtid_mode: str
 
 
-#: Whether a server refuses writes. Secondaries of a group are read-only, and so are members that are recovering or were
-#: expelled. A reader of Amazon Aurora has only ``innodb_read_only``.
+#: Whether a server refuses writes: 1 or 0. Secondaries of a group are read-only, and so are members that are recovering
+#: or were expelled. A reader of Amazon Aurora has only ``innodb_read_only``.
+#: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/AuroraMySQL.BestPractices.html
 READ_ONLY = "(@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only)"
 
 WRITES = Query(f"SELECT {READ_ONLY}", row=WritesRow)
@@ -63,8 +64,8 @@ MEMBERS = Query(
 #: Part of the error message with which `ONLY_WHERE_WRITTEN` fails.
 NO_LONGER_WRITTEN = "this server takes no writes"
 
-#: Fails on a server that takes no writes, so that nothing that follows it in a packet is carried out there. Outside of
-#: stored programs, MySQL has no statement that just raises an error. It makes a packet take 0.02 ms longer.
+#: Fails on a server that refuses writes, so that the server executes nothing that follows in the packet. Outside of
+#: stored programs, MySQL has no statement that only raises an error. This one makes a packet take 0.02 ms longer.
 ONLY_WHERE_WRITTEN = Statement(
     f"DO UUID_TO_BIN(IF({READ_ONLY}, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
 )
@@ -75,15 +76,15 @@ READS = Query(f"SELECT {READ_ONLY}, @@GLOBAL.gtid_mode", row=ReadsRow)
 #: Part of the version in the greeting of MySQL Router, unless it passes the bytes of TLS on to the server.
 ROUTER = "-router"
 
-#: Succeeds only at a port of MySQL Router that splits reads from writes, and changes nothing there. Any other answers
-#: with an error.
+#: Succeeds only on a port of MySQL Router that splits reads from writes, and changes nothing there. Any other port or
+#: server answers with an error.
 SPLITS = Statement("ROUTER SET access_mode = 'auto'")
 
-#: The name of the group for which the server is configured. No row, or an empty name, if there is none. Needs no
-#: privilege.
+#: The name of the group for which the server is configured, or the version of Amazon Aurora, which only its servers
+#: have. No row, or an empty one, if there is neither. Needs no privilege.
 GROUP = Query(
     "SELECT variable_value FROM performance_schema.global_variables"
-    " WHERE variable_name = 'group_replication_group_name'",
+    " WHERE variable_name IN ('group_replication_group_name', 'aurora_version')",
     row=GroupRow,
 )
 
@@ -91,7 +92,7 @@ GROUP = Query(
 #: order, a transaction that is committed between the two reads is in both.
 CARRIED_OUT = Query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode", row=CarriedOutRow)
 
-#: Has no row where Group Replication is not installed. Takes some milliseconds, as the server lists all of its
+#: Returns no row if Group Replication is not installed. Takes some milliseconds, as the server reads all of its
 #: variables.
 GROUP_CONSISTENCY = Query(
     "SELECT VARIABLE_VALUE FROM performance_schema.global_variables "
@@ -100,7 +101,7 @@ GROUP_CONSISTENCY = Query(
 )
 OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")  # it has no groups, nor that table
 
-# There is no such table (error 1146), and no group.
+# The table does not exist (error 1146), so there is no group.
 OCEANBASE.instead_of(GROUP.sql, "SELECT '' FROM DUAL WHERE FALSE")
 OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")
 

@@ -1,4 +1,4 @@
-"""SQL as a value: one statement and its parameters, in no client library's terms."""
+"""SQL as a value: one statement and its parameters, independent of client libraries."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from types import UnionType
 from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 #: Whether the answer to a statement that begins with this word is a set of rows, which may be empty. A statement that
-#: begins with WITH must read; one that writes can have its WITH further inside.
+#: begins with WITH must be a read; a write can have its WITH in a subquery.
 _BRINGS_ROWS = {
     **dict.fromkeys(("SELECT", "WITH", "SHOW"), True),
     **dict.fromkeys(("INSERT", "REPLACE", "UPDATE", "DELETE", "START", "COMMIT", "ROLLBACK", "SET", "DO"), False),
     **dict.fromkeys(("CREATE", "ALTER", "DROP", "TRUNCATE"), False),
 }
 
-#: What a statement's parameter may be. Times and JSON are passed as text.
+#: The types of a statement's parameters. Times and JSON are passed as text.
 Param: TypeAlias = str | bytes | int | None
 
 #: The named tuple that a query declares for its rows.

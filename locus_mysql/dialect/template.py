@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-#: A place in a template.
+#: A placeholder in a template.
 _PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
-#: A class of statements caches at most this many texts, none of them longer than this, and then clears the cache: lists
-#: of values of many lengths make many different texts.
+#: The maximum number of texts that a class of statements caches, and the maximum length of a cached text. A full cache
+#: is cleared: lists of values of many lengths produce many different texts.
 TEXTS_LIMIT, TEXT_LIMIT_CHARACTERS = 1_024, 16_384
 
 
 def fill(template: str, pieces: Mapping[str, str]) -> str:
-    """Return a template with each place ``{name}`` replaced by the piece of that name.
+    """Return a template with each placeholder ``{name}`` replaced by the piece of that name.
 
-    A piece may have places too. Its trailing whitespace is dropped.
+    A piece may contain placeholders too. Its trailing whitespace is dropped.
 
     Args:
         template: A constant.
-        pieces: Texts by name. None may come from a user: a place in it would be filled as well.
+        pieces: Texts by name. None may come from a user: a placeholder in it would be replaced as well.
     """
     return _PLACE.sub(lambda place: fill(pieces[place[1]].rstrip(), pieces), template)
 
@@ -80,5 +80,5 @@ class Statements:
 
 
 def places(count: int, one: str = "%s") -> str:
-    """Return a list of ``count`` places for parameters, or of another text, separated by commas."""
+    """Return ``count`` placeholders of parameters, or copies of another text, separated by commas."""
     return ", ".join([one] * count)

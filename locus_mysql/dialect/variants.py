@@ -1,8 +1,8 @@
 """Engines that speak MySQL's protocol and another dialect of its SQL: `Variant`.
 
 Every statement is written for MySQL. A connection to another engine has that engine's variant, which translates the
-texts that it sends: by rules for differences everywhere, and by replacements of single texts (`Variant.instead_of`),
-which stand beside MySQL's. A connection to MySQL has no variant, and sends the texts unchanged.
+texts that it sends: by rules for differences that all statements share, and by replacements of single texts
+(`Variant.instead_of`), which stand beside MySQL's. A connection to MySQL has no variant, and sends the texts unchanged.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Variant:
         }
         #: MySQL's templates and pieces, and their replacements; see `instead_of`.
         self.replacements: dict[str, str] = {}
-        #: MySQL's templates, what stands for them if they have one of some pieces, and what stands for these pieces.
+        #: MySQL's templates with their replacements if they contain one of some pieces, and the replacements of these.
         self.replacements_with: dict[str, tuple[str, Mapping[str, str]]] = {}
-        #: MySQL's templates that are refused, because they find something else there.
+        #: MySQL's templates that are refused, because the engine would return other results.
         self.refused: set[str] = set()
         self._texts: dict[str, str] = {}
 
@@ -95,7 +95,7 @@ class Variant:
         Args:
             text: MySQL's template or piece.
             replacement: The engine's.
-            pieces: Replaces a template only where one of these pieces stands in it, and the piece by its value.
+            pieces: Only a template that contains one of these pieces is replaced; the piece becomes its value here.
         """
         if pieces is None:
             self.replacements[text] = replacement
@@ -106,15 +106,15 @@ class Variant:
         """Return a statement in this engine's text.
 
         Raises:
-            FamilyRefused: It is about tables of a family that is not supported there.
+            FamilyRefused: The engine does not support the statement's family.
         """
         return Statement(self._text(statement.sql), statement.params)
 
     def rows(self, statement: Statement, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query, with text in the columns that it declares as text.
 
-        Ids are binary here, as no collation compares them by code point without ignoring spaces at their end. Bytes of
-        a damaged id that are no UTF-8 become U+FFFD, so that the checksum of its row reports the damage.
+        Ids are binary in that engine, as none of its collations compares by code point without ignoring trailing
+        spaces. Invalid UTF-8 in a damaged id becomes U+FFFD, so that the checksum of its row reports the damage.
         """
         if not isinstance(statement, Query) or not rows:
             return rows
@@ -179,11 +179,11 @@ def _text_columns(row: type[Any]) -> frozenset[int]:
 
 
 def variant_of(server_version: str) -> Variant | None:
-    """Return the variant of the engine that introduces itself by this version; None for MySQL."""
+    """Return the variant of the engine whose greeting has this version; None for MySQL."""
     return OCEANBASE if "oceanbase" in server_version.lower() else None
 
 
-#: Why ids are binary there.
+#: The reason why ids are binary in OceanBase.
 _IDS = (
     "utf8mb4_bin ignores spaces at the end ('a' = 'a '), and there is no utf8mb4_0900_bin. The bytes of UTF-8 are in "
     "the order of the code points."
@@ -233,15 +233,15 @@ OCEANBASE = Variant(
             "UTC_TIMESTAMP moves in steps of 10 ms, and backwards now and then. The session's time zone is UTC.",
         ),
     ),
-    # Hints with SET_VAR are ignored, and so is max_execution_time: a SELECT ran for 51 s with a limit of 0.5 s. The
-    # limit of ob_query_timeout, in microseconds, is for all statements. Deadlocks are not detected: a lock timeout of
-    # 10 s ends them.
+    # Hints with SET_VAR are ignored, and so is max_execution_time: a SELECT ran for 51 s with a limit of 0.5 s.
+    # ob_query_timeout, in microseconds, limits all statements. Deadlocks are not detected: a lock timeout of 10 s ends
+    # them.
     settings=(
         "@@SESSION.cte_max_recursion_depth = 1000000, @@SESSION.ob_trx_lock_timeout = 10000000,"
         " @@SESSION.ob_query_timeout = %s"
     ),
     errors={
         4012: 3024,  # the query timeout
-        3140: 3141,  # text that is no JSON as the argument of a function, which is how a batch is undone
+        3140: 3141,  # invalid JSON as the argument of a function, by which guards undo their batch
     },
 )

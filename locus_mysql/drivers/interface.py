@@ -63,7 +63,7 @@ class Traffic:
         self.most_received = inf
 
 
-class Session(NamedTuple):
+class ServerSession(NamedTuple):
     """The server's session of a connection; a connection may have one as its ``session``.
 
     Args:

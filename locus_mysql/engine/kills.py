@@ -22,7 +22,7 @@ from ..drivers.interface import (
     Driver,
     DriverError,
     ReadLimitReached,
-    Session,
+    ServerSession,
 )
 from .at_fork import reset_at_fork
 from .commands import Close, Execute, Steps
@@ -41,7 +41,7 @@ class _Abandoned(NamedTuple):
     """A session whose connection was dropped."""
 
     endpoint: Endpoint
-    session: Session
+    session: ServerSession
 
 
 def leaves_a_statement(error: BaseException) -> bool:
@@ -78,7 +78,7 @@ class Kills:
 
     def end(self, dropped: ServerConnection) -> None:
         """End the session of a connection that was dropped; returns at once."""
-        session: Session | None = getattr(dropped.connection, "session", None)
+        session: ServerSession | None = getattr(dropped.connection, "session", None)
         if session is None:  # an external driver, or a proxy that hides the session's number
             return
         if sys.is_finalizing():  # a thread that is started now never runs, and Python 3.11 waits for it for ever
@@ -143,7 +143,7 @@ class Kills:
             raise
         yield Close(connection)
 
-    def _next_at(self, endpoint: Endpoint) -> Session | None:
+    def _next_at(self, endpoint: Endpoint) -> ServerSession | None:
         with self._lock:
             # Of a copy, as `end` may append meanwhile; only this thread removes any.
             for place, one in enumerate(list(self._abandoned)):
@@ -159,5 +159,5 @@ class Kills:
         return count
 
 
-def _kill(session: Session) -> Statement:
+def _kill(session: ServerSession) -> Statement:
     return Statement(f"KILL {session.number:d}")

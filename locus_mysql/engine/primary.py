@@ -13,7 +13,7 @@ from functools import partial
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
-from ..drivers.interface import Driver, DriverError, Result, ServerError, Session
+from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
 from ..errors import LocusMySQLError
 from .commands import Close, Connection, Execute, Steps
 from .failures import NO_SEVERAL_STATEMENTS, READ_ONLY
@@ -59,7 +59,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
 
     Raises:
         NoPrimary: None of several servers is a working primary. The error has the reason of each.
-        LeadsToSecondary: The only address leads to a secondary of a group.
+        LeadsToSecondary: The only address leads to a secondary of a group, or to a reader of Aurora.
         DriverError: The only server was not reached, or refused the connection.
     """
     order = topology.order()
@@ -80,7 +80,7 @@ def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoi
     A server without a group is used without checks, even if it is read-only.
     """
     connection = yield from open_connection(driver, config, endpoint)
-    session: Session | None = getattr(connection, "session", None)
+    session: ServerSession | None = getattr(connection, "session", None)
     through_router = ROUTER in connection.server_version
     if config.reads == "inspect" or not (through_router or (session and session.read_only)):
         return ServerConnection(connection, endpoint, None)
@@ -107,7 +107,7 @@ def _check_unsplit(connection: Connection) -> Steps[None]:
 
 
 def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, through_router: bool) -> Steps[None]:
-    """Raise `LeadsToSecondary` if a server accepts no writes; without MySQL Router, only if it is in a group."""
+    """Raise `LeadsToSecondary` if a server takes no writes; without MySQL Router, only in a group or on Aurora."""
     writes, group = yield Execute(connection, (WRITES, GROUP))
     try:
         check_answers((writes,), endpoint)

@@ -271,3 +271,15 @@ async def test_with_one_host_no_other_server_is_queried(
     calls: list[Any] = [await store.load("thread"), await store.count(), await store.list_threads()]
     assert calls == [{"turn": 1}, 1, ["thread"]]
     await store.close()
+
+
+@one_of_each
+async def test_a_secondary_without_a_primary_can_be_inspected(group: Group, open_store: OpenStore, side: str) -> None:
+    primary, (secondary, _) = group.primary(), group.secondaries()
+    writing = open_store("pymysql-sync", primary)
+    await writing.save("thread", {"turn": 1})
+    secondary.wait_for(primary.executed())
+    inspecting = open_store(side, secondary, reads="inspect")
+    assert await inspecting.load("thread") == {"turn": 1}
+    for store in (writing, inspecting):
+        await store.close()

@@ -6,6 +6,7 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,12 +21,15 @@ from locus_mysql import (
     SyncMemoryStore,
     copy_threads,
 )
+from locus_mysql.dialect.memories.filters import compile_filter
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.engine.operation import Operation
+from locus_mysql.families.memories import reading
 from locus_mysql.families.memories.transfer import ItemSource
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
+from locus_mysql.memory import Put
 from locus_mysql.runtime.database import Database
 from locus_mysql.working import SyncWorkingMemory
 
@@ -203,6 +207,36 @@ async def test_checkpoints_found_by_metadata_are_listed_once_under_deletes(
     counts = Counter(info["thread_id"] for info in infos)
     assert others.times >= 1
     assert {name: counts[name] for name in wanted} == dict.fromkeys(wanted, 1)
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "mysql-connector"])
+@pytest.mark.parametrize("query", [None, "tea", 'tea "in the morning"'])
+def test_memories_found_by_a_number_beyond_64_bits_are_listed_once_under_deletes(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, driver: str, query: str | None
+) -> None:
+    wanted, equal_to_the_server = 2**70 + 1, 2**70  # so the process checks item by item, and reads by key
+    monkeypatch.setattr(reading, "PAGE_SIZE", 40)
+    with SyncMemoryStore(make_config(driver=driver)) as store:
+
+        def save(name: str) -> None:
+            more = " in the morning" if name.endswith(("1", "5", "6")) else ""
+            store.put(("one",), name, {"n": wanted, "text": f"green tea{more}"})
+
+        others = Others(save, partial(store.delete, ("one",)))
+        for name in others.names:
+            save(name)
+        never = {"n": equal_to_the_server, "text": "tea in the morning"}
+        store.put_batch([Put(("one",), f"other {number}", never) for number in range(60)])
+        operations, where = store._operations.reading, Range(b"one\0")
+        filter = compile_filter({"n": wanted}, "i.value")
+        listing = (
+            operations.newest("default", where, filter, 1_000, 0)
+            if query is None
+            else operations.words("default", where, filter, query, 1_000, 0)
+        )
+        listed = store._run_step(disturbed(listing, others))
+    others.assert_each_once(hit.item.key for hit in listed)
+    assert {hit.item.value["n"] for hit in listed} == {wanted}
 
 
 # Pages of the inspector.

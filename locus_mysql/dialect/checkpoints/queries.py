@@ -320,7 +320,7 @@ class QueryStatements(Statements):
         Args:
             tenant: Whose.
             keys: The metadata keys.
-            limit: At most this many.
+            limit: The maximum number of results.
             behind: The last checkpoint of the previous page; None for the first page.
         """
         condition, params = _behind(behind)

@@ -216,7 +216,7 @@ class LoadingStatements(Statements):
         Args:
             tenant: The thread's tenant.
             thread_id: The thread.
-            limit: At most this many.
+            limit: The maximum number of results.
             ns_key: Only of this namespace.
             checkpoint_id: Only of this id.
             before: Only those stored before the checkpoint of this key; none if that does not exist.

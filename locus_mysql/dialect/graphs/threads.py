@@ -237,7 +237,7 @@ class ThreadStatements(Statements):
 
         Args:
             tenant: The tenant of the threads.
-            limit: At most this many.
+            limit: The maximum number of results.
             behind: Place and id of the last thread of the previous page; None for the first page.
         """
         condition = "" if behind is None else _BEHIND

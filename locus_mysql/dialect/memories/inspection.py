@@ -17,7 +17,7 @@ from .reading import ScoredItemRow
 #: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 200
 
-# Namespaces with items, in the order of their paths, after one. Counts the items of these only.
+# Namespaces with items, after a path, in the order of their paths. Counts only the items of the returned namespaces.
 NAMESPACES = """
 SELECT s.path, held.items, held.size_bytes, held.updated_at
   FROM (SELECT s.tenant, s.path FROM {scopes} s
@@ -135,7 +135,7 @@ class InspectionStatements(MemoryStatements):
     """Inspection of namespaces and items."""
 
     def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Query[NamespaceSizeRow]:
-        """Return the namespaces with items, after one."""
+        """Return the namespaces with items, after a path."""
         text = self._text(NAMESPACES, range=where.condition("s"))
         return Query(text, (tenant, *where.params, after, limit), row=NamespaceSizeRow)
 

@@ -29,7 +29,7 @@ SELECT GREATEST(0, (SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c
                  - (SELECT COUNT(*) FROM {signs} s{all}))
 """
 
-# Keys with embeddings, after one, each with whether its item is missing. LIMIT bounds the rows that it reads.
+# Keys with embeddings after a key, each with whether its item is missing. LIMIT bounds the rows that it reads.
 WALK = """
 SELECT x.path, x.item_key, i.item_key IS NULL
   FROM (SELECT y.path, y.item_key FROM {kept} y
@@ -92,7 +92,7 @@ class MaintenanceStatements(MemoryStatements):
         return Query(text, (tenant, *ALL.owned_params(tenant)), row=CountRow)
 
     def walk(self, kept: str, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
-        """Return the keys of items with embeddings, after one.
+        """Return the keys of items with embeddings, after a key.
 
         Args:
             kept: One of `KEPT_IN`.

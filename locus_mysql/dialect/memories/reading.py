@@ -37,7 +37,7 @@ SELECT {COLUMNS}
  ORDER BY i.updated_at DESC, i.path, i.item_key
 """
 
-# Namespaces with items, in the order of their paths, after one. MySQL would run EXISTS as a semijoin, and read all
+# Namespaces with items, after a path, in the order of their paths. MySQL would run EXISTS as a semijoin, and read all
 # items for each page.
 NAMESPACES = """
 SELECT s.path FROM {scopes} s
@@ -63,7 +63,8 @@ SELECT {COLUMNS}, found.score
 """
 HOLDS = "(MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0)"
 
-# The items that follow an item in the order of LIST; and in that of WORDS, for an item that contains this many parts.
+# The items that follow an item in the order of LIST; and in that of WORDS, where {held} is the number of parts of
+# the query that an item contains.
 OLDER = "(i.updated_at < %s OR (i.updated_at = %s AND (i.path > %s OR (i.path = %s AND i.item_key > %s))))"
 WORSE = "(({held}) < %s OR (({held}) = %s AND {older}))"
 
@@ -166,7 +167,7 @@ class ReadingStatements(MemoryStatements):
         return Query(text, params, row=ItemRow)
 
     def namespaces(self, tenant: str, where: Range, after: bytes, limit: int) -> Query[PathRow]:
-        """Return the paths of namespaces with items, in their order, after one."""
+        """Return the paths of namespaces with items, after a path, in their order."""
         text = self._text(NAMESPACES, range=where.condition("s"))
         return Query(text, (tenant, *where.params, after, limit), row=PathRow)
 

@@ -19,9 +19,9 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # process that has read a stamp has read all writes with smaller ones, although transactions may commit in any order. A
 # stamp is the server's clock in microseconds, or one more than the last stamp if that is later, so a row that was
 # deleted and created again never shows an old stamp. A cache that is older than `purged` must read the namespace again:
-# the codes of items that were deleted up to then are gone, or the row itself was created then. token is the token of
-# the last write, as in the ledger, and earlier that of the write before. A server that lost its last transactions may
-# use their stamps again, but never a token: a cache is continued only if the ledger still has the token of its last
+# the codes of items that were deleted up to then were removed, or the row itself was created then. token is the token
+# of the last write, as in the ledger, and earlier that of the write before. A server that lost its last transactions
+# may use their stamps again, but never a token: a cache is continued only if the ledger still has the token of its last
 # known write.
 SCOPES = """(
   tenant VARCHAR(128)    NOT NULL,
@@ -34,7 +34,7 @@ SCOPES = """(
 """
 
 # One row per item. path is the namespace, each label followed by a NUL; path and key are bytes, so that they compare by
-# code point. value and metadata are the JSON text as given: a JSON column would reorder keys and round large numbers. A
+# code point. value and metadata are the caller's JSON text: a JSON column would reorder keys and round large numbers. A
 # write stores its text in pending_text; before a search it is moved to search_text, which the full-text index covers
 # (see the tables of checkpoints). checksum covers tenant, path, key, value, metadata and version.
 ITEMS = """(
@@ -69,8 +69,8 @@ VECTORS = """(
   PRIMARY KEY (tenant, path, item_key, place)
 """
 
-# The same embeddings with a byte per dimension, for the caches of processes. A code that is NULL stands for an
-# embedding that was removed; such rows are purged after an hour.
+# The same embeddings with a byte per dimension, for the caches of processes. The code is NULL if the embedding was
+# removed; such rows are purged after an hour.
 CODES = """(
   tenant     VARCHAR(128)      NOT NULL,
   path       VARBINARY(1000)   NOT NULL,

@@ -21,7 +21,7 @@ DELETE v, s
  WHERE (v.tenant, v.path, v.item_key) IN ({keys}){gone}
 """
 
-# The rows of codes stay for a while without their content, so that caches learn of the removal.
+# The rows of codes stay for an hour without their content, so that caches detect the removal.
 REMOVE_CODES = """
 UPDATE {codes} c
   JOIN {scopes} s ON s.tenant = c.tenant AND s.path = c.path
@@ -69,9 +69,9 @@ SELECT {EMBEDDING} FROM {vectors} v
  ORDER BY v.place
 """
 
-# The nearest embeddings by signs, with their codes. It reads all signs of the range, and further columns of the nearest
-# only. It sorts by the distance alone, in a buffer that is large enough for the wanted rows: MySQL counts rows as wide
-# as they are declared, and with the session's own buffer it would write the whole range to disk in sorted parts.
+# The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
+# nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows: MySQL counts rows as
+# wide as they are declared, and with the session's own buffer it would write the whole range to disk in sorted parts.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, c.code, best.distance
   FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
@@ -84,7 +84,7 @@ SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, 
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                      AND c.place = best.place
 """
-#: The memory that MySQL reserves for each row of signs that it sorts, and the most for all of them.
+#: The bytes that MySQL reserves for each row of signs that it sorts, and the maximum for all of them.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
 
 ITEMS_OF_SIGNS = """
@@ -96,8 +96,8 @@ SELECT {EMBEDDING} FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key, v.place) IN ({keys})
 """
 
-# These three are one statement if they are needed together, as two statements may read different snapshots: a cache
-# must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index changes.
+# These three are sent as one statement if they are needed together, as two statements may read different snapshots: a
+# cache must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index changes.
 SCOPES = """
 SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
   FROM {scopes} s WHERE s.tenant = %s{range}{changes}
@@ -113,7 +113,7 @@ SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.place, c.code
   FROM {codes} c WHERE c.tenant = %s AND ({since})
 """
 
-# All codes, and the namespaces in the same snapshot; the rows of namespaces have no place, and their token as key.
+# All codes, and the namespaces in the same snapshot. The row of a namespace has no place, and its token as item_key.
 ALL_CODES = """
 SELECT s.path, s.token AS item_key, NULL AS place, NULL AS code, s.stamp
   FROM {scopes} s WHERE s.tenant = %s{of_scopes}
@@ -130,8 +130,8 @@ SELECT {EMBEDDING}
 
 SIZE = "SELECT COUNT(*) FROM {signs} s{range}"
 
-# Remove the codes of embeddings that were removed long ago; older caches load the namespace again. Locks
-# the namespace's row; PURGE_CODES relies on that lock. Uses the index `changes`.
+# Remove the codes of embeddings that were removed long ago; caches that are older load the namespace again.
+# Locks the namespace's row; PURGE_CODES relies on that lock. Relies on the index changes.
 PURGE_SCOPE = """
 UPDATE {scopes} s
   JOIN (SELECT c.tenant, c.path, MAX(c.stamp) AS newest
@@ -188,7 +188,7 @@ class TextEmbeddingRow(NamedTuple):
 class NearRow(NamedTuple):
     """The code of an embedding, and its distance from a query by sign bits.
 
-    If the code was deleted by hand, the row is None and a distance.
+    If the code was deleted by hand, all columns but the distance are None.
     """
 
     path: bytes | None
@@ -199,7 +199,7 @@ class NearRow(NamedTuple):
 
 
 class CodeRow(NamedTuple):
-    """The code of an embedding; or, where there is no place, a namespace with the token and stamp of its last write."""
+    """The code of an embedding; or, if ``place`` is None, a namespace with the token and stamp of its last write."""
 
     path: bytes
     key_or_token: bytes
@@ -211,8 +211,8 @@ class CodeRow(NamedTuple):
 class StateRow(NamedTuple):
     """A namespace, a token that the server still has, or a code that changed; see `VectorStatements.range_state`.
 
-    A namespace has path, stamp, purged, token, and the token of the write before. A token stands alone. A changed code
-    has path, key and place; its code is None if the embedding was removed.
+    A namespace has path, stamp, purged, token, and the token of the write before. A token has no other columns. A
+    changed code has path, key and place; its code is None if the embedding was removed.
     """
 
     path: bytes | None
@@ -261,7 +261,7 @@ class VectorRow:
 
 
 def embedding_checksum(tenant: str, path: bytes, key: bytes, place: int, embedding: bytes) -> int:
-    """The checksum of an embedding without the digest of its text, as it is read; see `PIECES`."""
+    """Return the checksum of an embedding without the digest of its text, as statements read it; see `PIECES`."""
     return checksum((tenant, path, key), place, embedding)
 
 
@@ -414,5 +414,5 @@ class VectorStatements(MemoryStatements):
 
 
 def _sort_buffer_bytes(limit: int) -> int:
-    """Return the memory to sort this many rows of signs; a power of two, so that there are few texts of statements."""
+    """Return the bytes needed to sort rows of signs, as a power of two, so that statements have few different texts."""
     return min(1 << (limit * _SORTED_BYTES).bit_length(), _SORT_BUFFER_BYTES)

@@ -29,7 +29,7 @@ def is_wide(value: Any) -> bool:
 
 
 def widened(filter: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a filter without such numbers that matches whatever a valid filter matches."""
+    """Return a filter without such numbers that matches at least what the given filter matches."""
     wider: dict[str, Any] = {}
     for name, wanted in filter.items():
         if not is_wide(wanted):

@@ -31,8 +31,8 @@ SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
                '1', '') AS JSON)
 """
 
-# An expired item starts again. The assignments run left to right; expires_at comes after those that read it. The
-# checksum that is sent is that of version 1.
+# An expired item starts again with version 1. The assignments run left to right; expires_at comes after those that read
+# it. The checksum in the parameters is that of version 1.
 PUT = """
 INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
                      created_at, updated_at, expires_at, checksum)
@@ -146,11 +146,11 @@ class WritingStatements(MemoryStatements):
         )
 
     def guard(self, tenant: str, path: bytes, key: bytes, version: int) -> Statement:
-        """Undo the batch unless an item has this version; 0: unless it does not exist."""
+        """Undo the batch unless an item has this version; 0 requires that it does not exist."""
         return Statement(self._text(GUARD), (tenant, path, key, version))
 
     def put(self, tenant: str, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
-        """Write items; replaces existing ones."""
+        """Write items, replacing existing ones."""
         return tuple(
             Statement(
                 self._text(PUT, rows=places(len(some), PUT_ROW), version=VERSION),

@@ -15,7 +15,7 @@ class MemuDialect(Dialect):
     """The SQL for the tables with one prefix and one user model.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
         scope: The columns of the user model's fields.
     """
 
@@ -30,5 +30,5 @@ class MemuDialect(Dialect):
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return Ledger(self._pieces)

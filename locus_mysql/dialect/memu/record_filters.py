@@ -52,7 +52,7 @@ def page_after(where: RecordFilter, id: str | None, limit: int) -> RecordFilter:
     Args:
         where: The filter.
         id: The last id of the page before; None for the first page.
-        limit: The most records of the page.
+        limit: The maximum number of records in the page.
     """
     after = "\n   AND r.id > %s" if id is not None else ""
     params = (*where.params, *(() if id is None else (id,)), limit)

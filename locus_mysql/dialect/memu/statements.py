@@ -14,17 +14,17 @@ from ..template import Statements, fill, places
 from .record_filters import RecordFilter
 from .tables import CORE
 
-#: The most ids in one statement, unless it has more other parameters.
+#: The maximum number of ids in one statement. A statement with more other parameters than this takes as many ids.
 IDS_PER_STATEMENT = 500
 
-#: A time that differs from the one before, so that an update that finds its row always changes it.
+#: A time later than the stored one, so that an update that finds its row always counts as a change.
 NEXT = "GREATEST(UTC_TIMESTAMP(6), {row}.updated_at + INTERVAL 1 MICROSECOND)"
 
 #: The format of the times in ``extra``, as memU writes them.
 ISO_FORMAT = "%Y-%m-%dT%H:%i:%s.%f+00:00"
 
 LIST = "SELECT {columns}\n  FROM {table} r\n WHERE r.locus_tenant = %s{where}"
-# The checksums, which come last, are of the columns as they are stored.
+# The checksums come last, as the server computes them from the columns as stored.
 INSERT = """
 INSERT INTO {table} ({names}, locus_checksum, locus_scope_checksums)
 VALUES ({values}, {sealed}, {scope}){then}
@@ -33,7 +33,7 @@ VALUES ({values}, {sealed}, {scope}){then}
 # Leave an existing record as it is.
 KEEP = "\n    ON DUPLICATE KEY UPDATE id = {table}.id"
 
-# Raise the count by one, at a time of the server's clock. A count that is not an integer counts as memU's default, 1.
+# Raise the count by one, with the time of the server's clock. A count that is no integer counts as memU's default, 1.
 REINFORCE = """ AS fresh
     ON DUPLICATE KEY UPDATE
        locus_checksum = {items}.locus_checksum ^ {stored},
@@ -55,7 +55,7 @@ COMPLETE = """ AS fresh
        description = IF({categories}.description = '', fresh.description, {categories}.description),
        locus_checksum = {categories}.locus_checksum ^ {stored}"""
 
-# Only if item and category exist; the locks keep them until this is committed.
+# Inserts only if item and category exist; the locks keep them until the transaction is committed.
 LINK = """
 INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant{names})
 SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id, c.id, i.locus_tenant{values}
@@ -66,7 +66,8 @@ SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id,
     ON DUPLICATE KEY UPDATE id = {links}.id
 """
 
-# The assignments run left to right: at first the checksum becomes 0, or its difference to the right one.
+# The assignments run left to right. The first makes the checksum 0, or its difference to the right one; the last adds
+# the checksum of the new columns.
 UPDATE = """
 UPDATE {table} r
    SET r.locus_checksum = r.locus_checksum ^ {sealed},{assignments}
@@ -75,14 +76,14 @@ UPDATE {table} r
  WHERE r.id = %s AND r.locus_tenant = %s
 """
 
-# A relation gets its checksums when it has been written; one that existed before keeps its own.
+# Set the checksums of a relation that was just inserted; one that existed before keeps its own.
 SEAL_LINK = """
 UPDATE {links} r
    SET r.locus_checksum = {sealed}, r.locus_scope_checksums = {scope}
  WHERE r.id = %s AND r.locus_tenant = %s AND r.locus_checksum IS NULL
 """
 
-# The checksum of a field of the scope, which names the record; NULL if the record has no value there.
+# The checksum of a field of the scope; it covers the record's id. NULL if the record has no value in the field.
 FIELD_CHECKSUM = "CRC32(CONCAT({alias}id, 0x00, {alias}`{name}`))"
 
 # Whether the checksum of a field is right. A process checks the fields of its own user model.
@@ -133,7 +134,7 @@ SELECT r.id, r.locus_mark, r.embedding
 """
 NOW = "SELECT UTC_TIMESTAMP(6)"
 
-#: Columns that are not written as their parameter alone. For a time that is None, the server's clock is read.
+#: The expressions of columns whose value is not just their parameter. A time that is None is the server's time.
 _WRITTEN = {
     "created_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
     "updated_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
@@ -142,7 +143,7 @@ _WRITTEN = {
 
 
 class MarkRow(NamedTuple):
-    """An item with an embedding, by what ranks it.
+    """The values by which an item with an embedding is ranked.
 
     Args:
         id: The item's id.
@@ -280,7 +281,7 @@ class MemuStatements(Statements):
         return Statement(text, (tenant, *ids, len(ids)))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
-        """Take over the hashes in the ``extra`` of items, except those that another item of the scope has."""
+        """Copy the hashes in the ``extra`` of items to their column, unless another item of the scope has the same."""
         return self._over_ids(RESTORE_HASHES, (tenant,), ids)
 
     def update(
@@ -291,7 +292,7 @@ class MemuStatements(Statements):
         values: Mapping[str, Param],
         merged: Mapping[str, str] | None = None,
     ) -> tuple[Statement, Statement]:
-        """Change a record, or undo the batch.
+        """Change a record; undo the batch if it does not exist.
 
         Args:
             role: The role of the table.
@@ -338,7 +339,7 @@ class MemuStatements(Statements):
     def marks(
         self, tenant: str, dims: int, condition: RecordFilter, *, embeddings: bool, salience: bool
     ) -> Query[MarkRow]:
-        """Return the items with an embedding of this width, by what ranks them.
+        """Return the values by which the items with an embedding of this width are ranked.
 
         If embeddings, counts or times are read, items whose checksums are wrong are left out.
 
@@ -383,7 +384,7 @@ class MemuStatements(Statements):
             role: The role of the table.
             values: The columns.
             then: A clause to append; in it, ``{stored}`` is the right checksum of the stored row.
-            written: Columns that are not written as their parameter alone.
+            written: The expressions of columns whose value is not just their parameter.
         """
         forms = {**_WRITTEN, **written}
         return self._text(
@@ -423,7 +424,7 @@ class MemuStatements(Statements):
         last: tuple[Param, ...] = (),
         **pieces: str,
     ) -> tuple[Statement, ...]:
-        """Return statements about ids, for a part of them each.
+        """Return statements about ids, each for a part of the ids.
 
         A part has at least as many ids as the statement has other parameters, so the length of all statements together
         is linear in the number of ids and parameters.

@@ -1,7 +1,7 @@
 """The tables of memU's metadata store.
 
 They have the columns of memU's own document about MySQL, with embeddings as bytes instead of JSON text, and the columns
-that its later releases added. The names of our own columns begin with ``locus_``.
+that its later releases added. The names of columns that memU does not have begin with ``locus_``.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ CATEGORIES = """(
   UNIQUE KEY locus_once (locus_scope, name){scope_indexes}
 """
 
-# locus_hash is the content hash of an item that is reinforced instead of repeated. locus_mark is a random number for
-# each embedding, by which a process recognises those that it has read; locus_dims is the width of the embedding. Both
-# are in the index of a scope field, so that a search whose embeddings are cached reads no rows. ref_id may be of any
-# length, so its beginning is indexed.
+# locus_hash is the content hash of an item that is reinforced instead of stored again. locus_mark is a random number
+# of each embedding, by which a process recognises those that it has read; locus_dims is the width of the embedding.
+# Both are in the index of a scope field, so that a search whose embeddings are cached reads no rows. ref_id may be of
+# any length, so its beginning is indexed.
 ITEMS = """(
   id           VARCHAR(36)       NOT NULL,
   resource_id  VARCHAR(36)       NULL,

@@ -16,10 +16,10 @@ from .writing import WritingStatements
 
 
 class TranscriptDialect(Dialect):
-    """The SQL for the tables with one prefix, by what the statements are about.
+    """The statements for the tables with one prefix, by topic.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
     """
 
     def __init__(self, table_prefix: str = "locus_") -> None:
@@ -37,7 +37,7 @@ class TranscriptDialect(Dialect):
 
     @cached_property
     def ledger(self) -> TranscriptLedger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return TranscriptLedger(self._pieces)
 
     @cached_property
@@ -47,10 +47,10 @@ class TranscriptDialect(Dialect):
 
     @cached_property
     def moving(self) -> MovingStatements:
-        """Reading and writing whole rows, for exports and imports."""
+        """Reading and writing transcripts with all columns, for export and import."""
         return MovingStatements(self._pieces)
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """The statements of the inspection."""
+        """Inspection of transcripts."""
         return InspectionStatements(self._pieces)

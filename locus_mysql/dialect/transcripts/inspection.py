@@ -1,4 +1,4 @@
-"""Statements of the inspection: transcripts of all kinds, newest first, and numbers about them."""
+"""Statements for inspection: transcripts of all kinds, newest first, and statistics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..template import Statements
 from .reading import StoredHeader
 
 #: The id of a transcript as a thread: its key as the segments of a path, with ``~`` and ``/`` escaped as in JSON
-#: Pointer (RFC 6901); without the part where it has none.
+#: Pointer (RFC 6901); without a part if the transcript has none.
 THREAD_ID = """
 CONVERT(CONCAT_WS('/', t.kind, {collection}, {name}, IF(t.part = _binary'', NULL, {part})) USING utf8mb4)
 """
@@ -66,7 +66,7 @@ ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
 
 
 class Totals(NamedTuple):
-    """Numbers about all transcripts; see `TOTALS`."""
+    """Totals over all transcripts; see `TOTALS`."""
 
     transcripts: int
     items: Decimal | int
@@ -74,7 +74,7 @@ class Totals(NamedTuple):
 
 
 class DayRow(NamedTuple):
-    """Numbers about the transcripts of a day; see `DAYS`."""
+    """Totals over the transcripts of a day; see `DAYS`."""
 
     day: str
     transcripts: int
@@ -106,11 +106,11 @@ class InspectionStatements(Statements):
 
         Args:
             tenant: The tenant.
-            limit: At most this many.
-            pattern: A glob of their ids; see `THREAD_ID`.
-            min_bytes: Their least size.
-            saved_after: Their least revision.
-            saved_before: A revision that theirs is below.
+            limit: The maximum number of results.
+            pattern: A glob that their ids match; see `THREAD_ID`.
+            min_bytes: The minimum size of their items.
+            saved_after: The minimum revision.
+            saved_before: All revisions are below this one.
             behind: Only those after this revision and key.
         """
         conditions, params = "", list[Param]((tenant,))
@@ -132,11 +132,11 @@ class InspectionStatements(Statements):
         return Query(text, (*params, limit), row=StoredHeader)
 
     def totals(self, tenant: str) -> Query[Totals]:
-        """Numbers about all transcripts."""
+        """Totals over all transcripts."""
         return Query(self._text(TOTALS), (tenant,), row=Totals)
 
     def days(self, tenant: str) -> Query[DayRow]:
-        """Numbers about the transcripts of each of the last 30 days."""
+        """Totals over the transcripts created on each of the last 30 days."""
         return Query(self._text(DAYS), (tenant,), row=DayRow)
 
     def largest(self, tenant: str, limit: int) -> Query[StoredHeader]:
@@ -144,6 +144,6 @@ class InspectionStatements(Statements):
         return Query(self._text(LARGEST), (tenant, limit), row=StoredHeader)
 
     def markers(self, tenant: str, keys: Sequence[Names]) -> Query[ThreadMarker]:
-        """Return those of these transcripts that exist; the marker is the revision."""
+        """The existing ones of these transcripts, each with its revision as marker."""
         text = self._text(MARKERS, THREAD_ID=_ID, keys=" OR ".join([ONE_OF] * len(keys)) or "FALSE")
         return Query(text, (tenant, *(part for key in keys for part in key)), row=ThreadMarker)

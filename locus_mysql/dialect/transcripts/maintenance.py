@@ -14,7 +14,7 @@ SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
  WHERE t.tenant = %s AND {LIVE_TRANSCRIPT}
 """
 
-# Of all tenants, as `vacuum` removes them. Relies on the index expiry.
+# Counts all tenants, as `vacuum` removes the expired transcripts of all tenants. Relies on the index expiry.
 COUNT_EXPIRED = "SELECT COUNT(*) FROM {transcripts} t WHERE t.expires_at <= UTC_TIMESTAMP(6)"
 
 

@@ -1,4 +1,4 @@
-"""Statements that read and write transcripts whole, with everything that is stored of them: for exports and imports."""
+"""Statements that read and write transcripts and items with all columns, for export and import."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, 
 VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, 0, %s, %s, %s)
 """
 
-# Lock an existing transcript. Its revision stays: the batch only completes what it had.
+# Lock an existing transcript. Its revision does not rise: an import only adds items that are missing.
 HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
 
 PUT = """
@@ -91,7 +91,7 @@ class MovedItem(NamedTuple):
 
 
 class MovingStatements(Statements):
-    """Reading and writing whole rows."""
+    """Reading and writing transcripts and items with all columns."""
 
     def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[MovedHeader]:
         """Transcripts from a kind, collection, name and part on, in the order of their keys."""

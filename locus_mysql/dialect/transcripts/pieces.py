@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..checksums import checksum, with_version
 
-#: Pieces by name. ``{KEY}`` is a transcript ``t`` by its key, ``{GROUP}`` the same with all its parts.
+#: Pieces by name. ``{KEY}`` selects a transcript ``t`` by its key, ``{GROUP}`` the transcript and all its parts.
 #: ``{LIVE_TRANSCRIPT}``: it has not expired. ``{OF_TRANSCRIPT}`` joins items ``i`` to it. ``{US_SINCE_1970}`` is the
 #: server's clock in microseconds.
 PIECES = {

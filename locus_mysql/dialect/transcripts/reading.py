@@ -10,13 +10,13 @@ from ..statement import Param, Query
 from ..template import Statements, places
 from .pieces import RowKey
 
-# A transcript with the state.
+# A transcript with its state.
 HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
 # The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
-# items in the order of their primary key, no more than wanted. With a join, it would read and sort all of them.
+# items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
 ITEMS = """
 SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
        i.seq, i.item_id, i.content, i.created_at, i.checksum
@@ -26,7 +26,7 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
 
-# Up to the item of this id. Relies on the index identity.
+# Up to the item with this id. Relies on the index identity.
 UNTIL = """
    AND i.seq <= (SELECT h.seq FROM {items} h
                   WHERE h.tenant = %s AND h.item_id = %s
@@ -41,7 +41,7 @@ SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# Those of the ids that a transcript has. Relies on the index identity.
+# The ids in a list that a transcript has. Relies on the index identity.
 PRESENT = """
 SELECT i.item_id
   FROM {transcripts} t
@@ -49,7 +49,7 @@ SELECT i.item_id
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# The transcripts of a kind that have an item of this id. Relies on the index identity.
+# The transcripts of a kind that have an item with this id. Relies on the index identity.
 HOLDING = """
 SELECT {HEADER}, t.state
   FROM {items} i
@@ -70,7 +70,7 @@ MAIN = " AND t.part = _binary''"
 BEHIND = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
-# Newest first. Relies on the index scope where a scope is given.
+# Newest first. Relies on the index scope if a scope is given.
 RECENT = """
 SELECT {HEADER}, {state}
   FROM {transcripts} t
@@ -81,7 +81,7 @@ IN_SCOPE = " AND t.scope = %s"
 
 
 class StoredHeader(NamedTuple):
-    """A transcript; ``state`` is NULL if it has none or was not asked for."""
+    """A transcript; ``state`` is None if it has no state, or if the state was not read."""
 
     kind: bytes
     collection: bytes
@@ -143,10 +143,10 @@ class ReadingStatements(Statements):
             key: The transcript.
             after: Only items after this seq.
             before: Only items before this seq.
-            until: Only the item of this id and those before it.
-            limit: At most this many.
-            offset: Leave out this many first.
-            last: Begin with the last one.
+            until: Only the item with this id and those before it.
+            limit: The maximum number of results.
+            offset: The number of items to skip.
+            last: Whether to begin with the last item and read backwards.
         """
         conditions, params = "", _params()
         for text, bound in ((AFTER, after), (BEFORE, before)):
@@ -172,11 +172,11 @@ class ReadingStatements(Statements):
         return Query(self._text(ITEM), (item_id, *key), row=StoredItem)
 
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
-        """Those of the ids that items of the transcript have."""
+        """The ids in the list that items of the transcript have."""
         return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
 
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
-        """The transcripts of a kind that have an item of this id."""
+        """The transcripts of a kind that have an item with this id."""
         return Query(self._text(HOLDING), (tenant, item_id, kind), row=StoredHeader)
 
     def listed(
@@ -196,12 +196,12 @@ class ReadingStatements(Statements):
         Args:
             tenant: The tenant.
             kind: Their kind.
-            collection: Their collection; None: any.
-            name: Their name; None: any.
-            parts: Whether parts are listed too.
+            collection: Their collection; None for any.
+            name: Their name; None for any.
+            parts: Whether to include transcripts with a part.
             after: Only those after this collection, name and part.
-            limit: At most this many.
-            states: Whether their states are read.
+            limit: The maximum number of results.
+            states: Whether to read their states.
         """
         conditions, params = "", _params(tenant, kind)
         for text, value in ((IN_COLLECTION, collection), (NAMED, name)):

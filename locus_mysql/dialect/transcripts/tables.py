@@ -12,9 +12,9 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 
 # One row per transcript. Every write locks it first and raises its revision: the server's clock in microseconds, or one
 # more than the last revision if that is later, so a transcript that was deleted and created again has a later one.
-# prior is the revision before the write under way, 0 for a new transcript. kind, collection, name and part are UTF-8 as
-# bytes, so they compare by code point. sid names the transcript in the other table. tag, scope and state belong to the
-# caller; state is JSON, framed. checksum covers the key, tag, scope and state.
+# prior is the revision before the current write, 0 for a new transcript. kind, collection, name and part are UTF-8 as
+# bytes, so they compare by code point. sid identifies the transcript in the other table. tag, scope and state are data
+# of the caller; state is framed JSON. checksum covers the key, tag, scope and state.
 TRANSCRIPTS = """(
   tenant     VARCHAR(128)    NOT NULL,
   kind       VARBINARY(32)   NOT NULL,
@@ -39,8 +39,8 @@ TRANSCRIPTS = """(
   KEY expiry (expires_at)
 """
 
-# One row per item. seq rises by one for each item that was ever added, and is never used again. content is JSON,
-# framed. checksum covers the key of the transcript, item_id and content, and also seq (see `with_version`). The index
+# One row per item. seq rises by one with each item that is added, and is never reused. content is framed JSON. checksum
+# covers the key of the transcript, item_id and content, and also seq (see `with_version`). The index
 # identity refuses a second item with the same id in a transcript, and finds an item by its id alone.
 ITEMS = """(
   tenant     VARCHAR(128)    NOT NULL,
@@ -70,7 +70,7 @@ def transcript_schema(table_prefix: str) -> Schema:
     """The tables of transcripts.
 
     Args:
-        table_prefix: Put before their names.
+        table_prefix: The prefix of their names.
     """
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())

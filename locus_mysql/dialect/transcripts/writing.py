@@ -11,10 +11,10 @@ from ..statement import Param, Query, Statement
 from ..template import Statements, places
 from .pieces import RowKey, header_checksum, item_checksum
 
-#: At most this many rows are written by one statement.
+#: The maximum number of rows that one statement writes.
 ROWS_PER_STATEMENT = 100
 
-#: At most this many rows are removed by one statement.
+#: The maximum number of rows that one statement removes.
 SEQS_PER_STATEMENT = 1_000
 
 # Remove a transcript that has expired, so that the next statement creates a new one.
@@ -25,7 +25,8 @@ DELETE t, i
  WHERE {KEY} AND t.expires_at <= UTC_TIMESTAMP(6)
 """
 
-# Create a transcript, or lock the existing one, and count items that are added next. The assignments run left to right.
+# Create a transcript, or lock the existing one, and add the new items to its counts; the next statements insert them.
+# The assignments run left to right.
 LOCK = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, items, size_bytes, last_seq,
                            created_at, expires_at, checksum)
@@ -41,7 +42,7 @@ VALUES (%s, %s, %s, %s, %s, %s, {US_SINCE_1970}, 0, %s, %s, %s, UTC_TIMESTAMP(6)
 REPLACED, LATEST = "fresh.expires_at", "GREATEST({transcripts}.expires_at, fresh.expires_at)"  # NULL stands for never
 NEVER, AFTER = "NULL", "UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND"
 
-# Lock an existing transcript, and count items that are removed next.
+# Lock an existing transcript, and subtract items from its counts; the next statement removes them.
 LOCK_EXISTING = """
 UPDATE {transcripts} t
    SET t.prior      = t.revision,
@@ -51,7 +52,7 @@ UPDATE {transcripts} t
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-# The same of a transcript that becomes empty; and of one with all its parts.
+# The same for a transcript, or one with all its parts, whose items are all removed.
 LOCK_EMPTIED = """
 UPDATE {transcripts} t
    SET t.prior      = t.revision,
@@ -71,7 +72,7 @@ GUARD_TAG = """
 SELECT CAST(IF((SELECT t.prior > 0 AND t.tag = %s FROM {transcripts} t WHERE {KEY}), '1', '') AS JSON)
 """
 
-# Undo the batch, with error 3141, unless the transcript has an item of this id.
+# Undo the batch, with error 3141, unless the transcript has an item with this id.
 GUARD_ITEM = """
 SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
                         WHERE {KEY} AND {LIVE_TRANSCRIPT}), '1', '') AS JSON)
@@ -79,10 +80,11 @@ SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANS
 
 SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"
 
-# The same while the state stays. The batch has a guard on the revision at which the state was read.
+# The same without the state, which stays. A guard in the batch requires the revision at which the state was read, as
+# the checksum covers the state.
 SET_TAG = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.checksum = %s WHERE {KEY}"
 
-# The seq of an item is that of the last one, less the number of items that follow it.
+# The seq of an item is that of the last new item minus the number of items that follow it.
 ADD_ONE = """
 INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
 SELECT t.tenant, t.sid, t.last_seq, %s, %s, UTC_TIMESTAMP(6), %s ^ {seq}
@@ -98,7 +100,7 @@ SELECT t.tenant, t.sid, t.last_seq - fresh.behind, fresh.item_id, fresh.content,
  WHERE {KEY}
 """
 
-# Replace the content of an item by its id, after counting its bytes.
+# Replace the content of an item by its id. The first statement corrects the transcript's bytes.
 COUNT_REPLACED = """
 UPDATE {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
@@ -183,7 +185,7 @@ class ItemRow:
 
 @dataclass(frozen=True, slots=True)
 class HeaderRow:
-    """The columns of a transcript's row that belong to the caller.
+    """The columns of a transcript with data of the caller.
 
     Args:
         tag: A text by which writes can be made conditional.
@@ -208,14 +210,14 @@ class WritingStatements(Statements):
         *,
         only_later: bool = False,
     ) -> tuple[Statement, ...]:
-        """Lock a transcript, or create it, and count items that are added next.
+        """Lock a transcript, or create it, and add new items to its counts; `add` must follow in the batch.
 
         Args:
             key: The transcript.
             sid: Its sid if it is new.
             rows: The items.
-            ttl_us: It expires after this many microseconds.
-            only_later: Not before it would have expired anyway.
+            ttl_us: Its time to live in microseconds; None if it never expires.
+            only_later: Whether an earlier expiry than the current one is ignored.
         """
         expiry, ttl = (NEVER, ()) if ttl_us is None else (AFTER, (ttl_us,))
         size_bytes = sum(len(row.content) for row in rows)
@@ -225,11 +227,11 @@ class WritingStatements(Statements):
         return Statement(self._text(BURY), key), Statement(text, params)
 
     def lock_existing(self, key: RowKey, removed: int = 0, size_bytes: int = 0) -> Statement:
-        """Lock a transcript if it exists, and count items that are removed next."""
+        """Lock a transcript if it exists, and subtract items from its counts; the batch must then remove them."""
         return Statement(self._text(LOCK_EXISTING), (removed, size_bytes, *key))
 
     def lock_emptied(self, key: RowKey, *, parts: bool = False) -> Statement:
-        """Lock a transcript if it exists, with all its parts if ``parts``, and count that it has no items."""
+        """Lock a transcript if it exists, with all its parts if ``parts``, and set its counts to 0."""
         return Statement(self._text(LOCK_EMPTIED, which=_which(parts)), key[:-1] if parts else key)
 
     def guard(self, key: RowKey, revision: int) -> Statement:
@@ -241,11 +243,11 @@ class WritingStatements(Statements):
         return Statement(self._text(GUARD_TAG), (tag, *key))
 
     def guard_item(self, key: RowKey, item_id: bytes) -> Statement:
-        """Undo the batch unless the transcript has an item of this id."""
+        """Undo the batch unless the transcript has an item with this id."""
         return Statement(self._text(GUARD_ITEM), (item_id, *key))
 
     def set_header(self, key: RowKey, header: HeaderRow, *, keeps_state: bool = False) -> Statement:
-        """Replace the columns that belong to the caller; ``keeps_state``: the state is the stored one, and not sent."""
+        """Replace the caller's columns; with ``keeps_state``, the state is the stored one and is not sent."""
         params = (header.tag, header.scope, header.state)
         if keeps_state:
             return Statement(self._text(SET_TAG), (*params[:2], header_checksum(key, *params), *key))
@@ -279,7 +281,7 @@ class WritingStatements(Statements):
         return Statement(self._text(REMOVE_ITEM), (seq, *key))
 
     def remove_at(self, key: RowKey, seqs: Sequence[int]) -> tuple[Statement, ...]:
-        """Remove items by their seqs, and count those that stay."""
+        """Remove items by their seqs, and recount the others."""
         portions = [seqs[start : start + SEQS_PER_STATEMENT] for start in range(0, len(seqs), SEQS_PER_STATEMENT)]
         removals = [Statement(self._text(REMOVE_AT, seqs=places(len(one))), (*one, *key)) for one in portions]
         return (*removals, Statement(self._text(RECOUNT), (*key, *key)))

@@ -39,7 +39,7 @@ SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_b
     ON DUPLICATE KEY UPDATE value = e.value
 """
 
-# All but a number of the newest; those with the given ids stay.
+# Delete all checkpoints except the newest and two given ids.
 TRIM = """
 DELETE c FROM {checkpoints} c
   JOIN (SELECT x.tenant, x.sid, x.checkpoint_id
@@ -49,7 +49,7 @@ DELETE c FROM {checkpoints} c
          LIMIT 1000000 OFFSET %s) AS old USING (tenant, sid, checkpoint_id)
 """
 
-# History that belongs to no checkpoint. Of each entry, a checkpoint has the newest row up to its stamp.
+# Delete history that no checkpoint needs. A checkpoint needs, of each entry, the newest row up to its own stamp.
 PRUNE = """
 DELETE h
   FROM {history} h
@@ -77,7 +77,7 @@ SELECT CAST(IF(EXISTS ({found}), '1', '') AS JSON)
 FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""
 
-# The entries that changed since a checkpoint, and those that expire. The others are as the checkpoint has them.
+# The entries that changed since a checkpoint, and those that expire. The others are still as in the checkpoint.
 CHANGED = """e.value IS NULL OR e.version > c.stamp OR e.expires_at IS NOT NULL"""
 
 # An entry as of a checkpoint: its newest row up to then, unless it was deleted or had expired by then.
@@ -97,8 +97,8 @@ UPDATE {sessions} s
    AND NOT COALESCE((SELECT {held} {row}), FALSE)
 """
 
-# Entries that are unchanged since then stay, unless they expire: those get the remaining time that they had then. Every
-# entry of a checkpoint has a row, as deleted entries keep theirs.
+# Entries unchanged since the checkpoint stay, unless they expire: those get the remaining time that they had then.
+# Every entry of a checkpoint still has a row in entries, as deletion keeps the row.
 PUT_BACK = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
@@ -130,7 +130,7 @@ DELETE c FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid
 
 
 class CheckpointRow(NamedTuple):
-    """A checkpoint as read, or only its session's data; see `LIST`."""
+    """A checkpoint, or only the session's columns if it has no checkpoint; see `LIST`."""
 
     checkpoint_id: str | None
     label: str | None
@@ -145,7 +145,7 @@ class CheckpointRow(NamedTuple):
 
 
 class FoundCheckpoint(NamedTuple):
-    """Return whether the checksum of a checkpoint is right; see `FOUND`."""
+    """Whether the checksum of a checkpoint is right; see `FOUND`."""
 
     sound: int
 
@@ -164,12 +164,12 @@ class CheckpointStatements(Statements):
         )
 
     def trim(self, key: SessionKey, kept: int, new_id: str, spared_id: str) -> Statement:
-        """Delete the oldest checkpoints beyond a number, but never these two."""
+        """Delete the oldest checkpoints beyond the number to keep, but never these two."""
         protected = len({new_id, spared_id})
         return Statement(self._text(TRIM), (*key, new_id, spared_id, max(0, kept - protected)))
 
     def prune(self, key: SessionKey) -> Statement:
-        """Remove history that belongs to no checkpoint any more."""
+        """Remove history that no checkpoint needs any more."""
         return Statement(self._text(PRUNE), key)
 
     def list(self, key: SessionKey) -> Query[CheckpointRow]:
@@ -200,5 +200,5 @@ class CheckpointStatements(Statements):
 
 
 def checkpoint_checksum(key: SessionKey, checkpoint_id: str, label: str | None) -> int:
-    """The checksum of a checkpoint without its stamp, as it is read."""
+    """The checksum of a checkpoint without its stamp, as statements read it."""
     return checksum((*key, checkpoint_id), label)

@@ -16,10 +16,10 @@ from .tables import table_names, working_schema
 
 
 class WorkingDialect(Dialect):
-    """The SQL for the tables with one prefix, by what the statements are about.
+    """The statements for the tables with one prefix, by topic.
 
     Args:
-        table_prefix: Put before the names of the tables; validated by the configuration.
+        table_prefix: The prefix of the tables' names; validated by the configuration.
     """
 
     def __init__(self, table_prefix: str = "locus_") -> None:
@@ -42,7 +42,7 @@ class WorkingDialect(Dialect):
 
     @cached_property
     def ledger(self) -> WorkingLedger:
-        """Recording writes, and recognising those that were carried out though their answer was lost."""
+        """Recording writes, and detecting executed ones whose answer was lost."""
         return WorkingLedger(self._pieces)
 
     @cached_property
@@ -52,5 +52,5 @@ class WorkingDialect(Dialect):
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """The statements of the inspection."""
+        """Inspection of sessions."""
         return InspectionStatements(self._pieces)

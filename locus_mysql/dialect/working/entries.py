@@ -22,20 +22,20 @@ from .pieces import (
 )
 from .sessions import Allowed
 
-#: At most this many rows are written by one statement.
+#: The maximum number of rows that one statement writes.
 ROWS_PER_STATEMENT = 100
 
-#: The largest value, in bytes, that is sent twice in a statement instead of being joined as a table.
+#: The largest value, in bytes, that a statement carries twice as a parameter instead of joining it as a table.
 GIVEN_TWICE_BYTES = 4_096
 
-#: Entries of any name.
+#: Selects entries of any name.
 ALL = Named("", (), "TRUE", ())
 
-#: Names as a condition, for statements that read all entries of the session anyway.
+#: Selects entries by a list of names, in statements that read all entries of the session anyway.
 IS_LISTED = "e.name IN (SELECT listed.name FROM {MANY})"
 
-# Each query returns at least one row if the session exists, which ends with {KNOWN}. The reader checks whether the
-# session and its entries have expired: as conditions, each check would take the server a tenth of the time of reading a
+# Each query returns at least one row if the session exists, which ends with {KNOWN}. The caller checks whether the
+# session and its entries have expired: as a condition, each check would add a tenth to the server's time for reading a
 # variable. So named entries are returned even if they have expired or were deleted.
 READ = """
 SELECT e.name, e.value, {LEFT_US}, {SEAL}, {KNOWN}
@@ -86,7 +86,7 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
        checksum   = fresh.checksum
 """
 
-# One entry, whose content is sent twice. This takes three quarters of the time of joining it as a table.
+# One entry, whose content is a parameter twice. This takes three quarters of the time of joining it as a table.
 PUT_ONE = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
@@ -103,7 +103,7 @@ SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
 """
 EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
 
-# A variable that expires keeps its time. Nothing happens unless the ledger has the outcome that it matched.
+# Keeps the time to live of the variable. Changes nothing unless the ledger records that the variable matched.
 PUT_IF_MATCHED = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL,
@@ -145,8 +145,8 @@ UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)
 """
 
-# Of the variables that this call did not write, remove those used least recently: all but the longest run of the most
-# recently used ones that is within the limits.
+# Remove the least recently used variables that this call did not write. Keeps the most recently used ones, as many as
+# fit within the limits.
 EVICT = """
 UPDATE {entries} e
   JOIN {sessions} s ON {OF_SESSION}
@@ -182,7 +182,7 @@ UPDATE {sessions} s STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
-# Undo the batch, with error 3141, unless a variable is a whole number to which this can be added, or does not exist.
+# Undo the batch, with error 3141, unless a variable is a whole number and the sum is in range, or it does not exist.
 CAN_ADD = """
 SELECT CAST(IF(EXISTS (
          SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
@@ -190,7 +190,7 @@ SELECT CAST(IF(EXISTS (
             AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
 """
 
-# The checksum of a sum, which is its own likeness.
+# The checksum of a sum; the likeness of a whole number is the number itself.
 SUM_CHECKSUM = (
     checksum_sql(("s.tenant", "s.session_id"), ("{entries}.value",), ("{entries}.kind",))
     + " ^ CRC32({entries}.name) ^ CRC32({entries}.value)"
@@ -215,7 +215,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
        checksum   = {checksum}
 """
 
-# Rows of entries that were deleted long ago and of which no checkpoint holds a value.
+# Rows of entries that were deleted long ago and that no checkpoint needs.
 FORGET_REMOVED = """
 DELETE e FROM {entries} e JOIN {sessions} s ON {OF_SESSION}
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NULL AND e.version < {US_SINCE_1970} - {DELETED_KNOWN_US}
@@ -225,7 +225,7 @@ DELETE e FROM {entries} e JOIN {sessions} s ON {OF_SESSION}
 
 
 class StoredEntry(NamedTuple):
-    """An entry as read, or only its session's data; see `READ`."""
+    """An entry, or only the session's columns if there is none; see `READ`."""
 
     name: str | None
     value: bytes | None
@@ -272,7 +272,7 @@ class EntryRow:
         value: JSON; None removes it.
         likeness: See `Variable` of working memory.
         size_bytes: The bytes that count for its session.
-        ttl_us: It expires after this many microseconds.
+        ttl_us: Its time to live in microseconds; None if it does not expire before the session.
     """
 
     name: str
@@ -282,12 +282,12 @@ class EntryRow:
     ttl_us: int | None = None
 
     def params(self, key: SessionKey, kind: int) -> tuple[Param, ...]:
-        """In the order of the statement."""
+        """The values of the row in the order of the statement."""
         return (*self.content, self.ttl_us, self.checksum(key, kind))
 
     @property
     def content(self) -> tuple[Param, ...]:
-        """Name, value, likeness and bytes."""
+        """The name, value, likeness and bytes."""
         return (self.name, self.value, self.likeness, self.size_bytes)
 
     def checksum(self, key: SessionKey, kind: int) -> int:
@@ -297,7 +297,7 @@ class EntryRow:
 
 
 def entry_checksum(key: SessionKey, kind: int, name: str, value: bytes | None) -> int:
-    """The checksum of an entry without its likeness, as it is read; 0 of what was deleted.
+    """The checksum of an entry without its likeness, as statements read it; 0 if it was deleted.
 
     See `SUM_CHECKSUM`, where the server computes it.
     """
@@ -310,7 +310,7 @@ class EntryStatements(Statements):
     def read(
         self, key: SessionKey, names: Sequence[str], as_json: str = "", kind: int = VARIABLE
     ) -> Query[StoredEntry]:
-        """Entries by their names, including those that have expired, and those that were deleted, without a value."""
+        """Entries by their names, including expired ones, and deleted ones, which have no value."""
         if len(names) == 1:
             return Query(self._text(READ, **OF_ONE_NAME), (kind, names[0], *key), row=StoredEntry)
         which = named(names, as_json)
@@ -360,7 +360,7 @@ class EntryStatements(Statements):
         return Statement(self._text(PUT_ONE, expires=expires), params)
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
-        """Write a variable if the ledger has the outcome that it matched; it keeps its time to live."""
+        """Write a variable if the ledger records that it matched; it keeps its time to live."""
         return Statement(self._text(PUT_IF_MATCHED), (token, *row.content, row.checksum(key, VARIABLE), *key))
 
     def append(self, key: SessionKey, note: bytes) -> Statement:
@@ -369,7 +369,7 @@ class EntryStatements(Statements):
         return Statement(self._text(APPEND), (note, len(note), checksum, *key))
 
     def remove(self, key: SessionKey, kind: int, names: Sequence[str] | None = None, as_json: str = "") -> Statement:
-        """Remove entries of a kind, by name or all."""
+        """Remove entries of a kind: those with some names, or all."""
         which = named(names, as_json) if names is not None else ALL
         params = (*which.table_params, kind, *which.params)
         return Statement(self._text(REMOVE, **which.pieces), (*params, *key))
@@ -389,11 +389,11 @@ class EntryStatements(Statements):
         return Statement(self._text(USE), (as_json, len(names), *key))
 
     def can_add(self, key: SessionKey, name: str, by: int) -> Statement:
-        """Undo the batch unless this can be added to a variable."""
+        """Undo the batch unless this number can be added to a variable."""
         return Statement(self._text(CAN_ADD), (name, *key, by))
 
     def add(self, key: SessionKey, name: str, by: int) -> Statement:
-        """Add to a variable."""
+        """Add a number to a variable."""
         text, key_bytes = str(by).encode(), len(name.encode())
         row = EntryRow(name, text, text, key_bytes + len(text))
         added = (name, text, row.size_bytes, row.checksum(key, VARIABLE))

@@ -1,4 +1,4 @@
-"""Statements of the inspection: sessions, and the content of one. They only read, so they renew no session."""
+"""Statements for inspection: sessions, and the content of one. They only read, so they renew no session."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..statement import Query
 from ..template import Statements
 
-# Of one tenant. The bytes are those that the sessions count: they include expired variables that were not swept yet.
+# Counts one tenant. The bytes include expired variables that were not swept yet.
 COUNT = """
 SELECT COUNT(*), COALESCE(SUM(s.size_bytes), 0)
   FROM {sessions} s

@@ -11,7 +11,7 @@ from ..template import places
 
 T = TypeVar("T")
 
-#: At most this many names stand in a list; more are given as one JSON array.
+#: The maximum number of names in a list of parameters; more are passed as one JSON array.
 NAMES_LISTED = 100
 
 #: Many names, as a table.
@@ -20,7 +20,7 @@ MANY = "JSON_TABLE(%s, '$[*]' COLUMNS (name VARCHAR(512) COLLATE utf8mb4_0900_bi
 #: The kinds of entries.
 VARIABLE, TASK, NOTE = 1, 2, 3
 
-#: How long the versions of deleted entries are known, in microseconds.
+#: The microseconds for which the versions of deleted entries are kept.
 DELETED_KNOWN_US = 3_600_000_000
 
 _US_SINCE_1970 = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
@@ -30,7 +30,7 @@ _DECIMAL = "CAST(CONVERT(e.value USING ascii) AS DECIMAL(30))"
 _SEALED = f"{checksum_sql(('s.tenant', 's.session_id'), ('e.value',), ('e.kind',))} ^ CRC32(e.name)"
 _CHECKPOINT_SEAL = f"c.checksum ^ {version_sql('c.stamp')}"
 
-#: Pieces by name. ``{SESSION}`` is a session ``s`` by its key; ``{KNOWN}`` is its stamp, its time to live, and the
+#: Pieces by name. ``{SESSION}`` selects a session ``s`` by its key; ``{KNOWN}`` is its stamp, its time to live, and the
 #: microseconds until it expires, negative if it has expired. ``{OF_SESSION}`` joins entries ``e`` to it, ``{OWN}``
 #: where the table of sessions has no alias. ``{LIVE_ENTRY}``: an entry has a value, and has not expired. ``{SEAL}`` is
 #: the checksum of an entry without its likeness, so that the likeness need not be read; ``{SOUND}``: the checksum of an
@@ -63,22 +63,22 @@ PIECES = {
 
 
 class SessionKey(NamedTuple):
-    """Which session."""
+    """The key of a session."""
 
     tenant: str
     session_id: str
 
 
 class Named(NamedTuple):
-    """Which entries are meant, by name.
+    """Selects entries by name.
 
-    Several names are a table ``listed`` to join: MySQL looks each up by key then. Of names in a list it reads all
-    entries of the session instead, where the session is not a constant.
+    Several names are joined as a table ``listed``, so that MySQL looks each up by key. For a condition with a list of
+    names, it would read all entries of the session, unless the session is a constant.
 
     Args:
-        table: What is joined before the entries, if anything.
+        table: A table to join before the entries; may be empty.
         table_params: Its parameters.
-        condition: On the entries ``e``.
+        condition: A condition on the entries ``e``.
         params: Its parameters.
     """
 
@@ -94,11 +94,11 @@ class Named(NamedTuple):
 
 
 def named(names: Sequence[str], as_json: str) -> Named:
-    """The entries with these names.
+    """Select the entries with these names.
 
     Args:
         names: The names.
-        as_json: The same as a JSON array, used where there are many.
+        as_json: The names as a JSON array, used instead if there are many.
     """
     if not names:
         return Named("", (), "FALSE", ())

@@ -1,4 +1,4 @@
-"""Statements about sessions. Each write begins with one that locks the session, draws a stamp and counts."""
+"""Statements about sessions. Each write begins with one that locks the session, assigns a stamp and updates counts."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ VALUES (%s, %s, %s, LAST_INSERT_ID({US_SINCE_1970} + 1), 0, 0, %s, %s, %s, %s, %
 # Lock an existing session.
 LOCK = "UPDATE {sessions} SET {set} WHERE tenant = %s AND session_id = %s"
 
-# Draw the session's next stamp. The assignments run left to right. The batch fails with error 3141, which undoes it, if
-# the session has expired, if its stamp is not the expected one, or if its counts exceed the limits.
+# Assign the session's next stamp. The assignments run left to right. The batch fails with error 3141, which undoes it,
+# if the session has expired, if its stamp is not the expected one, or if its counts exceed the limits.
 DRAW = """prior = stamp,
        stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {US_SINCE_1970}) + 1),
        {change}notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){relied}{within},
@@ -34,7 +34,7 @@ DRAW = """prior = stamp,
 RELIED = " AND prior = %s"
 WITHIN = " AND variables <= %s AND size_bytes <= %s AND notes <= %s"
 
-# The same for a further command of a call.
+# The same for each further command of the same call.
 DRAW_AGAIN = """{change}stamp = LAST_INSERT_ID(stamp + 1){check}"""
 
 # After the assignments that change the counts: undo the batch, with error 3141, if they exceed the limits.
@@ -43,14 +43,14 @@ CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s A
 # Fails with error 3141, which undoes the batch, if the statement before found no session.
 HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
-# Changes of the counts, before entries change.
+# Changes of the counts. They run before the entries are changed.
 WITHOUT = """variables = variables + %s - (SELECT COUNT(*) FROM {listed} {entries} e
                                         WHERE {OWN} AND e.kind = 1 AND {names}
                                         AND e.value IS NOT NULL),
        size_bytes = size_bytes + %s - (SELECT COALESCE(SUM(e.size_bytes), 0) FROM {listed} {entries} e
                                         WHERE {OWN} AND e.kind = 1 AND {names}), """
-# The same for one variable. This is faster: it reads the row by its key, once, and sums nothing. A variable that exists
-# has at least one byte, so `replaced` is 0 if there is none.
+# The same for one variable. This is faster: it reads the row once, by its key, and sums nothing. An existing variable
+# has at least one byte, so `replaced` is 0 if it does not exist.
 WITHOUT_ONE = """replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
                              WHERE {OWN} AND e.kind = 1 AND e.name = %s), 0),
        variables = variables + %s - (replaced > 0),
@@ -66,10 +66,10 @@ WITH_TASK = """size_bytes = size_bytes + %s - COALESCE((SELECT e.size_bytes FROM
 WITH_NOTE = "notes = notes + 1, last_note = last_note + 1, size_bytes = size_bytes + %s, "
 WITH_TTL = "ttl_us = %s, "
 
-# A subquery in ON DUPLICATE KEY UPDATE may not name the row there (error 1235). So the changes that look at entries are
-# columns of a table that is joined before: the bytes of the variable that is replaced, and what is added to each count.
-# That table reads the session itself, as rows are lost of a LATERAL table that refers to one joined by LEFT JOIN.
-# The statement is tried again, on newer rows, if the session was written after it began.
+# A subquery in ON DUPLICATE KEY UPDATE may not refer to the inserted row (error 1235). So changes that depend on
+# entries are columns of a joined table: the bytes of the replaced variable, and the amounts added to each count. That
+# table reads the session itself, as MySQL loses rows of a LATERAL table that refers to a table joined by LEFT JOIN. The
+# statement is repeated, on newer rows, if the session was written after it began.
 OCEANBASE.instead_of(
     BEGIN,
     """
@@ -123,16 +123,16 @@ SELECT begun.tenant, begun.session_id, begun.sid, LAST_INSERT_ID({US_SINCE_1970}
                  WHERE s.tenant = begun.tenant AND s.session_id = begun.session_id) AS counted""",
     },
 )
-# The same conditions with the name of the table, as the tables joined in BEGIN have such columns, too.
+# The same conditions with the table's name, as the tables joined in BEGIN have columns of these names, too.
 OCEANBASE.instead_of(RELIED, " AND {sessions}.prior = %s")
 OCEANBASE.instead_of(
     WITHIN, " AND {sessions}.variables <= %s AND {sessions}.size_bytes <= %s AND {sessions}.notes <= %s"
 )
 
-# Lock a session without drawing a stamp.
+# Lock a session without assigning a stamp.
 HOLD = "SELECT 1 FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s FOR UPDATE"
 
-# Count a variable again that was counted out before.
+# Add a variable back to the counts after it was subtracted.
 COUNT_IN = """
 UPDATE {sessions}
    SET replaced = COALESCE((SELECT e.size_bytes FROM {entries} e
@@ -142,7 +142,7 @@ UPDATE {sessions}
  WHERE tenant = %s AND session_id = %s
 """
 
-# Count everything again, in one pass over the entries.
+# Recount everything, in one pass over the entries.
 RECOUNT = """
 UPDATE {sessions} s
   JOIN (SELECT COALESCE(SUM(e.kind = 1 AND e.value IS NOT NULL), 0) AS variables,
@@ -158,7 +158,7 @@ UPDATE {sessions} s
 CHECK_COUNTED = """ + JSON_LENGTH(IF(counted.variables <= %s AND counted.size_bytes <= %s AND counted.notes <= %s,
                                                          '[]', ''))"""
 
-# What there is, expired or not; and what there would be without expired variables, and without any.
+# A session, expired or not, with its counts without expired variables, and the bytes of its other entries.
 STATE = """
 SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE),
        s.notes, s.size_bytes - held.expired_bytes, s.variables - held.expired, held.other_bytes
@@ -171,7 +171,7 @@ SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALS
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
-# What there is, without what has expired.
+# Counts and size of the entries that have not expired.
 MEASURE = """
 SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
        (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid), {KNOWN}
@@ -206,10 +206,10 @@ SELECT s.session_id, s.sid, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALSE) FR
  LIMIT %s
 """
 
-# Not a session that was begun again since it was found.
+# Does not lock a session that was deleted and created again meanwhile: it has another sid.
 LOCK_KNOWN = "UPDATE {sessions} SET stamp = stamp + 1 WHERE tenant = %s AND session_id = %s AND sid = %s"
 
-# Remove a locked session with all that is of it.
+# Remove a locked session with all its rows in the other tables.
 REMOVE_FROM = """
 DELETE x FROM {sessions} s JOIN {table} x ON x.tenant = s.tenant AND x.sid = s.sid
  WHERE s.tenant = %s AND s.session_id = %s
@@ -225,10 +225,10 @@ class StateRow(NamedTuple):
         stamp: Its stamp.
         ttl_us: Its time to live.
         expired: Whether it has expired.
-        notes: Notes.
-        size_bytes: Bytes, without those of expired variables.
-        variables: Variables, without expired ones.
-        other_bytes: Bytes of notes and task state.
+        notes: The number of notes.
+        size_bytes: The bytes of its entries, without expired variables.
+        variables: The number of variables, without expired ones.
+        other_bytes: The bytes of notes and task state.
     """
 
     sid: bytes
@@ -274,7 +274,7 @@ class Change(NamedTuple):
     Args:
         assignments: A template, each assignment followed by a comma.
         params: Its parameters.
-        begun: Of a session that this write begins: variables, notes, bytes.
+        begun: The counts of a session that this write creates: variables, notes, bytes.
         pieces: The pieces of the template.
     """
 
@@ -285,7 +285,7 @@ class Change(NamedTuple):
 
 
 class Allowed(NamedTuple):
-    """The most that a session may hold: variables, bytes, notes."""
+    """The limits of a session: variables, bytes, notes."""
 
     variables: int
     size_bytes: int
@@ -310,13 +310,13 @@ class SessionStatements(Statements):
         """Create a session, or lock the existing one. The last insert id is the stamp.
 
         Args:
-            key: Which.
-            sid: Its name in other tables, if it is begun.
-            ttl_us: Its time to live, if it is begun.
-            lifetime_us: For how long it is kept then.
-            change: Of its counts.
-            used: How many stamps to leave out before.
-            relied: 0: it must not be there.
+            key: The session.
+            sid: Its id in other tables, if it is new.
+            ttl_us: Its time to live, if it is new.
+            lifetime_us: The microseconds until it expires, if it is new.
+            change: The change of its counts.
+            used: The number of stamps to skip.
+            relied: The stamp that it must have; 0 requires that it does not exist.
             allowed: The limits; None if they are checked later.
         """
         pieces, params = _drawing(change, used, relied, allowed)
@@ -333,32 +333,32 @@ class SessionStatements(Statements):
         relied: int | None = None,
         allowed: Allowed | None = None,
     ) -> tuple[Statement, ...]:
-        """Lock a session that must be there; else the batch is undone. The last insert id of the first is the stamp."""
+        """Lock a session, or undo the batch if it does not exist. The last insert id of the first is the stamp."""
         pieces, params = _drawing(change, used, relied, allowed)
         return Statement(self._text(LOCK, **pieces), (*params, *key)), Statement(HELD)
 
     def lock_again(self, key: SessionKey, change: Change, allowed: Allowed | None = None) -> Statement:
-        """Draw another stamp for a further command of the same call."""
+        """Assign another stamp to a further command of the same call."""
         check, limits = _check(allowed)
         text = self._text(LOCK, set=DRAW_AGAIN, change=change.assignments, check=check, **change.pieces)
         return Statement(text, (*change.params, *limits, *key))
 
     def hold(self, key: SessionKey) -> Statement:
-        """Lock a session without drawing a stamp."""
+        """Lock a session without assigning a stamp."""
         return Statement(self._text(HOLD), key)
 
     def count_in(self, key: SessionKey, name: str, allowed: Allowed | None) -> Statement:
-        """Count a variable again that was counted out before."""
+        """Add a variable back to the counts after it was subtracted."""
         check, limits = _check(allowed)
         return Statement(self._text(COUNT_IN, check=check), (name, *limits, *key))
 
     def recount(self, key: SessionKey, allowed: Allowed | None = None) -> Statement:
-        """Count everything again, and undo the batch if it exceeds the limits."""
+        """Recount everything, and undo the batch if the counts exceed the limits."""
         check = "" if allowed is None else CHECK_COUNTED
         return Statement(self._text(RECOUNT, check=check), (*key, *(allowed or ()), *key))
 
     def state(self, key: SessionKey) -> Query[StateRow]:
-        """A session, expired or not, and what it holds."""
+        """A session, expired or not, with its counts."""
         return Query(self._text(STATE), key, row=StateRow)
 
     def measure(self, key: SessionKey) -> Query[MeasureRow]:
@@ -390,7 +390,7 @@ class SessionStatements(Statements):
         return Statement(HELD)
 
     def remove(self, key: SessionKey) -> tuple[Statement, ...]:
-        """Remove a locked session with all that is of it."""
+        """Remove a locked session with all its rows in the other tables."""
         parts = ("{history}", "{checkpoints}", "{entries}")
         return (
             *(Statement(self._text(REMOVE_FROM, table=part), key) for part in parts),
@@ -402,10 +402,10 @@ def with_variables(names: Sequence[str], as_json: str, added: int, added_bytes: 
     """The change of a write of variables.
 
     Args:
-        names: Those written, or removed.
-        as_json: The same as a JSON array.
-        added: How many there will be of them.
-        added_bytes: How many bytes they will take.
+        names: The variables that are written or removed.
+        as_json: Their names as a JSON array.
+        added: The number of these variables after the write.
+        added_bytes: Their bytes after the write.
     """
     if len(names) == 1:
         return Change(WITHOUT_ONE, (names[0], added, added_bytes), (added, 0, added_bytes))

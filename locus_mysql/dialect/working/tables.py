@@ -8,15 +8,15 @@ from ..schema import Schema, Table
 #: Raised when a change of layout needs a migration.
 LAYOUT_VERSION = 3
 
-#: The roles of the tables, in the order in which they are made.
+#: The roles of the tables, in the order of their creation.
 ROLES = ("sessions", "entries", "checkpoints", "history", "ledger")
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
-# One row per session. Every write locks it first, and counts here what the session holds, expired variables included
-# until they are swept. sid names the session in the other tables; a session that is begun again has another. stamp
-# rises with every write; prior is the stamp before the write under way, replaced the bytes of the variable that it
-# replaces. last_note is the place of the newest note.
+# One row per session. Every write locks it first, and updates its counts, which include expired variables until they
+# are swept. sid identifies the session in the other tables; a session that is created again has another sid. stamp
+# rises with every write; prior is the stamp before the current write, and replaced has the bytes of the variable that
+# it replaces. last_note is the number of the newest note.
 SESSIONS = """(
   tenant     VARCHAR(128)    NOT NULL,
   session_id VARCHAR(512)    NOT NULL,
@@ -35,10 +35,10 @@ SESSIONS = """(
   KEY expiry (expires_at)
 """
 
-# One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its place in 20
-# digits. value is the JSON that was given, as bytes; where it is NULL, the entry was deleted, which the row records for
-# the next checkpoint and for those who ask for versions; its checksum is 0. Else the checksum covers tenant, session
-# id, kind, name, value and likeness.
+# One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its number in 20
+# digits. value is the caller's JSON, as bytes. If it is NULL, the entry was deleted, and the row exists for the next
+# checkpoint and for readers of versions; its checksum is 0. Else the checksum covers tenant, session id, kind, name,
+# value and likeness.
 ENTRIES = """(
   tenant     VARCHAR(128)     NOT NULL,
   sid        BINARY(16)       NOT NULL,
@@ -54,7 +54,7 @@ ENTRIES = """(
   PRIMARY KEY (tenant, sid, kind, name)
 """
 
-# One row per checkpoint. It holds what is newest in `history` up to its stamp, but for what had expired by then.
+# One row per checkpoint. Its entries are the newest rows of `history` up to its stamp, except those expired by then.
 # The checksum covers tenant, session id, checkpoint id, label and stamp.
 CHECKPOINTS = """(
   tenant        VARCHAR(128)    NOT NULL,
@@ -70,7 +70,7 @@ CHECKPOINTS = """(
   PRIMARY KEY (tenant, sid, checkpoint_id)
 """
 
-# What entries were when checkpoints were made: of each, only what had changed since the checkpoint before. The
+# The entries at the time of checkpoints: for each checkpoint, only those that had changed since the one before. The
 # checksum covers the version, too.
 HISTORY = """(
   tenant     VARCHAR(128)     NOT NULL,
@@ -103,7 +103,7 @@ def working_schema(table_prefix: str) -> Schema:
     """The tables of working memory.
 
     Args:
-        table_prefix: Put before their names.
+        table_prefix: The prefix of their names.
     """
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())

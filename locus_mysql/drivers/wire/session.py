@@ -7,10 +7,11 @@ import re
 from collections.abc import Sequence
 
 from ...config import ConnectionOptions
+from ...dialect.server_roles import READ_ONLY
 from ...dialect.statement import Statement
 from ...dialect.variants import Variant, variant_of
 from ...errors import UnsupportedServer
-from ..interface import Result, Session
+from ..interface import Result, ServerSession
 
 #: The first version that has the row alias of INSERT … ON DUPLICATE KEY UPDATE. The collation
 #: ``utf8mb4_0900_bin`` came earlier, with 8.0.17.
@@ -39,7 +40,7 @@ AMBIGUOUS = "5.7.25"
 #: Queries such a server's kind, in a separate packet.
 WHICH = Statement("SELECT VERSION(), @@version_comment")
 
-_ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, @@GLOBAL.read_only")
+_ASK = Statement(f"SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, {READ_ONLY}")
 
 
 def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[Statement, ...]:
@@ -63,12 +64,12 @@ def max_allowed_packet(results: Sequence[Result]) -> int:
     return int(str(row[0]))
 
 
-def session_of(results: Sequence[Result]) -> Session | None:
+def session_of(results: Sequence[Result]) -> ServerSession | None:
     """Return the session, from the results of `setup`; None if a proxy hides it."""
     (row,) = results[-1].rows
     if len(row) < 4 or not row[1] or not row[2]:
         return None
-    return Session(int(str(row[1])), str(row[2]), read_only=str(row[3]) == "1")
+    return ServerSession(int(str(row[1])), str(row[2]), read_only=str(row[3]) == "1")
 
 
 def _settings_of(config: ConnectionOptions, variant: Variant) -> tuple[Statement, ...]:

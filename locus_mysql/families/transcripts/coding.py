@@ -17,7 +17,8 @@ from .records import Header, Item, Transcript, TranscriptKey
 #: Limits of texts, in bytes of UTF-8.
 KIND_BYTES, NAME_BYTES, ID_BYTES = 32, 800, 255
 
-#: Texts common to items of conversations: part of format 2, never to be changed. The most frequent texts come last.
+#: The dictionary of the compression: texts common in conversations. It is part of format 2 and must never change. The
+#: most frequent texts come last.
 DICTIONARY = (
     b'{"data":{"kwargs":{"state":{"metadata":{"status":"completed","arguments":"{\\"command\\":\\"description\\":\\"'
     b'"file_path":"/","invocationId":"","actions":{"stateDelta":{},"artifactDelta":{}},"author":"","longRunningToolIds":'

@@ -42,10 +42,10 @@ from .coding import item_of, row_key, time_of, transcript_of
 from .operations import TranscriptOperations
 from .records import NewItem, TranscriptKey
 
-#: A search reads this many of the transcripts written last, and this many of the last items of each.
+#: The number of most recent transcripts that a search reads, and the number of last items of each.
 SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS = 50, 200
 
-#: Reported transcripts in statistics.
+#: The number of largest transcripts in statistics.
 LARGEST = 10
 
 #: Characters of a snippet before and after a word.
@@ -99,7 +99,7 @@ class TranscriptThreads:
         return self.sql.schema
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip. A transcript has no metadata, so none has any wanted one."""
+        """See `ThreadSource.threads`. One round trip. Transcripts have no metadata: a filter by metadata finds none."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern")
         behind = None
@@ -166,7 +166,7 @@ class TranscriptThreads:
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
 
-        Transcripts have no full-text index, so this reads the last items of those written last. Two round trips.
+        Transcripts have no full-text index, so this reads the last items of the most recent ones. Two round trips.
         """
         words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE) for word in _words(query)]
         limit = check_limit(limit)

@@ -29,7 +29,8 @@ from .coding import (
 from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Write, Written
 from .writing import WritingOperations
 
-#: One in this many writes is followed by housekeeping, which removes this many expired transcripts.
+#: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
+#: transcripts.
 HOUSEKEEPING_EVERY, HOUSEKEEPING_TRANSCRIPTS = 64, 16
 
 #: Transcripts that `forget_tenant` finds at once.
@@ -303,12 +304,12 @@ class TranscriptOperations:
 
         Args:
             kind: Their kind.
-            collection: Their collection; None: any.
-            name: Their name; None: any.
+            collection: Their collection; None for any.
+            name: Their name; None for any.
             parts: Whether transcripts with a part are listed, too.
             states: Whether their states are read.
             after: Only those after this key: the last one of the page before.
-            limit: At most this many.
+            limit: The maximum number of results.
         """
         behind = None if after is None else row_key(self._tenant, after)[2:]
         query = self.sql.reading.listed(
@@ -333,14 +334,14 @@ class TranscriptOperations:
         states: bool = False,
         limit: int | None = None,
     ) -> Operation[list[Transcript]]:
-        """Return transcripts without a part, those written last first. One round trip.
+        """Return transcripts without a part, most recently written first. One round trip.
 
         Args:
             kind: Their kind.
-            collection: Their collection; None: any.
-            scope: The scope in their header; None: any.
+            collection: Their collection; None for any.
+            scope: The scope in their header; None for any.
             states: Whether their states are read.
-            limit: At most this many.
+            limit: The maximum number of results.
         """
         query = self.sql.reading.recent(
             self._tenant,
@@ -367,7 +368,7 @@ class TranscriptOperations:
             limit: The most transcripts to remove.
         """
         found = yield from fetch(self.sql.writing.expired(limit))
-        for row in found:  # one that was written meanwhile has not expired, and stays
+        for row in found:  # a transcript that was written meanwhile no longer counts as expired
             yield Batch.of(self.sql.writing.bury(RowKey(*row)))
         return len(found)
 

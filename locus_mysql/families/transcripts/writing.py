@@ -20,7 +20,7 @@ from ...runtime.lru_cache import LRUCache
 from .coding import ID_BYTES, check_name, encode_content, row_key, transcript_of, unframe
 from .records import Header, NewItem, Write, Written
 
-#: The most items of one write, which is one transaction.
+#: The maximum number of items of one write, which is one transaction.
 ITEMS_LIMIT = 10_000
 
 #: Memory for cached headers, so that a write with a fold does not have to read the state first.
@@ -196,7 +196,7 @@ class WritingOperations:
             except Outdated as refused:
                 yield from self._void(ordered, refused)
                 yield from self._check_expectations(ordered)
-                for plan in ordered:  # another process wrote since this one read the state, or which items are stored
+                for plan in ordered:  # another process wrote after this one had read the state or the stored ids
                     self._known.pop(plan.key)
                     plan.take_all()
             else:
@@ -264,7 +264,7 @@ class WritingOperations:
                 plan.leave_out({found.item_id for found in results.rows(present)}, row.revision)
 
     def _unchanged(self, plans: Sequence[PlannedWrite]) -> Operation[list[Written]]:
-        """Return the result of writes all of whose items are stored already. One round trip."""
+        """Return the result of writes whose items are all stored already. One round trip."""
         queries = tuple(self.sql.reading.header(plan.key) for plan in plans)
         results = yield Batch(queries, atomic=False)
         rows = [results.row(query) for query in queries]

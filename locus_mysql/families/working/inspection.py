@@ -45,7 +45,7 @@ class Sessions:
         """Return sessions in the order of their ids. One round trip.
 
         Args:
-            limit: At most this many.
+            limit: The maximum number of results.
             cursor: The cursor of the previous page.
             pattern: A glob of session ids.
         """

@@ -86,7 +86,7 @@ class MySQLSaver(SyncVersions[GraphOperations], GraphSaver):
             filter: Metadata has to contain this.
             before: Only checkpoints with an id less than this one's, which need not exist. Ids begin with the time of
                 the client that created them.
-            limit: At most this many.
+            limit: The maximum number of results.
         """
         listing = self._operations.listing(config, filter, before, limit)
         while not listing.done:

@@ -100,7 +100,7 @@ class BackendOperations(StoreOperations):
         Args:
             pattern: A glob (``*`` and ``?``); or for LIKE, as the built-in backend takes it, which is one with ``%``
                 and without ``*`` and ``?``.
-            limit: At most this many.
+            limit: The maximum number of results.
             offset: The number of ids to skip.
         """
         return (yield from super().list_threads(limit, as_glob(pattern), offset))

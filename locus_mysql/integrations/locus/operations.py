@@ -273,7 +273,7 @@ class LocusOperations:
         """Ids of threads that match a glob (``*`` and ``?``), most recently saved first.
 
         Args:
-            limit: At most this many.
+            limit: The maximum number of results.
             pattern: The glob.
             offset: Leave out this many first.
         """

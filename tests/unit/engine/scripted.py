@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ConnectionLost, Result, Session, Traffic
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerSession, Traffic
 from locus_mysql.engine.commands import Steps
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.places import Place
@@ -96,7 +96,7 @@ class Driver:
         self.asked: list[tuple[str, tuple[Statement, ...]]] = []
         self.limits: list[float] = []
         #: The version in the greeting of a server, and the session of a connection.
-        self.greeting: tuple[str, Session | None] = ("9.7.4", None)
+        self.greeting: tuple[str, ServerSession | None] = ("9.7.4", None)
 
     def connect(self, config: Any, endpoint: Endpoint) -> Blocking:
         return self._open(config, endpoint, Blocking)

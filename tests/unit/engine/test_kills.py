@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
-from locus_mysql.drivers.interface import Result, Session
+from locus_mysql.drivers.interface import Result, ServerSession
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.gtid_tracker import GtidTracker
 from locus_mysql.engine.kills import Kills
@@ -26,7 +26,7 @@ def _driver(answer: Any = None) -> Any:
 
 def _dropped(driver: Any, number: int) -> ServerConnection:
     connection = driver.connect(MySQLConfig(), HERE)
-    connection.session = Session(number, "uuid")
+    connection.session = ServerSession(number, "uuid")
     return ServerConnection(connection, HERE, None)
 
 

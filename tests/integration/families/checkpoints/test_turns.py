@@ -1,193 +1,28 @@
-"""Several writers of one thread: saves that expect a checkpoint, and turns."""
+"""Turns: one writer of a thread at a time."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from multiprocessing.connection import Connection
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from locus_mysql import (
-    NO_CHECKPOINT,
-    CheckpointStore,
-    MySQLConfig,
-    SyncCheckpointStore,
-)
+from locus_mysql import NO_CHECKPOINT, CheckpointStore, SyncCheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.errors import Conflict, InvalidInput, ThreadBusy, TurnLost
+from locus_mysql.errors import InvalidInput, ThreadBusy, TurnLost
 from locus_mysql.families.checkpoints.leases import Lease, LeaseOperations
 
 from ...conftest import MakeConfig
-from ...drivers.sides import wait_until
 from ...proxy import WireProxy
-from ...test_concurrent_writers import DEADLINE_S, PROCESSES
+from ...test_concurrent_writers import DEADLINE_S
 from .conftest import Make, RunSQL
+from .turns import SHORT_S, Held, state_of
 
 pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
-
-SHORT_S = 0.5
-
-
-def state_of(*turns: str) -> dict[str, Any]:
-    """Return a state large enough to be stored as a delta of the one before it."""
-    return {"messages": [turn * 400 for turn in turns]}
-
-
-class Held:
-    """A turn of either side, awaited here."""
-
-    def __init__(self, store: Any, *args: Any, **options: Any) -> None:
-        self._block = store.wrapped.turn(*args, **options)
-        self._blocking = isinstance(self._block, AbstractContextManager)
-
-    async def __aenter__(self) -> Any:
-        return self._block.__enter__() if self._blocking else await self._block.__aenter__()
-
-    async def __aexit__(self, *error: Any) -> None:
-        if self._blocking:
-            self._block.__exit__(*error)
-        else:
-            await self._block.__aexit__(*error)
-
-
-# Saves that expect a checkpoint
-
-
-async def test_a_save_that_expects_the_newest_checkpoint_is_carried_out(make_store: Make) -> None:
-    store, other = make_store(), make_store()
-    first = await store.save("t", state_of("a"), expected=NO_CHECKPOINT)
-    second = await other.save("t", state_of("a", "b"), expected=first)
-    third = await store.save("t", state_of("a", "b", "c"), "third", expected=second)
-    assert await other.list_checkpoints("t") == [third, second, first]
-
-
-@pytest.mark.parametrize("named", [None, "mine", "first"], ids=["anew", "named", "replacing"])
-@pytest.mark.parametrize("knows", [True, False], ids=["knows", "does not know"])
-async def test_a_save_that_expects_another_checkpoint_saves_nothing_and_names_both(
-    make_store: Make, table_contents: Callable[[], Any], named: str | None, knows: bool
-) -> None:
-    store, other = make_store(), make_store()
-    await store.save("t", state_of("a"), "first")
-    await (store if knows else other).save("t", state_of("a", "b"), "second")
-    before = table_contents()
-    with pytest.raises(Conflict) as raised:
-        await store.save("t", state_of("a", "c"), named, expected="first")
-    assert (raised.value.thread_id, raised.value.expected, raised.value.newest) == ("t", "first", "second")
-    assert "'first'" in str(raised.value)
-    assert "'second'" in str(raised.value)
-    assert table_contents() == before
-    await store.save("t", state_of("a", "b", "c"), named, expected="second")
-
-
-async def test_a_save_that_expects_no_checkpoint_conflicts_with_any(make_store: Make) -> None:
-    store = make_store()
-    await store.save("t", state_of("a"), "first")
-    with pytest.raises(Conflict) as raised:
-        await store.save("t", state_of("b"), expected=NO_CHECKPOINT)
-    assert (raised.value.expected, raised.value.newest) == (None, "first")
-
-
-@pytest.mark.parametrize("gone", ["deleted", "expired", "never there"])
-async def test_a_save_that_expects_a_checkpoint_of_a_thread_that_is_gone_conflicts(
-    make_store: Make, expire: Callable[[str], None], gone: str
-) -> None:
-    store = make_store()
-    if gone != "never there":
-        await store.save("t", state_of("a"), "first")
-        if gone == "deleted":
-            await make_store().delete("t")
-        else:
-            expire("t")
-    with pytest.raises(Conflict) as raised:
-        await store.save("t", state_of("a", "b"), expected="first")
-    assert raised.value.newest is None
-    assert await store.exists("t") is False
-    await store.save("t", state_of("a", "b"), "again", expected=NO_CHECKPOINT)
-    assert await store.load("t") == state_of("a", "b")
-
-
-async def test_the_expected_checkpoint_must_be_an_id(store: Any) -> None:
-    for wrong in ("", 7, "x" * 129):
-        with pytest.raises(InvalidInput):
-            await store.save("t", state_of("a"), expected=wrong)
-
-
-@pytest.mark.usefixtures("no_housekeeping")
-async def test_a_save_that_expects_something_is_one_round_trip(make_store: Make, proxy: WireProxy) -> None:
-    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    newest = await store.save("t", state_of("a"))
-    async with Held(store, "t", lease_s=3600):  # so long that it is not renewed during the test
-        for turn in range(3):
-            with proxy.counting() as count:
-                newest = await store.save("t", state_of("a", *"bcd"[: turn + 1]), expected=newest)
-            assert count.round_trips == 1
-
-
-async def test_of_nine_saves_at_once_that_expect_the_same_one_is_carried_out(make_store: Make) -> None:
-    stores = [make_store() for _ in range(3)]
-    await stores[0].save("t", state_of("a"), "first")
-    outcomes: list[Any] = []
-
-    def save_sync(number: int) -> None:
-        try:
-            outcomes.append(stores[number % 3].wrapped.save("t", state_of("a", str(number)), expected="first"))
-        except Conflict as error:
-            outcomes.append(error)
-
-    if isinstance(stores[0].wrapped, SyncCheckpointStore):
-        threads = [threading.Thread(target=save_sync, args=(number,)) for number in range(9)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(DEADLINE_S)
-    else:
-        outcomes = await asyncio.gather(
-            *(stores[n % 3].save("t", state_of("a", str(n)), expected="first") for n in range(9)),
-            return_exceptions=True,
-        )
-    (saved,) = [one for one in outcomes if isinstance(one, str)]
-    conflicts = [one for one in outcomes if isinstance(one, Conflict)]
-    assert len(conflicts) == 8
-    assert {(one.expected, one.newest) for one in conflicts} == {("first", saved)}
-    assert await stores[0].list_checkpoints("t") == [saved, "first"]
-
-
-@pytest.mark.parametrize("command", range(1, 3))
-async def test_a_save_whose_answer_was_lost_does_not_conflict_with_itself(
-    make_store: Make, proxy: WireProxy, command: int
-) -> None:
-    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    first = await store.save("t", state_of("a"))
-    proxy.drop_after_send(command)
-    second = await store.save("t", state_of("a", "b"), expected=first)
-    third = await store.save("t", state_of("a", "b", "c"), expected=second)
-    assert await store.list_checkpoints("t") == [third, second, first]
-
-
-# Turns
-
-
-async def test_a_turn_keeps_others_out_until_it_ends(make_store: Make) -> None:
-    one, other = make_store(), make_store()
-    async with Held(one, "t"):
-        await one.save("t", state_of("a"))
-        with pytest.raises(ThreadBusy) as raised:
-            async with Held(other, "t", wait_s=0):
-                raise AssertionError
-        assert (raised.value.thread_id, raised.value.wait_s) == ("t", 0)
-        async with Held(other, "another thread", wait_s=0):
-            pass
-        await one.save("t", state_of("a", "b"))
-    async with Held(other, "t", wait_s=0):
-        await other.save("t", state_of("a", "b", "c"))
-    assert await one.load("t") == state_of("a", "b", "c")
 
 
 async def test_a_turn_on_a_thread_that_is_not_there_shows_nothing(make_store: Make, sql: RunSQL) -> None:
@@ -516,130 +351,20 @@ async def test_a_task_cancelled_at_any_moment_leaves_the_turn_free(make_config: 
                 pass
 
 
-# Other processes
-
-
-@contextmanager
-def another_process(work: Callable[..., None], *args: Any) -> Any:
-    """Yield the connection to a child process, which is killed at the end."""
-    here, there = PROCESSES.Pipe()
-    process = PROCESSES.Process(target=work, args=(there, *args))
-    process.start()
-    there.close()
-    try:
-        yield process, here
-    finally:
-        process.kill()
-        process.join(DEADLINE_S)
-
-
-def receive(line: Connection) -> Any:
-    assert line.poll(DEADLINE_S), "the other process sent nothing"
-    return line.recv()
-
-
-def hold_a_turn(line: Connection, config: MySQLConfig, lease_s: float) -> None:
-    """Take a turn and save; on each request, save again and send the outcome."""
-    with SyncCheckpointStore(config) as store, store.turn("t", lease_s=lease_s):
-        store.save("t", state_of("a"))
-        line.send("has it")
-        line.recv()
-        try:
-            store.save("t", state_of("a", "late"))
-        except TurnLost:
-            line.send("lost it")
-        else:
-            line.send("saved")
-
-
-@pytest.mark.slow
-def test_a_killed_holder_blocks_others_no_longer_than_its_lease(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
-        assert receive(line) == "has it"
-        with pytest.raises(ThreadBusy), store.turn("t", wait_s=0):
-            raise AssertionError
-        os.kill(process.pid, signal.SIGKILL)
-        with store.turn("t", wait_s=DEADLINE_S):
-            store.save("t", state_of("a", "b"))
-
-
-@pytest.mark.slow
-def test_a_frozen_holder_whose_lease_ran_out_saves_nothing_when_it_wakes(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, 1.0) as (process, line):
-        assert receive(line) == "has it"
-        os.kill(process.pid, signal.SIGSTOP)
-        with store.turn("t", wait_s=DEADLINE_S):
-            store.save("t", state_of("a", "b"))
-            os.kill(process.pid, signal.SIGCONT)
-            line.send("save")
-            assert receive(line) == "lost it"
-        assert store.load("t") == state_of("a", "b")
-
-
-@pytest.mark.slow
-def test_a_frozen_holder_whose_turn_nobody_took_saves_nothing_either(make_config: MakeConfig, sql: RunSQL) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store, another_process(hold_a_turn, config, SHORT_S) as (process, line):
-        assert receive(line) == "has it"
-        os.kill(process.pid, signal.SIGSTOP)
-        wait_until(lambda: sql("SELECT turn_until < UTC_TIMESTAMP(6) FROM locus_store_threads") == ((1,),))
-        os.kill(process.pid, signal.SIGCONT)
-        line.send("save")
-        assert receive(line) == "lost it"
-        assert store.load("t") == state_of("a")
-
-
-def take_nine_turns(config: MySQLConfig, name: str, start: Any) -> None:
-    with SyncCheckpointStore(config) as store:
-        start.wait(DEADLINE_S)
-        for _ in range(9):
-            with store.turn("t", wait_s=DEADLINE_S):
-                state = store.load("t") or {"turns": []}
-                store.save("t", {"turns": [*state["turns"], name]})
-
-
-def test_turns_of_two_processes_follow_each_other(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store:
-        start = PROCESSES.Barrier(2)
-        processes = [PROCESSES.Process(target=take_nine_turns, args=(config, name, start)) for name in "ab"]
-        for process in processes:
-            process.start()
-        for process in processes:
-            process.join(DEADLINE_S)
-            assert process.exitcode == 0
-        state = store.load("t")
-        assert state is not None
-        assert sorted(state["turns"]) == ["a"] * 9 + ["b"] * 9
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_does_not_have_the_turn_of_its_parent(make_config: MakeConfig) -> None:
-    config = make_config(driver="pymysql")
-    with SyncCheckpointStore(config) as store, SyncCheckpointStore(config) as other:
-        with store.turn("t"):
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    try:
-                        store.save("t", state_of("child"))
-                    except TurnLost:
-                        code = 2
-                    with store.turn("t", wait_s=0):
-                        code = 3
-                except ThreadBusy:
-                    code = 0 if code == 2 else 4
-                finally:
-                    os._exit(code)
-            _, status = os.waitpid(child, 0)
-            assert os.waitstatus_to_exitcode(status) == 0
-            with pytest.raises(ThreadBusy), other.turn("t", wait_s=0):
+async def test_a_turn_keeps_others_out_until_it_ends(make_store: Make) -> None:
+    one, other = make_store(), make_store()
+    async with Held(one, "t"):
+        await one.save("t", state_of("a"))
+        with pytest.raises(ThreadBusy) as raised:
+            async with Held(other, "t", wait_s=0):
                 raise AssertionError
-            store.save("t", state_of("parent"))
-        assert store.load("t") == state_of("parent")
+        assert (raised.value.thread_id, raised.value.wait_s) == ("t", 0)
+        async with Held(other, "another thread", wait_s=0):
+            pass
+        await one.save("t", state_of("a", "b"))
+    async with Held(other, "t", wait_s=0):
+        await other.save("t", state_of("a", "b", "c"))
+    assert await one.load("t") == state_of("a", "b", "c")
 
 
 @pytest.mark.slow

@@ -24,7 +24,6 @@ RunSQL = Callable[..., tuple[Any, ...]]
 
 #: The tables with saved data. The table of threads contains only times and removal marks.
 TABLES = ("versions", "version_parts", "version_writes", "version_threads")
-
 every_table = pytest.mark.parametrize("table", TABLES)
 
 

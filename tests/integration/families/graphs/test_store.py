@@ -3,66 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from locus_mysql.engine.operation import Batch, Operation, Undone
-from locus_mysql.errors import (
-    CheckpointExists,
-    CorruptCheckpoint,
-    InvalidInput,
-    ThreadExists,
-)
-from locus_mysql.families.graphs import saving
+from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, InvalidInput
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, AnyStore, MakeConfig
 from ...proxy import WireProxy
 from .conftest import OpenSaver
+from .turns import ids, put_turns, put_turns_after, state_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
 
 State = dict[str, Any]
 RunSQL = Callable[..., tuple[Any, ...]]
-
 each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
-
-
-def state_of(turns: int) -> State:
-    return {"turns": turns, "messages": [{"content": f"turn {turn} " * 50} for turn in range(turns)], "last": None}
-
-
-async def put_turns(saver: AnyStore, turns: int, thread_id: str = "thread", ns: str = "default") -> None:
-    for turn in range(1, turns + 1):
-        await saver.put(
-            thread_id=thread_id,
-            checkpoint_id=f"c{turn}",
-            checkpoint_data=state_of(turn),
-            checkpoint_ns=ns,
-            parent_checkpoint_id=f"c{turn - 1}" if turn > 1 else None,
-            metadata={"turn": turn},
-        )
-
-
-async def ids(saver: AnyStore, **which: Any) -> list[str]:
-    return [found["checkpoint_id"] for found in await saver.list_checkpoints(**{"limit": 1000, **which})]
-
-
-async def carry_out(saver: AnyStore, batch: Batch) -> Any:
-    """Return the results of a batch, or None if it was rolled back."""
-
-    def carried_out() -> Operation[Any]:
-        try:
-            return (yield batch)
-        except Undone:
-            return None
-
-    running = saver.store._run(carried_out())
-    return await running if inspect.isawaitable(running) else running
 
 
 @each_way
@@ -207,116 +166,6 @@ async def test_ids_are_compared_by_code_point(open_saver: OpenSaver, side: str) 
         assert (await saver.get(thread_id="one", checkpoint_id=name))["checkpoint"] == {"number": number}
 
 
-@each_way
-async def test_a_deleted_checkpoint_leaves_the_others_whole(open_saver: OpenSaver, side: str) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 20)
-    for gone in (1, 16, 8, 20, 19):
-        assert await other.delete_checkpoint(thread_id="thread", checkpoint_id=f"c{gone}")
-        assert not await other.delete_checkpoint(thread_id="thread", checkpoint_id=f"c{gone}")
-    kept = [turn for turn in range(20, 0, -1) if turn not in (1, 16, 8, 20, 19)]
-    for reader in (saver, other):
-        found = await reader.list_checkpoints(thread_id="thread", limit=100)
-        assert [one["checkpoint"] for one in found] == [state_of(turn) for turn in kept]
-    await saver.put(thread_id="thread", checkpoint_id="c20", checkpoint_data=state_of(25), parent_checkpoint_id="c18")
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(25)
-
-
-@each_way
-async def test_pruning_keeps_the_newest_of_each_namespace(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 20)
-    await put_turns(saver, 6, ns="child")
-    await saver.put_writes(thread_id="thread", checkpoint_id="c3", task_id="t", writes=[("x", 1)])
-    assert await saver.prune(thread_id="thread", keep=5, checkpoint_ns="child") == 1
-    assert await saver.prune(thread_id="thread", keep=3) == 17 + 2
-    assert await ids(other, thread_id="thread") == ["c20", "c19", "c18"]
-    assert await ids(other, thread_id="thread", checkpoint_ns="child") == ["c6", "c5", "c4"]
-    assert [one["checkpoint"] for one in await other.list_checkpoints(thread_id="thread")] == [
-        state_of(20), state_of(19), state_of(18)
-    ]  # fmt: skip
-    assert await other.get_writes(thread_id="thread", checkpoint_id="c3") == []
-    assert await saver.prune(thread_id="thread", keep=3) == 0
-    await saver.prune(thread_id="thread")
-    ((parts,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_version_parts")
-    assert 1 < parts <= 8, "parts that nothing needs are kept"
-    await put_turns_after(saver, 20, 30)
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(30)
-
-
-async def put_turns_after(saver: AnyStore, last: int, until: int) -> None:
-    for turn in range(last + 1, until + 1):
-        await saver.put(
-            thread_id="thread",
-            checkpoint_id=f"c{turn}",
-            checkpoint_data=state_of(turn),
-            parent_checkpoint_id=f"c{turn - 1}",
-        )
-
-
-@each_way
-async def test_a_thread_is_deleted_with_all_in_it(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 3)
-    await put_turns(saver, 3, "kept")
-    await saver.put_writes(thread_id="thread", checkpoint_id="c3", task_id="t", writes=[("x", 1)])
-    assert await other.delete_thread("thread")
-    assert not await other.delete_thread("thread")
-    assert await saver.get(thread_id="thread") is None
-    for table in ("versions", "version_parts", "version_writes", "version_threads"):
-        ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_{table} WHERE thread_id = 'thread'")
-        assert rows == 0, table
-    await put_turns(saver, 5)
-    for reader in (saver, other):
-        assert (await reader.get(thread_id="thread"))["checkpoint"] == state_of(5)
-    assert (await other.get(thread_id="kept"))["checkpoint"] == state_of(3)
-
-
-@one_of_each
-async def test_checkpoints_recreated_by_another_process_are_never_mixed_with_earlier_ones(
-    open_saver: OpenSaver, side: str
-) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 12)
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(12)
-    await other.delete_thread("thread")
-    for turn in range(1, 13):
-        await other.put(
-            thread_id="thread", checkpoint_id=f"c{turn}", checkpoint_data={"messages": ["other"] * 100 * turn}
-        )
-    assert (await saver.get(thread_id="thread"))["checkpoint"] == {"messages": ["other"] * 1200}
-    await other.delete_thread("thread")
-    await put_turns(other, 12)
-    await saver.put(thread_id="thread", checkpoint_id="c13", checkpoint_data=state_of(13), parent_checkpoint_id="c12")
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(13)
-    await other.delete_thread("thread")
-    await saver.put(thread_id="thread", checkpoint_id="c14", checkpoint_data=state_of(14), parent_checkpoint_id="c13")
-    assert (await other.get(thread_id="thread"))["checkpoint"] == state_of(14)
-
-
-@each_way
-async def test_a_copy_has_everything_and_a_life_of_its_own(open_saver: OpenSaver, side: str) -> None:
-    saver, other = open_saver(side), open_saver(side)
-    await put_turns(saver, 9)
-    await put_turns(saver, 2, ns="child")
-    await saver.put_writes(thread_id="thread", checkpoint_id="c9", task_id="t", writes=[("x", 1)])
-    assert await saver.copy_thread("thread", "copy")
-    assert not await saver.copy_thread("absent", "nowhere")
-    with pytest.raises(ThreadExists):
-        await saver.copy_thread("thread", "copy")
-    assert await ids(other, thread_id="copy") == await ids(other, thread_id="thread")
-    assert (await other.get(thread_id="copy", checkpoint_ns="child"))["checkpoint"] == state_of(2)
-    assert len(await other.get_writes(thread_id="copy", checkpoint_id="c9")) == 1
-    await saver.put(thread_id="copy", checkpoint_id="c10", checkpoint_data=state_of(10), parent_checkpoint_id="c9")
-    await saver.delete_thread("thread")
-    assert (await other.get(thread_id="copy"))["checkpoint"] == state_of(10)
-    assert (await other.get(thread_id="copy", checkpoint_id="c5"))["checkpoint"] == state_of(5)
-
-
 @one_of_each
 async def test_threads_are_listed_the_one_saved_to_last_first(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
@@ -352,20 +201,6 @@ async def test_threads_are_in_the_order_of_saves_that_did_not_lock_them(
     assert await saver.list_threads() == ["a", "c", "b", "d"], "a deletion is no reason to move"
     assert await saver.vacuum(4) == 1  # the only checkpoint of d
     assert await saver.list_threads(limit=9) == ["a", "c", "b"]
-
-
-@one_of_each
-async def test_vacuum_leaves_a_thread_that_was_saved_to_since_its_row_was_locked(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver = open_saver(side)
-    await put_turns(saver, 2)
-    run_sql(f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 40 SECOND")
-    run_sql(f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 40 SECOND")
-    await put_turns_after(saver, 2, 4)
-    assert await saver.vacuum(38 / 86_400) == 2  # 38 seconds, in days
-    assert await ids(saver, thread_id="thread") == ["c4", "c3"]
-    assert (await open_saver(side).get(thread_id="thread"))["checkpoint"] == state_of(4)
 
 
 @one_of_each
@@ -406,31 +241,6 @@ async def test_an_expired_thread_is_invisible_and_a_save_starts_a_new_one(
     ((rows,),) = run_sql(f"SELECT COUNT(*) FROM {database}.locus_versions WHERE thread_id = 'thread'")
     assert rows == 0
     assert await ids(other, thread_id="alive") == ["c2", "c1"]
-
-
-@one_of_each
-async def test_vacuum_removes_old_checkpoints_but_never_the_newest_of_a_live_thread(
-    open_saver: OpenSaver, run_sql: RunSQL, database: str, side: str
-) -> None:
-    saver = open_saver(side)
-    await put_turns(saver, 6)
-    await put_turns(saver, 3, ns="quiet")
-    await put_turns(saver, 4, "idle")
-    run_sql(
-        f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 9 DAY WHERE thread_id = 'idle'"
-    )
-    run_sql(
-        f"UPDATE {database}.locus_versions SET created_at = created_at - INTERVAL 9 DAY WHERE checkpoint_id <> 'c6'"
-    )
-    assert await saver.vacuum(10) == 0
-    assert await saver.vacuum(8.5) == 4 + 5 + 2
-    assert await saver.list_threads() == ["thread"]
-    assert await saver.count() == 1
-    assert await ids(saver, thread_id="thread") == ["c6"]
-    assert await ids(saver, thread_id="thread", checkpoint_ns="quiet") == ["c3"]
-    for reader in (saver, open_saver(side)):
-        assert (await reader.get(thread_id="thread"))["checkpoint"] == state_of(6)
-    assert await saver.vacuum(8.5) == 0
 
 
 @one_of_each
@@ -496,149 +306,6 @@ async def test_a_load_transfers_only_what_the_process_does_not_have(
 
 
 @one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize("pipeline", [True, False])
-async def test_a_put_whose_connection_breaks_is_carried_out_exactly_once(
-    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str, pipeline: bool
-) -> None:
-    saver = open_saver(side, config=through_proxy(pipeline=pipeline))
-    await put_turns(saver, 9)
-    with proxy.counting() as undisturbed:
-        await put_turns_after(saver, 9, 10)
-    last = 10
-    for packet in range(1, undisturbed.commands + 1):
-        getattr(proxy, fault)(packet)
-        await put_turns_after(saver, last, last + 1)
-        last += 1
-        assert await ids(saver, thread_id="thread") == [f"c{turn}" for turn in range(last, 0, -1)], packet
-        assert (await saver.get(thread_id="thread"))["checkpoint"] == state_of(last)
-
-
-async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(open_saver: OpenSaver) -> None:
-    slow, quick = open_saver("pymysql-sync").store, open_saver("pymysql-sync").store
-    place = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
-    slow.put_writes(**place, writes=[("x", "before")])
-    calling = slow._operations.put_writes(**place, writes=[("x", "early")])
-    batch = next(calling)
-
-    def carried_out(batch: Batch) -> Operation[Any]:
-        return (yield batch)
-
-    def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
-
-    assert not found()
-    slow._run(carried_out(Batch(batch.statements)))
-    quick.put_writes(**place, writes=[("x", "late")])
-    assert found(), "the repeat would not know that it was carried out"
-    assert quick.get_writes(**place)[0]["value"] == "late"
-
-
-@one_of_each
-@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
-@pytest.mark.parametrize("pipeline", [True, False])
-async def test_a_removal_or_copy_whose_connection_breaks_is_carried_out_once(
-    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str, pipeline: bool
-) -> None:
-    saver = open_saver(side, config=through_proxy(pipeline=pipeline))
-    await put_turns(saver, 4)
-    with proxy.counting() as undisturbed:
-        assert await saver.copy_thread("thread", "undisturbed")
-    for packet in range(1, undisturbed.commands + 1):
-        getattr(proxy, fault)(packet)
-        assert await saver.copy_thread("thread", "copy"), packet
-        getattr(proxy, fault)(1 if pipeline else packet)
-        assert await saver.prune(thread_id="copy", keep=2) == 2, packet
-        getattr(proxy, fault)(1 if pipeline else packet)
-        assert await saver.delete_checkpoint(thread_id="copy", checkpoint_id="c3"), packet
-        assert await ids(saver, thread_id="copy") == ["c4"], packet
-        getattr(proxy, fault)(1)
-        assert await saver.delete_thread("copy"), packet
-        assert not await saver.delete_thread("copy"), packet
-    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]
-
-
-@one_of_each
-@pytest.mark.parametrize("method", ["delete_thread", "delete_checkpoint", "prune", "copy_thread"])
-async def test_a_packet_that_comes_late_never_undoes_what_came_after(
-    open_saver: OpenSaver, side: str, method: str
-) -> None:
-    slow, quick = open_saver(side), open_saver(side)
-
-    def begin() -> Operation[Any]:
-        operations = slow.store._operations
-        if method == "copy_thread":
-            return operations.copy_thread("thread", "copy")
-        arguments = {"delete_thread": {}, "delete_checkpoint": {"checkpoint_id": "c1"}, "prune": {"keep": 1}}[method]
-        return getattr(operations, method)(thread_id="thread", **arguments)
-
-    await put_turns(quick, 2)
-    batch = next(begin())
-    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
-    await carry_out(slow, Batch(batch.statements))
-    if method == "copy_thread":
-        assert await quick.delete_thread("copy")
-    else:
-        await put_turns(quick, 2)
-    before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
-    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
-    assert await carry_out(slow, Batch(batch.statements)) is None
-    assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
-    for checkpoint_id in before[0]:
-        found = await quick.get(thread_id="thread", checkpoint_id=checkpoint_id)
-        assert found["checkpoint"] == state_of(int(checkpoint_id[1:]))
-
-
-REMOVALS = {
-    "delete_thread": {"thread_id": "thread"},
-    "delete_checkpoint": {"thread_id": "thread", "checkpoint_id": "c2"},
-    "prune": {"thread_id": "thread", "keep": 1},
-    "vacuum": {"older_than_days": 0},
-}
-
-
-@one_of_each
-@pytest.mark.parametrize("known", [True, False])
-@pytest.mark.parametrize("method", REMOVALS)
-async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was_removed(
-    open_saver: OpenSaver, side: str, method: str, known: bool
-) -> None:
-    slow, quick = open_saver(side), open_saver(side)
-    await put_turns(slow if known else quick, 1)
-    putting = slow.store._operations.put(
-        thread_id="thread", checkpoint_id="c2", checkpoint_data=state_of(2), parent_checkpoint_id="c1"
-    )
-    batch = next(putting)
-    if not known:  # the checkpoint's base is read first
-        batch = putting.send(await carry_out(slow, batch))
-    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
-    await carry_out(slow, Batch(batch.statements))
-    if method == "prune":
-        await quick.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3))
-    await getattr(quick, method)(**REMOVALS[method])
-    before = await ids(quick, thread_id="thread")
-    assert "c2" not in before
-    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
-    late = await carry_out(slow, Batch(batch.statements))
-    assert late is None or [result.affected for result in late] == [0]
-    assert await ids(quick, thread_id="thread") == before
-
-
-@one_of_each
-async def test_a_put_that_comes_late_finds_its_id_taken(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side)
-    await put_turns(saver, 2)
-    operations = saver.store._operations
-    batch = next(
-        operations.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3), parent_checkpoint_id="c2")
-    )
-    assert len(batch.statements) == 1, "a save of a thread that is known is one statement"
-    await put_turns_after(saver, 2, 4)
-    assert await carry_out(saver, Batch(batch.statements)) is None
-    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]
-
-
-@one_of_each
 @pytest.mark.parametrize(
     "change",
     [
@@ -666,45 +333,6 @@ async def test_a_thread_that_is_not_as_expected_is_locked_by_the_save(
 
 
 @one_of_each
-async def test_vacuum_removes_old_writes_whose_checkpoint_never_came(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str
-) -> None:
-    saver = open_saver(side)
-    await put_turns(saver, 1)
-    for checkpoint_id in ("c1", "never"):
-        await saver.put_writes(thread_id="thread", checkpoint_id=checkpoint_id, task_id="t", writes=[("x", 1)])
-    assert await saver.vacuum(older_than_days=1) == 0
-    assert await saver.get_writes(thread_id="thread", checkpoint_id="never")
-    run_sql(f"UPDATE {database}.locus_version_writes SET created_at = created_at - INTERVAL 2 DAY")
-    assert await saver.vacuum(older_than_days=1) == 0
-    assert not await saver.get_writes(thread_id="thread", checkpoint_id="never")
-    assert len(await saver.get_writes(thread_id="thread", checkpoint_id="c1")) == 1
-
-
-@one_of_each
-@pytest.mark.parametrize("by", ["vacuum", "a later call"])
-async def test_tokens_of_writes_are_forgotten_when_nobody_repeats_the_call_any_more(
-    open_saver: OpenSaver, side: str, run_sql: RunSQL, database: str, monkeypatch: pytest.MonkeyPatch, by: str
-) -> None:
-    saver = open_saver(side)
-    tokens = f"FROM {database}.locus_version_writes WHERE tenant = ''"
-    for number in range(3):
-        await saver.put_writes(thread_id="thread", checkpoint_id="c1", task_id=f"t{number}", writes=[("x", 1)])
-    assert run_sql(f"SELECT COUNT(*) {tokens}") == ((3,),)
-    run_sql(
-        f"UPDATE {database}.locus_version_writes SET created_at = created_at - INTERVAL 1 HOUR,"
-        " version_key = CONCAT(UNHEX('0000000000000001'), RIGHT(version_key, 8)) WHERE tenant = ''"
-    )
-    monkeypatch.setattr(saving, "one_in", lambda one_in: True)
-    if by == "vacuum":
-        await saver.vacuum()
-    else:
-        await saver.put_writes(thread_id="thread", checkpoint_id="c1", task_id="t3", writes=[("x", 1)])
-    assert run_sql(f"SELECT COUNT(*) {tokens}") == ((0 if by == "vacuum" else 1,),)
-    assert len(await saver.get_writes(thread_id="thread", checkpoint_id="c1")) == (3 if by == "vacuum" else 4)
-
-
-@one_of_each
 async def test_many_at_once_on_one_thread_all_succeed(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     await put_turns(saver, 3)
@@ -720,22 +348,6 @@ async def test_many_at_once_on_one_thread_all_succeed(open_saver: OpenSaver, sid
         assert found["checkpoint"]["branch"] == number
         assert found["checkpoint"]["messages"][-1] == {"content": f"{number}" * 300}
     assert len(await ids(saver, thread_id="thread")) == 15
-
-
-async def test_saves_and_prunes_at_once_leave_every_checkpoint_whole(open_saver: OpenSaver) -> None:
-    saver, other = open_saver("mysql-connector-async"), open_saver("mysql-connector-async")
-    await put_turns(saver, 2)
-
-    async def prune() -> None:
-        for _ in range(8):
-            await other.prune(thread_id="thread", keep=2)
-
-    await asyncio.gather(put_turns_after(saver, 2, 24), prune())
-    for reader in (saver, open_saver()):
-        found = await reader.list_checkpoints(thread_id="thread", limit=100)
-        assert found[0]["checkpoint_id"] == "c24"
-        for one in found:
-            assert one["checkpoint"] == state_of(int(one["checkpoint_id"][1:]))
 
 
 async def test_both_sides_and_ddl_agree(open_saver: OpenSaver) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.drivers.interface import Result, Session
+from locus_mysql.drivers.interface import Result, ServerSession
 from locus_mysql.drivers.wire.session import check_server_version, session_of, warning_about
 from locus_mysql.errors import UnsupportedServer
 
@@ -63,13 +63,13 @@ def test_there_is_no_warning_about_mysql_and_oceanbase(text: str) -> None:
 @pytest.mark.parametrize(
     ("row", "session"),
     [
-        ((1_048_576, 7, "uuid", 1), Session(7, "uuid", read_only=True)),
-        ((1_048_576, 7, "uuid", 0), Session(7, "uuid", read_only=False)),
+        ((1_048_576, 7, "uuid", 1), ServerSession(7, "uuid", read_only=True)),
+        ((1_048_576, 7, "uuid", 0), ServerSession(7, "uuid", read_only=False)),
         ((1_048_576, 0, "", 0), None),
         ((1_048_576,), None),
     ],
 )
 def test_a_session_is_known_by_its_server_unless_a_proxy_hides_it(
-    row: tuple[Any, ...], session: Session | None
+    row: tuple[Any, ...], session: ServerSession | None
 ) -> None:
     assert session_of([Result((row,))]) == session

@@ -1,0 +1,31 @@
+"""States that grow by a turn, and turns of either side."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+#: A lease, in seconds, that runs out during a test.
+SHORT_S = 0.5
+
+
+def state_of(*turns: str) -> dict[str, Any]:
+    """Return a state large enough to be stored as a delta of the one before it."""
+    return {"messages": [turn * 400 for turn in turns]}
+
+
+class Held:
+    """A turn of either side, awaited here."""
+
+    def __init__(self, store: Any, *args: Any, **options: Any) -> None:
+        self._block = store.wrapped.turn(*args, **options)
+        self._blocking = isinstance(self._block, AbstractContextManager)
+
+    async def __aenter__(self) -> Any:
+        return self._block.__enter__() if self._blocking else await self._block.__aenter__()
+
+    async def __aexit__(self, *error: Any) -> None:
+        if self._blocking:
+            self._block.__exit__(*error)
+        else:
+            await self._block.__aexit__(*error)

@@ -1,0 +1,175 @@
+"""Broken connections and late packets: a write of graphs is carried out exactly once."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from locus_mysql.engine.operation import Batch, Operation, Undone
+
+from ...conftest import ONE_OF_EACH, AnyStore, MakeConfig
+from ...proxy import WireProxy
+from .conftest import OpenSaver
+from .turns import ids, put_turns, put_turns_after, state_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
+
+one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
+
+
+async def carry_out(saver: AnyStore, batch: Batch) -> Any:
+    """Return the results of a batch, or None if it was rolled back."""
+
+    def carried_out() -> Operation[Any]:
+        try:
+            return (yield batch)
+        except Undone:
+            return None
+
+    running = saver.store._run(carried_out())
+    return await running if inspect.isawaitable(running) else running
+
+
+@one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_put_whose_connection_breaks_is_carried_out_exactly_once(
+    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str, pipeline: bool
+) -> None:
+    saver = open_saver(side, config=through_proxy(pipeline=pipeline))
+    await put_turns(saver, 9)
+    with proxy.counting() as undisturbed:
+        await put_turns_after(saver, 9, 10)
+    last = 10
+    for packet in range(1, undisturbed.commands + 1):
+        getattr(proxy, fault)(packet)
+        await put_turns_after(saver, last, last + 1)
+        last += 1
+        assert await ids(saver, thread_id="thread") == [f"c{turn}" for turn in range(last, 0, -1)], packet
+        assert (await saver.get(thread_id="thread"))["checkpoint"] == state_of(last)
+
+
+async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(open_saver: OpenSaver) -> None:
+    slow, quick = open_saver("pymysql-sync").store, open_saver("pymysql-sync").store
+    place = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
+    slow.put_writes(**place, writes=[("x", "before")])
+    calling = slow._operations.put_writes(**place, writes=[("x", "early")])
+    batch = next(calling)
+
+    def carried_out(batch: Batch) -> Operation[Any]:
+        return (yield batch)
+
+    def found() -> bool:
+        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
+
+    assert not found()
+    slow._run(carried_out(Batch(batch.statements)))
+    quick.put_writes(**place, writes=[("x", "late")])
+    assert found(), "the repeat would not know that it was carried out"
+    assert quick.get_writes(**place)[0]["value"] == "late"
+
+
+@one_of_each
+@pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
+@pytest.mark.parametrize("pipeline", [True, False])
+async def test_a_removal_or_copy_whose_connection_breaks_is_carried_out_once(
+    open_saver: OpenSaver, through_proxy: MakeConfig, proxy: WireProxy, side: str, fault: str, pipeline: bool
+) -> None:
+    saver = open_saver(side, config=through_proxy(pipeline=pipeline))
+    await put_turns(saver, 4)
+    with proxy.counting() as undisturbed:
+        assert await saver.copy_thread("thread", "undisturbed")
+    for packet in range(1, undisturbed.commands + 1):
+        getattr(proxy, fault)(packet)
+        assert await saver.copy_thread("thread", "copy"), packet
+        getattr(proxy, fault)(1 if pipeline else packet)
+        assert await saver.prune(thread_id="copy", keep=2) == 2, packet
+        getattr(proxy, fault)(1 if pipeline else packet)
+        assert await saver.delete_checkpoint(thread_id="copy", checkpoint_id="c3"), packet
+        assert await ids(saver, thread_id="copy") == ["c4"], packet
+        getattr(proxy, fault)(1)
+        assert await saver.delete_thread("copy"), packet
+        assert not await saver.delete_thread("copy"), packet
+    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]
+
+
+@one_of_each
+@pytest.mark.parametrize("method", ["delete_thread", "delete_checkpoint", "prune", "copy_thread"])
+async def test_a_packet_that_comes_late_never_undoes_what_came_after(
+    open_saver: OpenSaver, side: str, method: str
+) -> None:
+    slow, quick = open_saver(side), open_saver(side)
+
+    def begin() -> Operation[Any]:
+        operations = slow.store._operations
+        if method == "copy_thread":
+            return operations.copy_thread("thread", "copy")
+        arguments = {"delete_thread": {}, "delete_checkpoint": {"checkpoint_id": "c1"}, "prune": {"keep": 1}}[method]
+        return getattr(operations, method)(thread_id="thread", **arguments)
+
+    await put_turns(quick, 2)
+    batch = next(begin())
+    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    await carry_out(slow, Batch(batch.statements))
+    if method == "copy_thread":
+        assert await quick.delete_thread("copy")
+    else:
+        await put_turns(quick, 2)
+    before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
+    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert await carry_out(slow, Batch(batch.statements)) is None
+    assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
+    for checkpoint_id in before[0]:
+        found = await quick.get(thread_id="thread", checkpoint_id=checkpoint_id)
+        assert found["checkpoint"] == state_of(int(checkpoint_id[1:]))
+
+
+REMOVALS = {
+    "delete_thread": {"thread_id": "thread"},
+    "delete_checkpoint": {"thread_id": "thread", "checkpoint_id": "c2"},
+    "prune": {"thread_id": "thread", "keep": 1},
+    "vacuum": {"older_than_days": 0},
+}
+
+
+@one_of_each
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("method", REMOVALS)
+async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was_removed(
+    open_saver: OpenSaver, side: str, method: str, known: bool
+) -> None:
+    slow, quick = open_saver(side), open_saver(side)
+    await put_turns(slow if known else quick, 1)
+    putting = slow.store._operations.put(
+        thread_id="thread", checkpoint_id="c2", checkpoint_data=state_of(2), parent_checkpoint_id="c1"
+    )
+    batch = next(putting)
+    if not known:  # the checkpoint's base is read first
+        batch = putting.send(await carry_out(slow, batch))
+    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    await carry_out(slow, Batch(batch.statements))
+    if method == "prune":
+        await quick.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3))
+    await getattr(quick, method)(**REMOVALS[method])
+    before = await ids(quick, thread_id="thread")
+    assert "c2" not in before
+    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    late = await carry_out(slow, Batch(batch.statements))
+    assert late is None or [result.affected for result in late] == [0]
+    assert await ids(quick, thread_id="thread") == before
+
+
+@one_of_each
+async def test_a_put_that_comes_late_finds_its_id_taken(open_saver: OpenSaver, side: str) -> None:
+    saver = open_saver(side)
+    await put_turns(saver, 2)
+    operations = saver.store._operations
+    batch = next(
+        operations.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3), parent_checkpoint_id="c2")
+    )
+    assert len(batch.statements) == 1, "a save of a thread that is known is one statement"
+    await put_turns_after(saver, 2, 4)
+    assert await carry_out(saver, Batch(batch.statements)) is None
+    assert await ids(saver, thread_id="thread") == ["c4", "c3", "c2", "c1"]

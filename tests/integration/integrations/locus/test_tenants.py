@@ -1,0 +1,120 @@
+"""Tenants of the checkpointer: fixed, by thread, and by scope."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from locus.agent import Agent
+from locus.testing import ScriptedModel, text
+
+from locus_mysql import MySQLCheckpointer
+from locus_mysql.errors import InvalidInput, TenantUnknown
+
+from .agents import a_state, contents
+from .conftest import RunSQL
+
+pytestmark = pytest.mark.kept_tables("agents")
+
+
+class TestTenants:
+    async def test_fixed_tenants_share_nothing(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
+        async with make_checkpointer(tenant="a") as a, make_checkpointer(tenant="b") as b:
+            await a.save(a_state("an apple"), "t", metadata={"k": 1})
+            assert await b.load("t") is None
+            assert await b.list_threads() == []
+            assert await b.search("apple") == []
+            assert await b.query_by_metadata("k", 1) == []
+            assert not await b.delete("t")
+            assert await b.forget_tenant() == 0
+            assert await a.exists("t")
+
+    async def test_tenant_of_places_each_thread(self, make_checkpointer: Callable[..., MySQLCheckpointer]) -> None:
+        async with make_checkpointer(tenant_of=lambda thread_id: thread_id.split("/")[0]) as one:
+            await one.save(a_state("x"), "acme/1")
+            await one.save(a_state("y"), "umbrella/1")
+            assert one.tenant_for("acme/1") == "acme"
+            assert one.tenant_for() == "default"
+            assert await one.list_threads() == []
+            with one.tenant_scope("acme"):
+                assert await one.list_threads() == ["acme/1"]
+                assert await one.load("umbrella/1") is None
+            with pytest.raises(InvalidInput, match="another tenant"):
+                await one.copy_thread("acme/1", "umbrella/2")
+            assert await one.copy_thread("acme/1", "acme/2")
+
+    @pytest.mark.parametrize("tenant_of", [lambda _: "", lambda _: None, lambda thread_id: {}[thread_id]])
+    async def test_an_id_that_names_no_tenant_fails_every_call(
+        self, make_checkpointer: Callable[..., MySQLCheckpointer], tenant_of: Any, run_sql: RunSQL, database: str
+    ) -> None:
+        async with make_checkpointer(tenant_of=tenant_of) as one:
+            for call in (
+                one.save(a_state(), "t"),
+                one.load("t"),
+                one.exists("t"),
+                one.delete("t"),
+                one.list_checkpoints("t"),
+                one.get_metadata("t"),
+                one.history("t"),
+                one.copy_thread("t", "u"),
+                one.get_disk_usage("t"),
+                one.purge_messages(timedelta(days=1), thread_id="t"),
+            ):
+                with pytest.raises(TenantUnknown, match="'t'"):
+                    await call
+            assert await one.health_check()
+        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_checkpoints") == ((0,),)
+
+    async def test_a_scope_wins_and_holds_in_its_own_tasks_only(
+        self, make_checkpointer: Callable[..., MySQLCheckpointer]
+    ) -> None:
+        async with make_checkpointer(tenant_of=lambda _: "never") as one:
+            started = [asyncio.Event() for _ in range(5)]
+
+            async def work(number: int) -> list[str]:
+                with one.tenant_scope(f"tenant-{number}"):
+                    started[number].set()
+                    await asyncio.gather(*(event.wait() for event in started))
+                    await one.save(a_state(f"of {number}"), "same")
+                    loaded = await asyncio.create_task(one.load("same"))
+                    assert contents(loaded) == [f"of {number}"]
+                    return await one.list_threads()
+
+            assert await asyncio.gather(*(work(number) for number in range(5))) == [["same"]] * 5
+            assert await one.load("same") is None
+            with one.tenant_scope("tenant-3"):
+                assert await one.forget_tenant() == 1
+                assert await one.load("same") is None
+            with one.tenant_scope("tenant-4"):
+                assert contents(await one.load("same")) == ["of 4"]
+
+    async def test_scopes_nest_and_end_also_after_an_error(
+        self, make_checkpointer: Callable[..., MySQLCheckpointer]
+    ) -> None:
+        one = make_checkpointer(tenant="outer")
+        with one.tenant_scope("a"):
+            with one.tenant_scope("b"):
+                assert one.tenant_for("t") == "b"
+            assert one.tenant_for("t") == "a"
+            with contextlib.suppress(RuntimeError), one.tenant_scope("b"):
+                raise RuntimeError
+            assert one.tenant_for("t") == "a"
+        assert one.tenant_for("t") == "outer"
+        with pytest.raises(InvalidInput), one.tenant_scope(""):
+            pass
+
+    async def test_agents_of_two_tenants_do_not_hear_each_other(self, checkpointer: MySQLCheckpointer) -> None:
+        models = {}
+        for tenant in ("acme", "umbrella"):
+            with checkpointer.tenant_scope(tenant):
+                for turn in ("first", "second"):
+                    models[tenant] = ScriptedModel([text(f"{tenant} {turn}")])
+                    agent = Agent(model=models[tenant], checkpointer=checkpointer)
+                    await agent.arun(f"{turn} of {tenant}", thread_id="support")
+        heard = [message.content for message in models["umbrella"].received_messages[0]]
+        assert "first of umbrella" in heard
+        assert not any("acme" in str(content) for content in heard)

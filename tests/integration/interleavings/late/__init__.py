@@ -1,0 +1,1 @@
+"""The calls of every family whose packets `test_late.py` delays; a module each."""

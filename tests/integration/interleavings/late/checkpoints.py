@@ -1,0 +1,56 @@
+"""Writes of checkpoints whose packets arrive late, and what other processes do in the meantime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locus_mysql import NO_CHECKPOINT
+
+from ..stage import Call
+from .side import LONG, Case, Side
+
+
+def save(side: Side, words: str = "plum", checkpoint_id: str | None = "c1", **options: Any) -> Call:
+    return side.store.begin("save", "thread", {"said": [words, LONG]}, checkpoint_id, **options)
+
+
+def saved(side: Side) -> None:
+    save(side).finish()
+
+
+def saved_over(side: Side) -> None:
+    save(side, "fig").finish()
+
+
+def thread_saved_anew(side: Side) -> None:
+    side.store.delete("thread")
+    save(side, "fig").finish()
+
+
+def all_deleted(side: Side) -> None:
+    side.store.delete("thread")
+
+
+CHECKPOINTS: dict[str, Case] = {
+    "save anew": (None, save),
+    "save over": (saved, lambda side: save(side, "nut")),
+    "save behind": (saved, lambda side: save(side, "nut", "c2")),
+    "save where none is expected": (None, lambda side: save(side, "nut", expected=NO_CHECKPOINT)),
+    "save that is refused": (saved, lambda side: save(side, "nut", expected=NO_CHECKPOINT)),
+    "delete": (saved, lambda side: side.store.begin("delete", "thread")),
+    "delete of what is missing": (None, lambda side: side.store.begin("delete", "thread")),
+    "delete one": (saved, lambda side: side.store.begin("delete", "thread", "c1")),
+    "delete one that is missing": (None, lambda side: side.store.begin("delete", "thread", "c1")),
+    "copy": (
+        lambda side: side.store.save("source", {"said": []}, "s1"),
+        lambda side: side.store.begin("copy_thread", "source", "thread"),
+    ),
+    "copy that is refused": (
+        lambda side: (saved(side), side.store.save("source", {"said": []}, "s1")),
+        lambda side: side.store.begin("copy_thread", "source", "thread"),
+    ),
+    "copy of what is missing": (None, lambda side: side.store.begin("copy_thread", "source", "thread")),
+    "vacuum": (saved, lambda side: side.store.begin("vacuum", 0)),
+    "forget_tenant": (saved, lambda side: side.store.begin("forget_tenant")),
+}
+CHECKPOINTS_MEANWHILE = (saved_over, thread_saved_anew, all_deleted)

@@ -1,0 +1,120 @@
+"""Writes of graphs whose packets arrive late, and what other processes do in the meantime."""
+
+from __future__ import annotations
+
+import os
+
+from locus_mysql.families.graphs import keys
+from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
+from locus_mysql.families.graphs.values import Encoded
+
+from ..stage import Call
+from .side import LONG, TENANT, Case, Side
+
+
+def put(side: Side, words: str = "plum", checkpoint_id: str = "c1", parent: str | None = None) -> Call:
+    data = {"said": [words, LONG], "kept": LONG}
+    return side.saver.begin(
+        "put", thread_id="thread", checkpoint_id=checkpoint_id, checkpoint_data=data, parent_checkpoint_id=parent
+    )
+
+
+def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> Call:
+    """Begin a save as LangGraph's saver does it."""
+    values = [NewValue("said", 1, Encoded("json", f'"{words} {LONG}"'.encode()))]
+    new = NewVersion(
+        codec="json",
+        ns="default",
+        checkpoint_id="c1",
+        parent_id=None,
+        head=Encoded("json", b""),
+        values=lambda base: values,
+        metadata=None,
+        run_id=run_id,
+        needs=0,
+        replace=True,
+        token=os.urandom(16),
+    )
+    return side.begin(side.versions.saving.save(TENANT, "thread", new, None))
+
+
+def write(side: Side, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
+    row = LoadedWrite("task", idx, "channel", "", Encoded("json", f'[["channel", "{value}"]]'.encode()))
+    other = LoadedWrite("task", 1, "other", "", Encoded("json", f'[["other", "{value}"]]'.encode()))
+    version_key = keys.version_key("default", "c1")
+    saving = side.versions.saving
+    return side.begin(saving.put_writes(TENANT, "thread", version_key, "task", [row, other], replace=replace))
+
+
+def put_first(side: Side) -> None:
+    put(side).finish()
+
+
+def put_two(side: Side) -> None:
+    put(side).finish()
+    put(side, "fig", "c2", "c1").finish()
+
+
+def thread_goes_on(side: Side) -> None:
+    put(side, "later", "d1").finish()
+    for number in range(10):
+        replaced(side, f"again {number}").finish()
+    write(side, "no").finish()
+    side.saver.begin("put", thread_id="source", checkpoint_id="s2", checkpoint_data={"said": LONG}).finish()
+
+
+def graph_made_anew(side: Side) -> None:
+    side.saver.delete_thread("thread")
+    put(side, "later", "c1").finish()
+    put(side, "later", "c9", "c1").finish()
+
+
+def graph_deleted(side: Side) -> None:
+    side.saver.delete_thread("thread")
+
+
+def source_put(side: Side) -> None:
+    side.saver.put(thread_id="source", checkpoint_id="s1", checkpoint_data={"said": LONG})
+
+
+GRAPHS: dict[str, Case] = {
+    "put first": (None, put),
+    "put behind": (put_first, lambda side: put(side, "nut", "c2", "c1")),
+    "put again": (put_first, put),
+    "put that is refused": (put_first, lambda side: put(side, "nut")),
+    "replace first": (None, replaced),
+    "replace": (lambda side: replaced(side).finish(), lambda side: replaced(side, "nut")),
+    "put_writes": (None, write),
+    "put_writes again": (lambda side: write(side, "before").finish(), write),
+    "put_writes once": (None, lambda side: write(side, replace=False)),
+    "put_writes once again": (
+        lambda side: write(side, replace=False).finish(),
+        lambda side: write(side, replace=False),
+    ),
+    "put_writes special": (None, lambda side: write(side, idx=-1, replace=False)),
+    "delete_thread": (put_two, lambda side: side.saver.begin("delete_thread", "thread")),
+    "delete_thread that is missing": (None, lambda side: side.saver.begin("delete_thread", "thread")),
+    "delete_checkpoint": (
+        put_two,
+        lambda side: side.saver.begin("delete_checkpoint", thread_id="thread", checkpoint_id="c1"),
+    ),
+    "delete_checkpoint that is missing": (
+        None,
+        lambda side: side.saver.begin("delete_checkpoint", thread_id="thread", checkpoint_id="c1"),
+    ),
+    "prune": (put_two, lambda side: side.saver.begin("prune", thread_id="thread")),
+    "prune of nothing": (put_first, lambda side: side.saver.begin("prune", thread_id="thread")),
+    "prune of what is missing": (None, lambda side: side.saver.begin("prune", thread_id="thread")),
+    "delete_runs": (
+        lambda side: replaced(side, run_id="run").finish(),
+        lambda side: side.begin(side.versions.removing.delete_runs(TENANT, ["run"])),
+    ),
+    "copy": (source_put, lambda side: side.saver.begin("copy_thread", "source", "thread")),
+    "copy that is refused": (
+        lambda side: (source_put(side), put_first(side)),
+        lambda side: side.saver.begin("copy_thread", "source", "thread"),
+    ),
+    "copy of what is missing": (None, lambda side: side.saver.begin("copy_thread", "source", "thread")),
+    "vacuum": (put_two, lambda side: side.saver.begin("vacuum", 0)),
+}
+GRAPHS_MEANWHILE = (thread_goes_on, graph_made_anew, graph_deleted)

@@ -1,0 +1,49 @@
+"""Turns of checkpoints' threads whose packets arrive late, and what other processes do in the meantime."""
+
+from __future__ import annotations
+
+from locus_mysql.families.checkpoints.leases import Lease
+
+from ..stage import Call
+from .side import TENANT, Case, Side
+
+
+def lease(side: Side, token: bytes | None = None) -> Lease:
+    taken = Lease((TENANT, "thread"), 60)
+    if token is not None:
+        taken.token = token
+    return taken
+
+
+def taken(side: Side) -> None:
+    side.made = lease(side)
+    side.run(side.leases.acquire(side.made))
+
+
+def released(side: Side) -> None:
+    taken(side)
+    side.run(side.leases.release(side.made))
+
+
+TURNS: dict[str, Case] = {
+    "acquire": (None, lambda side: _acquire(side)),
+    "acquire what is taken": (lambda side: side.run(side.leases.acquire(lease(side))), lambda side: _acquire(side)),
+    "release": (taken, lambda side: side.begin(side.leases.release(side.made))),
+}
+
+
+def _acquire(side: Side) -> Call:
+    side.made = lease(side)
+    return side.begin(side.leases.acquire(side.made))
+
+
+def turn_goes_round(side: Side) -> None:
+    """End the current turn, and begin a turn of another process."""
+    if side.made is not None:
+        side.run(side.leases.release(side.made))
+    side.run(side.leases.acquire(lease(side)))
+
+
+def turn_goes_back(side: Side) -> None:
+    if side.made is not None:
+        side.run(side.leases.release(side.made))
