@@ -215,8 +215,7 @@ class SessionOperations:
         Raises:
             SessionException: It has no state yet.
         """
-        new = _as_json(multi_agent.serialize_state())
-        write = Write(_multi_agent(session_id, multi_agent.id), fold=_replacing(new))
+        write = Write(_multi_agent(session_id, multi_agent.id), fold=_replacing(multi_agent.serialize_state()))
         missing = f"MultiAgent state {multi_agent.id} in session {session_id} does not exist"
         yield from self._write_in(session_id, write, missing)
 
@@ -264,7 +263,7 @@ def _replacing(new: Any) -> Callable[[Any, Sequence[NewItem]], Any]:
 
     def replaced(state: Any, items: Sequence[NewItem]) -> Any:
         _existing(state, items)
-        return new
+        return _as_json(new)
 
     return replaced
 

@@ -234,6 +234,22 @@ async def test_growing_snapshots_are_stored_as_what_they_add(
     assert stored * 6 < written
 
 
+async def test_redacted_content_is_removed_by_the_write_that_overwrites_it(
+    make_storage: MakeStorage, run_sql: Callable[..., Any], database: str
+) -> None:
+    storage = make_storage(compression="none")
+    query = f"SELECT COUNT(*) FROM `{database}`.locus_store_checkpoints WHERE LOCATE('secret-7', payload)"
+    messages: list[Any] = []
+    for number in range(21):
+        messages.append({"role": "user", "content": [{"text": f"{number} " * 500 + "secret-7"}]})
+        await storage.write(LATEST, json.dumps({"data": {"messages": messages}}).encode())
+        ((before,),) = run_sql(query)
+        messages[-1] = {"role": "user", "content": [{"text": f"{number} " * 500}]}
+        await storage.write(LATEST, json.dumps({"data": {"messages": messages}}).encode())
+        ((after,),) = run_sql(query)
+        assert (before, after) == (1, 0)
+
+
 async def test_a_namespace_is_not_put_into_another(make_storage: MakeStorage) -> None:
     scoped = make_storage().namespace("memory")
     resolved: object = _resolve_namespace(scoped, "session")

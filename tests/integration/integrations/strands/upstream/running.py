@@ -131,6 +131,7 @@ def _interpreter(suite: Suite) -> Path:
         theirs = Path(sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})["purelib"])
         (theirs / "beneath.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
         _pip("install", "--target", str(theirs), "--no-deps", f"strands-agents=={suite.version}")
+        _pip("install", "--target", str(theirs), "moto>=5.1,<6")  # which their conftest imports
         (folder / "complete").touch()
     return python
 

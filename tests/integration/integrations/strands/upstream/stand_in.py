@@ -45,14 +45,14 @@ def _tenant(name: object) -> str:
     return hashlib.sha256(repr(name).encode()).hexdigest()[:32]
 
 
-class InMemory(StrandsStorage):
+class InMemoryStorage(StrandsStorage):
     """Our storage, with the constructor of the one in memory: each has its own tenant."""
 
     def __init__(self, *, search_strategy: Any = None) -> None:
         super().__init__(DATABASE, search_strategy=search_strategy, tenant=os.urandom(16).hex())
 
 
-class LocalFile(StrandsStorage):
+class LocalFileStorage(StrandsStorage):
     """Our storage, with the constructor of the one in files: each folder is a tenant."""
 
     def __init__(self, base_dir: str = "./.strands/", *, sandbox: Any = None, search_strategy: Any = None) -> None:
@@ -80,12 +80,12 @@ class FileManager(RepositorySessionManager):
 
 
 for module, name, stand_in in (
-    (strands.storage, "InMemoryStorage", InMemory),
-    (strands.storage.in_memory_storage, "InMemoryStorage", InMemory),
-    (strands.storage, "LocalFileStorage", LocalFile),
-    (strands.storage.local_file_storage, "LocalFileStorage", LocalFile),
-    (strands.session.snapshot_session_manager, "LocalFileStorage", LocalFile),
-    (strands.vended_memory_stores.file_memory_store.store, "LocalFileStorage", LocalFile),
+    (strands.storage, "InMemoryStorage", InMemoryStorage),
+    (strands.storage.in_memory_storage, "InMemoryStorage", InMemoryStorage),
+    (strands.storage, "LocalFileStorage", LocalFileStorage),
+    (strands.storage.local_file_storage, "LocalFileStorage", LocalFileStorage),
+    (strands.session.snapshot_session_manager, "LocalFileStorage", LocalFileStorage),
+    (strands.vended_memory_stores.file_memory_store.store, "LocalFileStorage", LocalFileStorage),
     (strands.session.file_session_manager, "FileSessionManager", FileManager),
 ):
     setattr(module, name, stand_in)
