@@ -48,6 +48,7 @@ CHAPTERS: Mapping[str, Chapter] = {
     "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
     "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.story"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
+    "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.story"),
     "incident": Chapter(
         "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
     ),

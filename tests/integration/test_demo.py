@@ -92,6 +92,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("pydantic", 6),
         ("strands", 8),
         ("adk", 8),
+        ("engines", 5),
         ("incident", 7),
     ],
 )
@@ -125,13 +126,15 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "pydantic",
         "strands",
         "adk",
+        "engines",
         "incident",
         "failover",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, incident, failover"
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
+        "failover"
         in capsys.readouterr().err
     )
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..checksums import checksum, version_sql, with_version
 from ..statement import Param, Query, Statement
 from ..template import places
+from ..variants import OCEANBASE
 from .pieces import MemoryStatements, portions
 from .ranges import Range
 
@@ -20,9 +21,12 @@ VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        earlier = {scopes}.token,
        token   = fresh.token,
-       stamp   = GREATEST({scopes}.stamp + 1, {US_SINCE_2000})
+       stamp   = GREATEST({scopes}.stamp + 1, {WRITE_US})
 """
-TOUCH_ROW = "(%s, %s, {US_SINCE_2000}, {US_SINCE_2000}, %s)"
+TOUCH_ROW = "(%s, %s, {WRITE_US}, {WRITE_US}, %s)"
+
+# The second time of a row is later than the first, and a stamp must not be less than `purged`.
+OCEANBASE.instead_of(TOUCH, TOUCH.replace("stamp, purged", "purged, stamp"))
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
@@ -50,8 +54,12 @@ VALUES {rows} AS fresh
        expires_at   = fresh.expires_at,
        checksum     = fresh.checksum ^ 1 ^ {version}
 """
-PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
-        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, %s)"""
+PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, {WRITTEN_AT}, {WRITTEN_AT},
+        {WRITTEN_AT_PLUS}, %s)"""
+
+# An item has expired for all columns or for none; see `pieces` for the time. In this part of the statement,
+# LAST_INSERT_ID raises error 4016.
+OCEANBASE.instead_of(PUT, PUT.replace("UTC_TIMESTAMP(6)", "fresh.updated_at"))
 
 VERSION = version_sql("{items}.version")
 
