@@ -134,8 +134,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         examples.main(["nonsense"])
     assert (
         "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
-        "failover"
-        in capsys.readouterr().err
+        "failover" in capsys.readouterr().err
     )
 
 
