@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.store import StoreOperations
 from .blobs import bytes_of, state_of
 from .keys import PREFIX, Place, normalized_key, normalized_prefix, place_of, shared_threads_above
@@ -53,7 +53,7 @@ class StorageOperations:
             StorageError: The key is invalid, or the server failed; the bytes under the key are the old or the new ones.
         """
         place = self._place(key)
-        encoded = Encoded(state_of(bytes(data)))
+        encoded = EncodedCheckpoint(state_of(bytes(data)))
         new = NewCheckpoint(lambda _: encoded, _without_text, place.checkpoint_id)
         yield from self._store.checkpoints.saving.save(self._store.tenant, place.thread_id, new)
 
