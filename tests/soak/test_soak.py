@@ -74,9 +74,11 @@ class Round(NamedTuple):
 def cut(server: LocalServer) -> None:
     """Cut every connection of this process to the server."""
     for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(OSError), socket.socket(fileno=os.dup(int(descriptor.name))) as connection:
-            if connection.getpeername()[1:2] == (server.port,):
-                connection.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):  # closed meanwhile, or not connected
+            if descriptor.is_socket():
+                with socket.socket(fileno=os.dup(int(descriptor.name))) as connection:
+                    if connection.getpeername()[1:2] == (server.port,):
+                        connection.shutdown(socket.SHUT_RDWR)
 
 
 def kill_sessions(server: LocalServer) -> None:
