@@ -145,7 +145,7 @@ _EXPLANATIONS = (
     _Explanation(
         frozenset({INTERRUPTED}),
         Unavailable,
-        "Somebody ended a statement at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
+        "A statement was killed at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
         "runs KILL QUERY there, then try again.",
     ),
     _Explanation(

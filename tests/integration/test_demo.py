@@ -90,7 +90,9 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 9),
         ("openai", 6),
         ("pydantic", 6),
+        ("strands", 8),
         ("adk", 8),
+        ("engines", 5),
         ("incident", 7),
     ],
 )
@@ -122,15 +124,17 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
+        "strands",
         "adk",
+        "engines",
         "incident",
         "failover",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident, failover"
-        in capsys.readouterr().err
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
+        "failover" in capsys.readouterr().err
     )
 
 
