@@ -43,6 +43,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "pydantic-ai": lambda _: None,  # the same
     "pydantic-ai-harness": lambda _: None,  # the same
     "adk": lambda _: None,  # the same
+    "strands": lambda _: None,  # the same
 }
 
 
