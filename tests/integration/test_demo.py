@@ -135,8 +135,8 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
-        "failover" in capsys.readouterr().err
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, harness, strands, adk, engines, "
+        "incident, failover" in capsys.readouterr().err
     )
 
 
