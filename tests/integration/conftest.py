@@ -39,10 +39,12 @@ MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Run all tests that use the durable server in one process, as each such server takes 600 MB of memory.
 
-    pytest-xdist reads the mark before `pytest_collection_modifyitems` below runs, so it is added here.
+    The same holds for tests that share a filled schema. pytest-xdist reads the mark before
+    `pytest_collection_modifyitems` below runs, so it is added here.
     """
-    if "own_server" in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group("own_server"))
+    for shared in ("own_server", "filled_pages"):
+        if shared in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m: a test whose other sides they deselect is kept
