@@ -20,7 +20,8 @@ from .peers import peers
 #: Names of the measurements, in the order in which they run. Each is a module of this package.
 MEASUREMENTS = (
     *("latency", "throughput", "cold_start", "growth", "round_trips", "memory", "scale", "graphs"),
-    *("memories", "working", "inspection", "server", "stalls", "copying", "frameworks", "under_pytest"),
+    *("memories", "working", "inspection", "server", "stalls", "copying", "frameworks", "engines"),
+    "under_pytest",
 )
 REPORT = Path(__file__).parent / "report"
 PARTIAL_REPORT = Path(__file__).parent.parent / ".cache/bench-report"

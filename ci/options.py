@@ -1,4 +1,4 @@
-"""Generates code and documents from the options in `locus_mysql.config`: types of keywords, and tables of options.
+"""Generates code and documents from the options in `locus_mysql.options`: types of keywords, and tables of options.
 
     python -m ci.options     writes locus_mysql/keywords.py and the tables of docs/configuration.md
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from types import TracebackType
 
 import pymysql
 
+from ci.certificates import self_signed
 from ci.debian_packages import FetchFailed, Software, fetch, loader_of, make_folder, write_program
 from ci.local_server import DATABASE, LAUNCHER
 from ci.ports import release_port, reserve_port
@@ -120,11 +122,11 @@ max_total_connections=2000
 connect_timeout=2
 read_timeout=2
 client_ssl_mode=PREFERRED
-client_ssl_cert={home}/server-cert.pem
-client_ssl_key={home}/server-key.pem
+client_ssl_cert={home}/router.pem
+client_ssl_key={home}/router.pem
 server_ssl_mode=REQUIRED
 server_ssl_verify=VERIFY_CA
-server_ssl_ca={home}/ca.pem
+server_ssl_ca={home}/members-ca.pem
 
 [metadata_cache:group]
 cluster_type=gr
@@ -167,8 +169,13 @@ class Router:
 
     @property
     def certificate_authority(self) -> Path:
-        """The file of the authority that signed the Router's certificate."""
-        return self._home / "ca.pem"
+        """The file of the authority of the Router's certificate, which is another one than the members'."""
+        return self._home / "router.pem"
+
+    @property
+    def members_authority(self) -> Path:
+        """The file of the authority of the members' certificate."""
+        return self._home / "members-ca.pem"
 
     def __enter__(self) -> Router:
         try:
@@ -246,9 +253,9 @@ class Router:
         (self._home / "state.json").write_text(json.dumps({"metadata-cache": state, "version": "1.0.0"}))
 
     def _write_files(self) -> None:
-        """Write the configuration, the password in a keyring, and the certificates of the members."""
-        for name in ("server-cert.pem", "server-key.pem", "ca.pem"):
-            _write_private(self._home / name, (self._group.members[0].server.data_dir / "mysql" / name).read_text())
+        """Write the configuration, the password in a keyring, and the certificates."""
+        self_signed(self.certificate_authority)
+        shutil.copy(self._group.members[0].server.data_dir / "mysql/ca.pem", self.members_authority)
         routes = (
             ROUTE.format(name=name, port=self.ports[name], role=role, options=options)
             for name, (role, options) in ROUTES.items()
@@ -315,8 +322,3 @@ exec "$prefix/{loader}" --library-path "{libraries}" "$prefix/usr/bin/{name}" "$
         )
         if done.returncode != 0:
             raise FetchFailed(f"the unpacked {name} does not start: {done.stderr.strip()}")
-
-
-def _write_private(file: Path, text: str) -> None:
-    file.touch(mode=0o600)
-    file.write_text(text)

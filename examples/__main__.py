@@ -8,7 +8,9 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ci.local_server import LocalServer, find_mysqld
@@ -40,6 +42,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "openai-agents": lambda _: None,  # the same
     "pydantic-ai": lambda _: None,  # the same
     "adk": lambda _: None,  # the same
+    "strands": lambda _: None,  # the same
 }
 
 
@@ -79,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     chosen = arguments.chapter or next(iter(CHAPTERS))
     NEEDS[CHAPTERS[chosen].extra]("The demo" if arguments.chapter is None else f"The chapter {chosen}")
     show = CHAPTERS[chosen].load()
-    with _server(arguments) as config:
+    with _group(arguments) if CHAPTERS[chosen].group else _server(arguments) as config:
         held = asyncio.run(_until_stopped(show(config, sys.stdout)))
     if arguments.chapter is None:
         others = ", ".join(name for name in CHAPTERS if name != chosen)
@@ -132,6 +135,27 @@ def _server(arguments: argparse.Namespace) -> Iterator[MySQLConfig]:
     print("Starting a private MySQL server, stopped at the end …", file=sys.stderr, flush=True)
     with LocalServer(None, mysqld=program) as private:
         yield MySQLConfig(dsn=private.dsn, **options)
+
+
+@contextlib.contextmanager
+def _group(arguments: argparse.Namespace) -> Iterator[MySQLConfig]:
+    """Yield the members of a private group.
+
+    Raises:
+        WrongArgument: A server was named, which this chapter would kill.
+    """
+    from ci.replication_group import ReplicationGroup  # needs PyMySQL
+
+    options = options_of(arguments)
+    if arguments.dsn or os.environ.get("LOCUS_MYSQL_DSN"):
+        raise WrongArgument("This chapter kills a server, so it starts its own: leave out --dsn and LOCUS_MYSQL_DSN.")
+    program = find_mysqld()
+    print("Starting a private group of three MySQL servers, stopped at the end …", file=sys.stderr, flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="locus-mysql-demo-") as folder,
+        ReplicationGroup(Path(folder), program, Path(folder) / "made-before") as group,
+    ):
+        yield MySQLConfig(dsn=group.dsn, **options)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,13 @@ class Chapter:
         summary: A summary for ``--list``.
         extra: The extra of this package that it needs.
         module: The module with its scenes, relative to this package.
+        group: Whether it needs a group of three servers, of which it kills one.
     """
 
     summary: str
     extra: str
     module: str
+    group: bool = False
 
     def load(self) -> Tell:
         """The function that runs the chapter; its module is imported now."""
@@ -44,8 +46,13 @@ CHAPTERS: Mapping[str, Chapter] = {
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
     "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.story"),
     "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
+    "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.story"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
+    "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.story"),
     "incident": Chapter(
         "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
+    ),
+    "failover": Chapter(
+        "a conversation goes on while the primary of a group is killed", "locus", "failover.story", group=True
     ),
 }

@@ -1,9 +1,9 @@
 """The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
 
 The folders are layers, drawn in docs/architecture.md: cli, server, inspection, integrations, transfer, families,
-runtime, engine, drivers, dialect. Each imports only those below it. `config`, `errors`, `extras`, `keywords` and
-`signals` are for all; `embedded`, `memory` and `working` only give public names. Begin with docs/architecture.md,
-then `config` and `errors`.
+runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `errors`, `extras`,
+`keywords`, `options` and `signals` are for all; `embedded`, `memory` and `working` only give public names. Begin with
+docs/architecture.md, then `config` and `errors`.
 """
 
 from importlib import import_module

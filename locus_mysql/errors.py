@@ -160,7 +160,7 @@ class PoolTimeout(Unavailable, TimeoutError):
 
 
 class Conflict(LocusMySQLError):
-    """Somebody else saved to the thread meanwhile; nothing was saved. Load the newest checkpoint, then decide.
+    """Another process or run saved to the thread meanwhile; nothing was saved. Load the newest checkpoint, then decide.
 
     Args:
         thread_id: The thread.
@@ -176,7 +176,7 @@ class Conflict(LocusMySQLError):
         self.newest = newest
 
     def __str__(self) -> str:
-        built_on = "no checkpoint that is there" if self.expected is None else f"checkpoint {self.expected!r}"
+        built_on = "no stored checkpoint" if self.expected is None else f"checkpoint {self.expected!r}"
         there = "it has none" if self.newest is None else f"its newest is {self.newest!r}"
         return (
             f"Nothing was saved to thread {self.thread_id!r}: the state builds on {built_on}, and {there}. Load the "
@@ -185,7 +185,7 @@ class Conflict(LocusMySQLError):
 
 
 class ThreadBusy(LocusMySQLError, TimeoutError):
-    """Somebody else had the turn on the thread for the whole wait.
+    """Another caller had the turn on the thread during the whole wait.
 
     Args:
         thread_id: The thread.
@@ -199,13 +199,13 @@ class ThreadBusy(LocusMySQLError, TimeoutError):
 
     def __str__(self) -> str:
         return (
-            f"Somebody else has the turn on thread {self.thread_id!r}, and kept it for {self.wait_s:g} s. Try again, "
+            f"Another caller has the turn on thread {self.thread_id!r}, and kept it for {self.wait_s:g} s. Try again, "
             "or raise wait_s."
         )
 
 
 class TurnLost(LocusMySQLError):
-    """A write under a turn that is over; nothing was written. Somebody else may have written since.
+    """A write in a turn that is over; nothing was written. Another caller may have written since.
 
     Args:
         thread_id: The thread.

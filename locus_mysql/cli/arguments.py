@@ -26,7 +26,7 @@ _DSN_HELP = (
 
 #: The help of ``--scope``, for each command that has it.
 SCOPE_HELP = (
-    "the fields of memU's user model, joined by commas, with ':int', ':bool', ':uuid' or ':datetime' behind "
+    "the fields of memU's user model, joined by commas, with ':int', ':bool', ':uuid' or ':datetime' after "
     "each that is not text"
 )
 

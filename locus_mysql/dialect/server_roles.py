@@ -48,8 +48,9 @@ class CarriedOutRow(NamedTuple):
     gtid_mode: str
 
 
-#: Whether a server refuses writes. Secondaries of a group are read-only, and so are members that are recovering or were
-#: expelled. A reader of Amazon Aurora has only ``innodb_read_only``.
+#: Whether a server refuses writes: 1 or 0. Secondaries of a group are read-only, and so are members that are recovering
+#: or were expelled. A reader of Amazon Aurora has only ``innodb_read_only``.
+#: https://docs.aws.amazon.com/AmazonRDS/latest/AuroraUserGuide/AuroraMySQL.BestPractices.html
 READ_ONLY = "(@@GLOBAL.read_only OR @@GLOBAL.innodb_read_only)"
 
 WRITES = Query(f"SELECT {READ_ONLY}", row=WritesRow)
@@ -79,11 +80,11 @@ ROUTER = "-router"
 #: server answers with an error.
 SPLITS = Statement("ROUTER SET access_mode = 'auto'")
 
-#: The name of the group for which the server is configured. No row, or an empty name, if it has no group. Needs no
-#: privilege.
+#: The name of the group for which the server is configured, or the version of Amazon Aurora, which only its servers
+#: have. No row, or an empty one, if there is neither. Needs no privilege.
 GROUP = Query(
     "SELECT variable_value FROM performance_schema.global_variables"
-    " WHERE variable_name = 'group_replication_group_name'",
+    " WHERE variable_name IN ('group_replication_group_name', 'aurora_version')",
     row=GroupRow,
 )
 

@@ -203,7 +203,7 @@ def _selected(values: re.Match[str]) -> str:
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current", "working", "transcripts"),
+    families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts"),
     rules=(
         Rule(r"\bVARCHAR\(128\)", "VARBINARY(512)", _IDS, tables=True),
         Rule(r"\bVARCHAR\(512\)", "VARBINARY(2048)", _IDS, tables=True),

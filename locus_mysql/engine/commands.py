@@ -103,7 +103,14 @@ class Wait:
     call: Callable[[], Any]
 
 
-Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Close | Sleep | Wait
+@dataclass(slots=True)
+class Compute:
+    """Call a function that computes for long: in the thread that runs the generator, or in one beside an event loop."""
+
+    work: Callable[[], None]
+
+
+Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Close | Sleep | Wait | Compute
 
 #: A generator that yields commands, and returns a value when it is done.
 #:

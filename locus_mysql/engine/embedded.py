@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,8 +27,8 @@ from . import embedded_keeper
 from .at_fork import reset_at_fork
 from .threads import in_thread
 
-#: How long the server may take to start.
-START_TIMEOUT_S = 120.0
+#: How long the keeper may take to answer: to start the server, or to create a database.
+ANSWER_TIMEOUT_S = 120.0
 
 #: How long the keeper may take to stop its server.
 STOP_TIMEOUT_S = 60.0
@@ -97,16 +98,11 @@ class _Server:
         )
         reset_at_fork(self)  # now: a child that is forked during the start has the pipe too
         assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
-        timer = threading.Timer(START_TIMEOUT_S, self._keeper.kill)
-        timer.daemon = True
-        timer.start()
         try:
             answer = self._answer()
         except BaseException:  # such as Ctrl-C: the server is stopped as soon as it has started
             self._keeper.stdin.close()
             raise
-        finally:
-            timer.cancel()
         try:
             socket = str(json.loads(answer)["socket"])
         except (ValueError, TypeError, KeyError):
@@ -153,8 +149,15 @@ class _Server:
         self._keeper.returncode = 0  # not this process's child, so it must not be waited for here
 
     def _answer(self) -> str:
+        """Return the keeper's next line. A keeper that does not answer in time is killed, and the line is empty."""
         assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
-        return self._keeper.stdout.readline().decode()
+        timer = threading.Timer(ANSWER_TIMEOUT_S, self._keeper.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            return self._keeper.stdout.readline().decode()
+        finally:
+            timer.cancel()
 
     def _failure(self, answer: str) -> Exception:
         """Stop a keeper that did not answer correctly, and return the error."""
@@ -175,6 +178,8 @@ class _Server:
                 "right to write there, or name another folder."
             )
         printed = f"it printed {answer[:_SHOWN]!r}" if answer else f"exit code {self._keeper.returncode}"
+        if self._keeper.returncode == -signal.SIGKILL:
+            printed = f"it was killed, or did not answer within {ANSWER_TIMEOUT_S:g} s"
         reason = " ".join(reported.split())[-_SHOWN:] or printed
         return Unavailable(
             f"The embedded server in {self._folder} did not start: {reason}. Its log is in "

@@ -21,11 +21,14 @@ IN_USE = 3
 SERVER_ENDED = 4
 NOT_WRITABLE = 5
 
-#: How long the keeper of a program that was killed may take to stop its server.
-LOCK_WAIT_S = 10.0
-
 #: How long the server may take to end.
 STOP_TIMEOUT_S = 30.0
+
+#: How long the keeper of a program that was killed may take to stop its server: to close it, and to wait for its end.
+LOCK_WAIT_S = STOP_TIMEOUT_S + 10.0
+
+#: The longest path of a Unix socket, in bytes, on every system (Linux takes 107).
+MAX_SOCKET_BYTES = 103
 
 POLL_S = 0.05
 
@@ -44,6 +47,9 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
     except OSError as error:
         print(f"{error.filename or folder}: {error.strerror}", flush=True)
         return NOT_WRITABLE
+    except ValueError:
+        print(f"{folder / 'lock'}: is not the lock of an embedded database", flush=True)
+        return NOT_WRITABLE
     if lock is None:
         return IN_USE
     # Not before the program's own: PYTHONPATH may have changed.
@@ -53,11 +59,13 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
 
     answers = _keep_from_server(1)
     (folder / "server").mkdir(mode=0o700, exist_ok=True)
+    run = folder / "server/run"
+    _remove_links_to(run)
     instance = pylibseekdb.open(db_dir=str(folder / "server"))
-    server = _watch_server(folder / "server/run/seekdb.pid")
+    server = _watch_server(run / "seekdb.pid")
     try:
         _create(instance, database)
-        _answer(answers, {"socket": instance.connection_options()["unix_socket"]})
+        _answer(answers, {"socket": _socket(run, instance.connection_options()["unix_socket"])})
         return _serve(instance, answers, server)
     finally:
         instance.close()
@@ -70,6 +78,9 @@ def _lock(file: Path, program: int) -> int | None:
     """Lock the folder for as long as this process lives; None if another process has the lock.
 
     Waits for the server of a program that has ended, and for one whose start the same program has interrupted.
+
+    Raises:
+        ValueError: The file holds something else than a process id.
     """
     import fcntl  # Windows has none, and imports this module too
 
@@ -85,9 +96,31 @@ def _lock(file: Path, program: int) -> int | None:
                 print(owner, flush=True)
                 return None
             time.sleep(POLL_S)
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{program}\n".encode(), 0)
+    if found := os.pread(descriptor, 20, 0).strip():
+        int(found)
+    # First written, then truncated, so that others never read an empty file.
+    os.ftruncate(descriptor, os.pwrite(descriptor, f"{program}\n".encode(), 0))
     return descriptor
+
+
+def _remove_links_to(run: Path) -> None:
+    """Remove links that pylibseekdb made to a folder for a keeper that was killed: it would remove them itself."""
+    for link in Path("/tmp").glob("pylibseekdb-uds-*/run"):  # noqa: S108 - its own choice
+        try:
+            if link.readlink() == run:
+                link.unlink()
+                link.parent.rmdir()
+        except OSError:
+            continue  # not ours, or just removed
+
+
+def _socket(run: Path, offered: str) -> str:
+    """Return the path of the server's socket: the one in its folder if it is short enough, or else the offered one.
+
+    pylibseekdb offers a path through a link in /tmp, which what cleans that folder may remove.
+    """
+    own = run / "sql.sock"
+    return str(own) if own.exists() and len(os.fsencode(own)) <= MAX_SOCKET_BYTES else offered
 
 
 def _is_running(process: str) -> bool:

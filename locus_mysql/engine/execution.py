@@ -13,11 +13,11 @@ from ..dialect.server_roles import CARRIED_OUT
 from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from .bootstrap import DDLMode, ensure_schema
-from .commands import Sleep, Steps, Wait
+from .commands import Compute, Sleep, Steps, Wait
 from .counters import Counters
 from .gtid_tracker import GtidTracker
 from .kills import Kills
-from .operation import Batch, Operation, Results, Undone
+from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
 from .read_limit import ReadLimit
@@ -104,7 +104,10 @@ class Execution:
             batch = next(operation)
             while True:
                 try:
-                    results = yield from self._execute(pools, batch, retry, limit)
+                    if batch.statements:
+                        results = yield from self._execute(pools, batch, retry, limit)
+                    else:
+                        results = yield from _without_statements(batch)
                 except Exception as error:
                     batch = operation.throw(error)
                 else:
@@ -201,6 +204,15 @@ class Execution:
         if limit is not None:
             limit.count(primary.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
+
+
+def _without_statements(batch: Batch) -> Steps[Results]:
+    """Carry out a step that sends nothing."""
+    if isinstance(batch, Pause):
+        yield Sleep(batch.seconds)
+    elif isinstance(batch, Computation):
+        yield Compute(batch.work)
+    return Results((), batch)
 
 
 def _send(

@@ -64,8 +64,9 @@ CONTENTION = frozenset(
 #: The server temporarily accepts no more connections.
 CROWDED = frozenset({1040, 1203, 1226})
 
-#: The server accepts no writes. It may be a replica, or a former primary.
-READ_ONLY = frozenset({1290, 1792, 1836, 3100})
+#: The server accepts no writes. It may be a replica, or a former primary. Where only ``innodb_read_only`` is set, as on
+#: a reader of Aurora, MySQL answers changes of rows with 1015 ("Table is read only"), and DDL with 1874.
+READ_ONLY = frozenset({1015, 1290, 1792, 1836, 1874, 3100})
 
 
 #: MySQL Router refuses a packet of several statements, at a port that splits reads from writes or shares connections.
@@ -141,7 +142,7 @@ _EXPLANATIONS = (
     _Explanation(
         frozenset({INTERRUPTED}),
         Unavailable,
-        "Somebody ended a statement at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
+        "A statement was killed at MySQL at {where}, each time it was sent in {deadline_s:g} s: {message}. See who "
         "runs KILL QUERY there, then try again.",
     ),
     _Explanation(
@@ -187,9 +188,9 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
         )
     if isinstance(error, LeadsToSecondary):
         return ReadOnlyServer(
-            f"{_clause(error)}. It is a secondary of a group, where loads may be stale: nothing was read or written. "
-            "Connect to the primary, or to the port of MySQL Router for writes (6446 by default); or only read, with "
-            "reads='inspect'."
+            f"{_clause(error)}. It is a secondary of a group, or a reader of Aurora, where loads may be stale: nothing "
+            "was read or written. Connect to the primary, or to the port of MySQL Router for writes (6446 by default); "
+            "or only read, with reads='inspect'."
         )
     if isinstance(error, ConnectionLost):
         return Unavailable(

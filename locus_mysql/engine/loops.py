@@ -6,11 +6,15 @@ import asyncio
 import time
 from typing import Any, TypeVar
 
-from .commands import AskPassword, Close, Connect, Execute, Ping, Sleep, StartServer, Steps, Wait
+from .bounded_executor import BoundedExecutor
+from .commands import AskPassword, Close, Compute, Connect, Execute, Ping, Sleep, StartServer, Steps, Wait
 from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
 T = TypeVar("T")
+
+#: Runs long computations beside event loops.
+COMPUTING = BoundedExecutor("locus-mysql decoding", threads=2)
 
 
 def run_blocking(steps: Steps[T]) -> T:
@@ -38,6 +42,9 @@ def run_blocking(steps: Steps[T]) -> T:
                         time.sleep(command.seconds)
                     case Wait():
                         outcome = command.call()
+                    case Compute():
+                        outcome = None
+                        command.work()
             except BaseException as error:
                 command = steps.throw(error)
             else:
@@ -74,6 +81,9 @@ async def run_awaited(steps: Steps[T]) -> T:
                         await asyncio.sleep(command.seconds)
                     case Wait():
                         outcome = await command.call()
+                    case Compute():
+                        outcome = None
+                        await COMPUTING.run(command.work)
             except BaseException as error:
                 command = steps.throw(error)
             else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -61,6 +62,30 @@ class Batch:
         process has saved, and a save that continues from it would lose that.
         """
         return cls((statement,), allow_secondary=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(Batch):
+    """A step that sends nothing, and waits.
+
+    Args:
+        seconds: How long.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    seconds: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Computation(Batch):
+    """A step that sends nothing: long work, which an event loop does in a thread.
+
+    Args:
+        work: The work. It raises no error, and keeps its outcome itself; see `compute`.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    work: Callable[[], None] = lambda: None
 
 
 class Results(list[Result]):
@@ -124,6 +149,24 @@ def fetch(query: Query[R], *, allow_secondary: bool = False) -> Operation[list[R
     """
     results = yield Batch((query,), allow_secondary=allow_secondary)
     return results.rows(query)
+
+
+def compute(work: Callable[[], T]) -> Operation[T]:
+    """Return the outcome of long work, such as decoding megabytes; an event loop does it in a thread.
+
+    Args:
+        work: The work. An error of it is raised here.
+    """
+    outcome: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except Exception as error:  # raised in the operation
+            outcome.set_exception(error)
+
+    yield Computation(work=run)
+    return outcome.result(0)
 
 
 class Undone(Exception):

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ..config import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from ..drivers.interface import Driver, DriverError, ServerError
 from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
+from ..options import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
 from .commands import AskPassword, Connect, Connection, StartServer, Steps
 from .threads import in_thread
 

@@ -59,7 +59,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
 
     Raises:
         NoPrimary: None of several servers is a working primary. The error has the reason of each.
-        LeadsToSecondary: The only address leads to a secondary of a group.
+        LeadsToSecondary: The only address leads to a secondary of a group, or to a reader of Aurora.
         DriverError: The only server was not reached, or refused the connection.
     """
     order = topology.order()
@@ -107,7 +107,7 @@ def _check_unsplit(connection: Connection) -> Steps[None]:
 
 
 def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, through_router: bool) -> Steps[None]:
-    """Raise `LeadsToSecondary` if a server accepts no writes; without MySQL Router, only if it is in a group."""
+    """Raise `LeadsToSecondary` if a server takes no writes; without MySQL Router, only in a group or on Aurora."""
     writes, group = yield Execute(connection, (WRITES, GROUP))
     try:
         check_answers((writes,), endpoint)

@@ -12,13 +12,35 @@ from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import LocusMySQLError
 from .failures import DUPLICATE, GUARD_FAILED, explain, may_pass, was_interrupted
 from .logs import CONFLICTS, RETRIES, loggable
-from .operation import Duplicate, Outdated, Undone
+from .operation import Duplicate, Outdated, Pause, Undone
 from .passwords import NoPassword
 from .topology import LeadsToSecondary, NoPrimary
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers do not collide again.
 FIRST_WAIT_S = 0.02
 LONGEST_WAIT_S = 1.0
+
+#: The same for writers whose batch was undone because another one's was carried out.
+FIRST_CONFLICT_WAIT_S = 0.01
+LONGEST_CONFLICT_WAIT_S = 0.64
+
+
+class Backoff:
+    """Pauses between the attempts of an operation whose batch was undone because another process had written before.
+
+    Args:
+        first_s: The bound of the first pause.
+        longest_s: The bound of the longest; each is twice that before.
+    """
+
+    def __init__(self, first_s: float = FIRST_CONFLICT_WAIT_S, longest_s: float = LONGEST_CONFLICT_WAIT_S) -> None:
+        self._bound_s, self._longest_s = first_s, longest_s
+
+    def pause(self) -> Pause:
+        """Return the step that waits for the next pause: a random time up to its bound."""
+        seconds = random.uniform(0, self._bound_s)  # noqa: S311 - spreads load, guards no secret
+        self._bound_s = min(2 * self._bound_s, self._longest_s)
+        return Pause(seconds=seconds)
 
 
 class Retry:

@@ -58,7 +58,7 @@ class NoPrimary(DriverError):
 
 
 class LeadsToSecondary(DriverError):
-    """The only address leads to a secondary of a group, whose answers may be stale."""
+    """The only address leads to a secondary of a group or a reader of Aurora, whose answers may be stale."""
 
 
 class NotASecondary(DriverError):

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from ..config import Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.schema import describe_all
+from ..engine.bounded_executor import BoundedExecutor
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Counts, Family
@@ -43,7 +44,6 @@ from ..families.memories.vectors.scoring import Metric
 from ..families.registry import families, find_family
 from ..families.working.inspection import Sessions
 from ..runtime.arguments import check_thread_id
-from ..runtime.bounded_executor import BoundedExecutor
 from ..runtime.database import Database, share
 from ..runtime.generators import drive_awaited
 from .differences import difference

@@ -1,4 +1,4 @@
-"""Checks that the Locus SDK is installed: `need_locus`. Imports nothing of it."""
+"""Checks that the Locus SDK is installed: `need_locus`. Imports nothing from it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _INSTALL = install_command("locus")
 
 
 def need_locus(what: str) -> None:
-    """Refuse what needs the Locus SDK where it is not installed.
+    """Raise if the Locus SDK is not installed.
 
     Args:
-        what: The class, function or command, for the message.
+        what: The class, function or command that needs it, for the message.
 
     Raises:
         LocusMissing: There is no package ``locus``, or it is not the SDK: PyPI has an unrelated one of that name.
@@ -27,7 +27,7 @@ def need_locus(what: str) -> None:
     if spec is None:
         raise LocusMissing(f"{what} needs the Locus SDK, which is not installed. Run {_INSTALL}.")
     place = spec.origin or "a folder of that name"
-    # Not by the dotted name: that would import the package, and an unknown package of this name may do anything.
+    # Not by the dotted name: that would import the package, and an unrelated package of this name may do anything.
     if PathFinder.find_spec("locus.memory", list(spec.submodule_search_locations or ())) is None:
         raise LocusMissing(
             f"{what} needs the Locus SDK, but `locus` is something else here: {place}. If it is PyPI's package of that "

@@ -23,6 +23,12 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
         for place, operation in enumerate(operations):
             _advance(operation, None, place, waiting, returned)
         while waiting:
+            while without := [place for place, batch in waiting.items() if not batch.statements]:
+                for place in without:
+                    batch = waiting.pop(place)
+                    _advance(operations[place], (yield batch), place, waiting, returned)
+            if not waiting:
+                break
             batches = dict(waiting)
             waiting.clear()
             merged = tuple(statement for batch in batches.values() for statement in batch.statements)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import Request
 
-from ..runtime.bounded_executor import BoundedExecutor
+from ..engine.bounded_executor import BoundedExecutor
 from .limits import Limits
 from .problems import Problem, invalid
 

@@ -257,7 +257,7 @@ def open_store(group: Group, database: str) -> Callable[..., Store]:
 
 
 def router_addresses() -> dict[str, str]:
-    """The DSN of each port of the Router, and the CA file for its certificate."""
+    """The DSN of each port of the Router, and the CA files for its certificate and the members'."""
     given = os.environ.get("LOCUS_MYSQL_TEST_ROUTER")
     if not given:
         pytest.fail("No Router to test with: run these tests by `ci/cluster --router run --`.", pytrace=False)

@@ -28,6 +28,8 @@ from locus_mysql import (
     WorkingMemory,
 )
 from locus_mysql.errors import Unavailable
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 
 #: Limits in seconds: for the retries of a call, and for one answer.
 RETRY_DEADLINE_S = 90.0
@@ -273,23 +275,46 @@ class Working(Client):
         return [int(note) for note in await self.way.run(self.store.get_scratchpad)]
 
 
-FAMILIES: tuple[type[Client], ...] = (Checkpoints, Graphs, Memories, Working)
+class Transcripts(Client):
+    """Appends items without ids to a transcript, so that an append that is carried out twice stores two items."""
+
+    def open(self) -> None:
+        """See `Client.open`."""
+        self.store = self.way.store(TranscriptStore, SyncTranscriptStore)
+        self.key = TranscriptKey("load", "", self.name)
+
+    async def write(self, number: int) -> None:
+        """See `Client.write`."""
+        await self.way.run(self.store.append, self.key, [NewItem(number)])
+
+    async def newest(self) -> int:
+        """See `Client.newest`."""
+        read = await self.way.run(self.store.read, self.key, last=1)
+        return int(read.items[-1].content) if read is not None and read.items else 0
+
+    async def stored(self) -> Sequence[int]:
+        """See `Client.stored`."""
+        read = await self.way.run(self.store.read, self.key)
+        return [] if read is None else [int(item.content) for item in read.items]
+
+
+FAMILIES: tuple[type[Client], ...] = (Checkpoints, Graphs, Memories, Working, Transcripts)
 
 
 class Load:
     """Clients that work at the same time.
 
     Args:
-        ways: The ways of connecting, distributed among the clients.
+        ways: The ways of connecting. The next client takes the next family and the next way, so that all pairs occur.
         number: Number of clients.
-        first: Index of the first client's way.
+        first: Number of the first client.
         prefix: Prefix of the names of everything they write.
     """
 
     def __init__(self, ways: Sequence[Way], number: int, *, first: int = 0, prefix: str = "client") -> None:
         self.clients = [
-            FAMILIES[place % len(FAMILIES)](ways[(first + place // len(FAMILIES)) % len(ways)], f"{prefix} {place}")
-            for place in range(number)
+            FAMILIES[place % len(FAMILIES)](ways[place % len(ways)], f"{prefix} {place}")
+            for place in range(first, first + number)
         ]
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

@@ -1,4 +1,4 @@
-"""Through MySQL Router: writes follow the primary, and loads at the ports for reads are never stale."""
+"""Through MySQL Router: writes follow the primary, loads for reads are never stale, and certificates are verified."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig
-from locus_mysql.errors import ReadOnlyServer, SetupError
+from locus_mysql.errors import ConfigError, ReadOnlyServer, SetupError
 
 from .conftest import EVERY_SIDE, Group, Member, Store, router_addresses
 from .test_failover import state_of
@@ -22,17 +22,25 @@ every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 
 @pytest.fixture
 def open_through(database: str) -> OpenThrough:
-    """``open_through(side, port, **options)`` opens a store at a port of the Router, over TLS with its certificate."""
+    """``open_through(side, port, **options)`` opens a store at a port of the Router, over TLS that is verified.
+
+    The ports for TLS end to end show the members' certificate, and the others the Router's, of another authority.
+    """
     addresses = router_addresses()
 
     def open_one(side: str, port: str, **options: Any) -> Store:
-        tls = {"ssl_mode": "VERIFY_CA", "ssl_ca": addresses["authority"]}
+        tls = {"ssl_mode": "VERIFY_CA", "ssl_ca": addresses[authority_of(port)]}
         at = MySQLConfig(dsn=addresses[port])
         address = {} if "hosts" in options else {"host": at.host, "port": at.port}
         given = {"user": at.user, "password": at.password, "database": database}
         return Store(side, MySQLConfig(**{**address, **given, **tls, **options}))
 
     return open_one
+
+
+def authority_of(port: str) -> str:
+    """Return the name of the authority whose certificate a client sees at a port."""
+    return "members_authority" if port.startswith("passthrough") else "authority"
 
 
 def make_primary(group: Group, member: Member) -> None:
@@ -61,10 +69,38 @@ async def test_saves_and_loads_go_through_the_port_for_writes_encrypted_to_the_s
     await store.close()
 
 
-@pytest.mark.parametrize("way", ["move", "kill"])
-async def test_calls_through_the_router_follow_the_primary(group: Group, open_through: OpenThrough, way: str) -> None:
+@every_side
+@pytest.mark.parametrize(("port", "others"), [("writes", "members_authority"), ("passthrough", "authority")])
+async def test_a_client_refuses_a_certificate_that_is_not_of_its_authority(
+    open_through: OpenThrough, side: str, port: str, others: str
+) -> None:
+    """With TLS end to end the Router, which lacks the members' key, cannot stand in for them."""
+    store = open_through(side, port, ssl_ca=router_addresses()[others])
+    with pytest.raises(ConfigError, match="not trusted"):
+        await store.save("thread", state_of(1))
+    await store.close()
+
+
+@every_side
+async def test_the_routers_certificate_is_also_checked_for_its_host(open_through: OpenThrough, side: str) -> None:
+    store = open_through(side, "writes", ssl_mode="VERIFY_IDENTITY")
+    await store.save("thread", state_of(1))
+    assert await store.load("thread") == state_of(1)
+    await store.close()
+    store = open_through(side, "passthrough", ssl_mode="VERIFY_IDENTITY")  # the members' certificate names no host
+    with pytest.raises(ConfigError, match="not trusted"):
+        await store.load("thread")
+    await store.close()
+
+
+@pytest.mark.parametrize(("way", "port"), [("move", "writes"), ("kill", "writes"), ("kill", "passthrough")])
+async def test_calls_through_the_router_follow_the_primary(
+    group: Group, open_through: OpenThrough, way: str, port: str
+) -> None:
     old, (new, _) = group.primary(), group.secondaries()
-    stores = {side: open_through(side, "writes", retry_deadline_s=90) for side in EVERY_SIDE}
+    host = str(MySQLConfig(dsn=router_addresses()[port]).endpoints[0])
+    options = {"hosts": (host, host)} if port == "passthrough" else {}  # as docs/failover.md says
+    stores = {side: open_through(side, port, retry_deadline_s=90, **options) for side in EVERY_SIDE}
     for side, store in stores.items():
         await asyncio.gather(*(store.save(f"{side} {number}", state_of(1), "first") for number in range(3)))
     if way == "move":

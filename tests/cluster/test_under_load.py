@@ -1,7 +1,7 @@
 """Nothing acknowledged is lost or doubled, and no call hangs, while the group fails under the load of 32 clients.
 
-The clients use every driver, directly and through MySQL Router. Each fault happens twice, ten times in the full run.
-The table is printed, and written into docs/failover.md by:
+The clients use every side of every driver, directly and through MySQL Router, and every family of tables. Each fault
+happens twice, ten times in the full run. The tables are printed, and written into docs/failover.md by:
 
     LOCUS_MYSQL_TEST_FULL=true .venv/bin/python ci/cluster --router run -- \
         .venv/bin/python -m pytest tests/cluster/test_under_load.py --write-load-table
@@ -35,14 +35,14 @@ async def test_acknowledged_writes_outlive_a_fault_under_load(
 ) -> None:
     with ThreadPoolExecutor(2 * CLIENTS) as threads:
         asyncio.get_running_loop().set_default_executor(threads)
-        load = Load(ways, CLIENTS, first=number * CLIENTS // 4)
+        load = Load(ways, CLIENTS, first=number * CLIENTS)
         load.start()
         await load.go_on(WRITES, HANGS_AFTER_S)
         await asyncio.to_thread(FAULTS[fault], group)
         await asyncio.to_thread(group.mend)
         await load.go_on(WRITES, HANGS_AFTER_S)
         await load.end()
-        rows = [await outcome(load, fault, path) for path in ("direct", "Router")]
+        rows = [await outcome(load, fault, number, way) for way in ways]
         for way in ways:
             await way.database.aclose()
     for row in rows:
@@ -50,14 +50,16 @@ async def test_acknowledged_writes_outlive_a_fault_under_load(
         assert (row.lost, row.doubled, row.stale, row.hung) == (0, 0, 0, 0), row[:-1]
 
 
-async def outcome(load: Load, fault: str, path: str) -> Row:
-    """Sum up the results of the clients of one path."""
-    clients = [client for client in load.clients if client.way.path == path]
+async def outcome(load: Load, fault: str, number: int, way: Way) -> Row:
+    """Sum up the results of the clients of one way."""
+    clients = [client for client in load.clients if client.way is way]
     verdicts = [await client.check() for client in clients]
     waits = tuple(wait for client in clients for wait in client.waits)
     return Row(
         fault,
-        path,
+        way.side,
+        way.path,
+        number,
         acknowledged=sum(client.acknowledged for client in clients),
         lost=sum(verdict.lost for verdict in verdicts),
         doubled=sum(verdict.doubled for verdict in verdicts),

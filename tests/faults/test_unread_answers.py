@@ -22,7 +22,7 @@ from locus_mysql.engine.operation import fetch
 from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
-from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Write
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.families.working.storages.mysql import MySQLStorage
@@ -150,13 +150,13 @@ def three_put(stores: Stores) -> None:
 def put_of_a_run(stores: Stores, token: bytes | None = None) -> None:
     """Save or replace a checkpoint as LangGraph's saver does, in a process that has not used the thread before."""
     versions = GraphOperations(stores.saver._operations.config)
-    values = [NewValue("said", 1, Encoded("json", f'["{LONG}"]'.encode()))]
+    values = [NewValue("said", 1, EncodedValue("json", f'["{LONG}"]'.encode()))]
     new = NewVersion(
         codec="json",
         ns="default",
         checkpoint_id="c0",
         parent_id=None,
-        head=Encoded("json", b""),
+        head=EncodedValue("json", b""),
         values=lambda base: values,
         metadata=None,
         run_id="run",
@@ -183,7 +183,7 @@ def run_replaced(stores: Stores) -> int:
 
 
 def put_writes(stores: Stores, value: str = "new", *, replace: bool = True) -> None:
-    rows = [LoadedWrite("task", idx, "channel", "", Encoded("json", f'"{value}"'.encode())) for idx in range(2)]
+    rows = [LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'"{value}"'.encode())) for idx in range(2)]
     saving = stores.saver._operations.versions.saving
     version_key = keys.version_key("default", "c2")
     stores.saver._run(saving.put_writes(TENANT, "thread", version_key, "task", rows, replace=replace))

@@ -90,7 +90,9 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 9),
         ("openai", 6),
         ("pydantic", 6),
+        ("strands", 8),
         ("adk", 8),
+        ("engines", 5),
         ("incident", 7),
     ],
 )
@@ -122,15 +124,24 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
+        "strands",
         "adk",
+        "engines",
         "incident",
+        "failover",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, adk, incident"
-        in capsys.readouterr().err
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
+        "failover" in capsys.readouterr().err
     )
+
+
+def test_the_chapter_on_failover_kills_no_server_that_it_has_not_started(capsys: pytest.CaptureFixture[str]) -> None:
+    """The chapter itself runs in tests/cluster/test_demo.py."""
+    assert examples.main(["failover", "--dsn", "mysql://user:password@localhost/app"]) == 2
+    assert "it starts its own" in capsys.readouterr().err
 
 
 def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(

@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
+from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.memory import Put
 from locus_mysql.working import MySQLStorage
 
 from .conftest import MakeConfig
 from .engines import ENGINE
+from .families.toys import ToyOperations
 
 #: Ids that a collation may treat as equal, in the order of their code points.
 ALIKE = ("A", "a", "a\t", "a ", "a  ", "\u00e4", "a\u0308")
@@ -58,16 +60,44 @@ def test_transcripts_and_items_that_a_collation_takes_for_the_same_are_apart(mak
             assert store.find(key, "a   ") is None
 
 
+def test_namespaces_and_items_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with SyncMemoryStore(make_config(), dims=2) as store:
+        store.put_batch([Put((one,), key, [one, key], embedding=[1, 2]) for one in ALIKE for key in ALIKE])
+        for one in ALIKE:
+            assert store.list_keys((one,)) == sorted(ALIKE, key=str.encode)
+            hits = store.search((one,), embedding=[1, 2], limit=50)
+            assert [hit.item.value for hit in hits] == [[one, key] for key in sorted(ALIKE, key=str.encode)]
+            assert store.count((one,)) == len(ALIKE)
+        assert store.list_namespaces() == [(one,) for one in sorted(ALIKE, key=str.encode)]
+        store.delete(("a",), "a")
+        assert store.get(("a",), "a") is None
+        assert store.get(("a ",), "a") == ["a ", "a"]
+        assert store.get(("a",), "a ") == ["a", "a "]
+
+
+def test_the_items_of_one_write_have_one_time_and_later_writes_a_later_one(make_config: MakeConfig) -> None:
+    with SyncMemoryStore(make_config()) as store:
+        for turn in range(5):
+            store.put_batch([Put((name,), f"{turn}-{n}", n, ttl_s=60) for name in "ab" for n in (2, 0, 1)])
+        found = store.search((), limit=100)
+        assert [hit.item.key for hit in found] == [f"{turn}-{n}" for turn in range(4, -1, -1) for n in (0, 1, 2) * 2]
+        times = [(hit.item.created_at, hit.item.updated_at, hit.item.expires_at) for hit in found]
+        assert len({*times}) == 5
+        assert all(created == updated for created, updated, _ in times)
+
+
 if ENGINE == "oceanbase":
 
     def test_a_family_that_does_not_hold_there_is_refused_before_a_table_is_created(
         make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], database: str
     ) -> None:
-        with SyncMemoryStore(make_config()) as store:
-            with pytest.raises(UnsupportedServer, match=r"'memories' are not supported on OceanBase"):
-                store.put(("a",), "k", {"v": 1})
+        config = make_config()
+        toys = ToyOperations(config)
+        with Database(config) as db:
+            with pytest.raises(UnsupportedServer, match=r"'toys' are not supported on OceanBase"):
+                db.synchronous.run(toys.put("bear"), toys.schema, "create")
             with pytest.raises(UnsupportedServer):
-                store.get(("a",), "k")
+                db.synchronous.run(toys.find(["bear"]), toys.schema, "off")
         assert run_sql(f"SHOW TABLES FROM {database}") == ()
 
     def test_a_statement_that_takes_longer_than_the_limit_is_ended(make_config: MakeConfig) -> None:

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.errors import ThreadExists
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.search_text import text_of_dict
 
 from .connecting import connect
@@ -393,7 +393,7 @@ class Stores(RuleBasedStateMachine):
         before = copy.deepcopy(state)
         if provisional:
             new = NewCheckpoint(
-                lambda _: Encoded(encode(state)),
+                lambda _: EncodedCheckpoint(encode(state)),
                 lambda delta: text_of_dict(state, delta),
                 name,
                 {"kind": kind},

@@ -15,7 +15,7 @@ pytestmark = of_sources
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
-BESIDE = {"config", "errors", "extras", "keywords", "signals"}
+BESIDE = {"config", "dsn", "errors", "extras", "keywords", "options", "signals"}
 
 #: Folders that only provide public names for users.
 PUBLIC = {"working"}

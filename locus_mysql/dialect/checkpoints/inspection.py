@@ -17,7 +17,7 @@ from .queries import HitRow
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
 # comparison of rows, which MySQL does not turn into a range.
-BEHIND = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
+AFTER = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
 
 # A step of a walk along the index recent. The index ends with thread_id, so no row is read. Both columns must be sorted
 # in the same direction; otherwise MySQL sorts all threads.
@@ -248,12 +248,12 @@ class ThreadRange:
     """A part of a tenant's threads in the order of their last saves, times as text.
 
     Args:
-        behind: Those behind the thread last saved at this time with this id.
+        after: Those after the thread last saved at this time with this id.
         since: Those last saved at this time or later.
         until: Those last saved before this time.
     """
 
-    behind: tuple[str, str] | None = None
+    after: tuple[str, str] | None = None
     since: str | None = None
     until: str | None = None
 
@@ -266,9 +266,9 @@ class ThreadRange:
         if self.until is not None:
             text += " AND r.updated_at < %s"
             params.append(self.until)
-        if self.behind is not None:
-            text += f" AND {BEHIND}"
-            params += (self.behind[0], *self.behind)
+        if self.after is not None:
+            text += f" AND {AFTER}"
+            params += (self.after[0], *self.after)
         return text, tuple(params)
 
 

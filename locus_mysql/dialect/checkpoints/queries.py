@@ -34,13 +34,13 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-   AND {LIVE_ROW}{behind}
+   AND {LIVE_ROW}{after}
  ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
  LIMIT %s
 """
 
 # After the last checkpoint of the previous page. A checkpoint's place in this order never changes.
-BEHIND_CHECKPOINT = """
+AFTER_CHECKPOINT = """
    AND c.created_at <= CAST(%s AS DATETIME(6))
    AND (c.created_at < CAST(%s AS DATETIME(6)) OR c.seq < %s OR (c.seq = %s AND c.thread_id < %s))"""
 
@@ -143,7 +143,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
        ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
-         WHERE t.tenant = %s AND {LIVE_THREAD}{behind}
+         WHERE t.tenant = %s AND {LIVE_THREAD}{after}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
   LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
@@ -155,7 +155,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
 """
 
 # After the last thread of the previous page. A thread's place changes only when it is saved to.
-BEHIND_THREAD = """
+AFTER_THREAD = """
            AND t.updated_at <= CAST(%s AS DATETIME(6))
            AND (t.updated_at < CAST(%s AS DATETIME(6)) OR t.thread_id < %s)"""
 
@@ -167,7 +167,7 @@ SELECT found.*, found.created_at AS ordered_at,
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
          WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-           AND {LIVE_ROW}{behind}
+           AND {LIVE_ROW}{after}
          ORDER BY c.created_at DESC, c.seq DESC, c.thread_id DESC
          LIMIT %s) AS found
 """
@@ -313,7 +313,7 @@ class QueryStatements(Statements):
         return Query(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id), row=MetadataRow)
 
     def find_by_metadata(
-        self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None
+        self, tenant: str, keys: str, limit: int, after: CheckpointPlace | None = None
     ) -> Query[FoundRow]:
         """Checkpoints with one of these metadata keys, newest first.
 
@@ -321,13 +321,13 @@ class QueryStatements(Statements):
             tenant: Whose.
             keys: The metadata keys.
             limit: The maximum number of results.
-            behind: The last checkpoint of the previous page; None for the first page.
+            after: The last checkpoint of the previous page; None for the first page.
         """
-        condition, params = _behind(behind)
-        text = self._text(FIND_BY_METADATA, behind=condition)
+        condition, params = _after(after)
+        text = self._text(FIND_BY_METADATA, after=condition)
         return Query(text, (tenant, keys, *params, limit), row=FoundRow)
 
-    def load_newest(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Query[ChosenRow]:
+    def load_newest(self, tenant: str, limit: int, after: tuple[str, str] | None = None) -> Query[ChosenRow]:
         """The newest checkpoint of some threads, most recently saved first.
 
         Each has one row for itself and one for each that it builds on. A thread without a checkpoint has one row.
@@ -335,19 +335,19 @@ class QueryStatements(Statements):
         Args:
             tenant: Whose.
             limit: At most this many threads.
-            behind: The time of the last save of the previous page's last thread, and its id; None for the first page.
+            after: The time of the last save of the previous page's last thread, and its id; None for the first page.
         """
-        condition = "" if behind is None else BEHIND_THREAD
-        params = () if behind is None else (behind[0], *behind)
-        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_NEWEST, behind=condition)
+        condition = "" if after is None else AFTER_THREAD
+        params = () if after is None else (after[0], *after)
+        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_NEWEST, after=condition)
         return Query(text, (tenant, *params, limit, tenant, tenant), row=ChosenRow)
 
     def load_by_metadata(
-        self, tenant: str, keys: str, limit: int, behind: CheckpointPlace | None = None
+        self, tenant: str, keys: str, limit: int, after: CheckpointPlace | None = None
     ) -> Query[ChosenRow]:
         """Like `find_by_metadata`, with the rows of each checkpoint, as those of `load_newest`."""
-        condition, params = _behind(behind)
-        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_BY_METADATA, behind=condition)
+        condition, params = _after(after)
+        text = self._text(LOAD_CHOSEN, chosen=CHOOSE_BY_METADATA, after=condition)
         return Query(text, (tenant, keys, *params, limit, tenant, tenant), row=ChosenRow)
 
     def index_pending(self, limit: int, *, skip_locked: bool = False) -> Statement:
@@ -407,8 +407,8 @@ class QueryStatements(Statements):
         return Query(HEALTH, row=HealthRow)
 
 
-def _behind(place: CheckpointPlace | None) -> tuple[str, tuple[Param, ...]]:
+def _after(place: CheckpointPlace | None) -> tuple[str, tuple[Param, ...]]:
     """Return the condition that a checkpoint comes after a place, and its parameters."""
     if place is None:
         return "", ()
-    return BEHIND_CHECKPOINT, (place.created_at, place.created_at, place.seq, place.seq, place.thread_id)
+    return AFTER_CHECKPOINT, (place.created_at, place.created_at, place.seq, place.seq, place.thread_id)

@@ -12,6 +12,7 @@ from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
 from ..template import Statements, places
+from ..variants import OCEANBASE
 
 # A page of threads in the order of the time in their rows, which is up to a minute older than their last save. So a
 # cursor stays valid while other processes save, and the caller sorts the page by the time of the newest checkpoint.
@@ -20,7 +21,7 @@ THREADS = """
 SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
        COALESCE(root.checkpoint_id, newest.checkpoint_id),
        IF(root.checkpoint_id IS NULL, newest.metadata, root.metadata),
-       held.checkpoints, held.size_bytes + apart.size_bytes + written.size_bytes
+       {sizes}
   FROM (SELECT t.tenant, t.thread_id, t.created_at, t.updated_at
           FROM {threads} t
          WHERE t.tenant = %s AND {LIVE_THREAD}{conditions}
@@ -35,7 +36,11 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
                        FROM {versions} v FORCE INDEX (PRIMARY)
                       WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id AND v.ns_key = %s AND v.hidden = 0
                       ORDER BY v.tenant DESC, v.thread_id DESC, v.ns_key DESC, v.seq DESC
-                      LIMIT 1) AS root ON TRUE
+                      LIMIT 1) AS root ON TRUE{sized}
+ ORDER BY t.updated_at DESC, t.thread_id DESC
+"""
+SIZES = "held.checkpoints, held.size_bytes + apart.size_bytes + written.size_bytes"
+SIZED = """
   JOIN LATERAL (SELECT COALESCE(SUM(v.hidden = 0), 0) AS checkpoints, COALESCE(SUM({ROW_BYTES}), 0) AS size_bytes
                   FROM {versions} v
                  WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id) AS held
@@ -44,9 +49,23 @@ SELECT t.thread_id, t.created_at, t.updated_at, newest.created_at,
                  WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id) AS apart
   JOIN LATERAL (SELECT COALESCE(SUM(LENGTH(w.payload)), 0) AS size_bytes
                   FROM {writes} w
-                 WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id) AS written
- ORDER BY t.updated_at DESC, t.thread_id DESC
-"""
+                 WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id) AS written"""
+
+# There, a LATERAL table without rows to add up loses its thread, silently.
+OCEANBASE.instead_of(
+    SIZES,
+    """(SELECT COALESCE(SUM(v.hidden = 0), 0)
+          FROM {versions} v WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id),
+       (SELECT COALESCE(SUM({ROW_BYTES}), 0)
+          FROM {versions} v WHERE v.tenant = t.tenant AND v.thread_id = t.thread_id)
+       + (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
+            FROM {parts} p WHERE p.tenant = t.tenant AND p.thread_id = t.thread_id)
+       + (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
+            FROM {writes} w WHERE w.tenant = t.tenant AND w.thread_id = t.thread_id)""",
+)
+OCEANBASE.instead_of(SIZED, "")
+_SIZES = {"sizes": SIZES, "sized": SIZED}
+
 LIKE = "\n           AND t.thread_id LIKE %s"
 
 # The last thread that a page examines, whether its id matches or not.
@@ -57,9 +76,9 @@ SELECT t.updated_at, t.thread_id
  ORDER BY t.updated_at DESC, t.thread_id DESC
  LIMIT 1 OFFSET %s
 """
-NOT_BEHIND = "\n           AND t.updated_at >= %s AND (t.updated_at > %s OR t.thread_id >= %s)"
+NOT_AFTER = "\n           AND t.updated_at >= %s AND (t.updated_at > %s OR t.thread_id >= %s)"
 NAMED = "\n           AND t.thread_id = %s"
-BEHIND = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_id < %s)"
+AFTER = "\n           AND t.updated_at <= %s AND (t.updated_at < %s OR t.thread_id < %s)"
 
 # A thread's checkpoints in all namespaces, the newest first; each with its parent, if that exists and is not hidden.
 HISTORY = """
@@ -202,13 +221,13 @@ class PageFilter:
 
     Args:
         pattern: A glob of their ids.
-        behind: The last thread of the previous page.
+        after: The last thread of the previous page.
         since: The earliest time of their rows.
         until: A time later than those of their rows.
     """
 
     pattern: str = "*"
-    behind: ThreadPosition | None = None
+    after: ThreadPosition | None = None
     since: str | None = None
     until: str | None = None
 
@@ -223,9 +242,9 @@ class PageFilter:
         if matching and self.pattern != "*":
             text += LIKE
             params.append(like(self.pattern))
-        if self.behind is not None:
-            text += BEHIND
-            params += [self.behind[0], *self.behind]
+        if self.after is not None:
+            text += AFTER
+            params += [self.after[0], *self.after]
         if self.since is not None:
             text += "\n           AND t.updated_at >= %s"
             params.append(self.since)
@@ -252,9 +271,13 @@ class InspectionStatements(Statements):
         """
         conditions, params = asked.conditions(matching=True)
         if end is not None:
-            conditions += NOT_BEHIND
+            conditions += NOT_AFTER
             params += [end[0], *end]
-        return Query(self._text(THREADS, conditions=conditions), (tenant, *params, limit, root_key), row=ThreadSummary)
+        return Query(
+            self._text(THREADS, conditions=conditions, **_SIZES),
+            (tenant, *params, limit, root_key),
+            row=ThreadSummary,
+        )
 
     def end(self, tenant: str, asked: PageFilter, count: int) -> Query[EndRow]:
         """Return the last thread that a page examines, whatever their ids; no row if there are fewer."""
@@ -263,7 +286,11 @@ class InspectionStatements(Statements):
 
     def thread(self, tenant: str, root_key: bytes, thread_id: str) -> Query[ThreadSummary]:
         """Return one thread."""
-        return Query(self._text(THREADS, conditions=NAMED), (tenant, thread_id, 1, root_key), row=ThreadSummary)
+        return Query(
+            self._text(THREADS, conditions=NAMED, **_SIZES),
+            (tenant, thread_id, 1, root_key),
+            row=ThreadSummary,
+        )
 
     def history(
         self, tenant: str, thread_id: str, limit: int, before_seq: int | None = None, until: str | None = None

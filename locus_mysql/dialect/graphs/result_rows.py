@@ -55,7 +55,7 @@ class LoadedCheckpointRow(NamedTuple):
 
     @property
     def unlinked(self) -> bool:
-        """Return whether the parent was deleted and nothing of it is needed."""
+        """Return whether the parent was deleted and none of its rows is needed."""
         return self.flags > 3
 
 

@@ -28,8 +28,8 @@ VALUES (%s, %s, 0, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), {ONLY_LOCKED})
 """
 AS_IT_IS = "last_seq = {threads}.last_seq"
 
-# Give a thread another epoch, before something of it is removed. The row with the time of its last save may be removed
-# too. Affects two rows if the thread exists, and one if not.
+# Give a thread another epoch, before some of its rows are removed. The row with the time of its last save may be
+# removed too. Affects two rows if the thread exists, and one if not.
 NEW_EPOCH = """
        epoch      = %s,
        updated_at = GREATEST({threads}.updated_at, COALESCE((SELECT v.created_at
@@ -102,7 +102,7 @@ SELECT t.thread_id
 
 # The threads after a time and an id in that order. The second line decides for most threads without reading their
 # newest checkpoint.
-_BEHIND = """
+_AFTER = """
    AND t.updated_at <= CAST(%s AS DATETIME(6))
    AND (t.updated_at < CAST(%s AS DATETIME(6)) - INTERVAL {LAG_S} SECOND
         OR {ORDERED_AT} < CAST(%s AS DATETIME(6))
@@ -115,11 +115,11 @@ PAGE = """
 SELECT page.thread_id, CAST(page.ordered_at AS CHAR)
   FROM (SELECT t.thread_id, {ORDERED_AT} AS ordered_at
           FROM {threads} t
-         WHERE t.tenant = %s AND {LIVE_THREAD}{behind}
+         WHERE t.tenant = %s AND {LIVE_THREAD}{after}
            AND t.updated_at >= COALESCE((SELECT t.updated_at
                                            FROM {threads} t
                                           WHERE t.tenant = %s
-                                            AND {LIVE_THREAD}{behind}
+                                            AND {LIVE_THREAD}{after}
                                           ORDER BY t.updated_at DESC
                                           LIMIT %s, 1), '1970-01-02') - INTERVAL {LAG_S} SECOND) AS page
  ORDER BY page.ordered_at DESC, page.thread_id DESC
@@ -232,18 +232,18 @@ class ThreadStatements(Statements):
         key = (tenant, like(pattern))
         return Query(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset), row=ThreadRow)
 
-    def page(self, tenant: str, limit: int, behind: tuple[str, str] | None = None) -> Query[PlacedThreadRow]:
+    def page(self, tenant: str, limit: int, after: tuple[str, str] | None = None) -> Query[PlacedThreadRow]:
         """Id and place of threads, most recently saved first.
 
         Args:
             tenant: The tenant of the threads.
             limit: The maximum number of results.
-            behind: Place and id of the last thread of the previous page; None for the first page.
+            after: Place and id of the last thread of the previous page; None for the first page.
         """
-        condition = "" if behind is None else _BEHIND
-        after = () if behind is None else (*[behind[0]] * 4, behind[1])
-        text = self._text(PAGE, behind=condition)
-        return Query(text, (tenant, *after, tenant, *after, max(limit - 1, 0), limit), row=PlacedThreadRow)
+        condition = "" if after is None else _AFTER
+        params = () if after is None else (*[after[0]] * 4, after[1])
+        text = self._text(PAGE, after=condition)
+        return Query(text, (tenant, *params, tenant, *params, max(limit - 1, 0), limit), row=PlacedThreadRow)
 
     def count(self, tenant: str, pattern: str) -> Query[CountRow]:
         """Return the number of threads that match."""

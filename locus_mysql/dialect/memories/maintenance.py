@@ -104,17 +104,17 @@ class MaintenanceStatements(MemoryStatements):
             return self._walk_signs(tenant, after, limit)
         content = " AND y.code IS NOT NULL" if kept == "codes" else ""
         text = self._text(WALK, kept=f"{{{kept}}}", after=AFTER if after else "", content=content)
-        behind = (after[0], *after) if after else ()
-        return Query(text, (tenant, *behind, limit, tenant), row=WalkRow)
+        after_params = (after[0], *after) if after else ()
+        return Query(text, (tenant, *after_params, limit, tenant), row=WalkRow)
 
     def _walk_signs(self, tenant: str, after: tuple[bytes, bytes] | None, limit: int) -> Query[WalkRow]:
         text = self._text(WALK_SIGNS, all=ALL.owned("y"), after=AFTER_SIGNS if after else "")
-        behind: tuple[Param, ...] = ()
+        after_params: tuple[Param, ...] = ()
         if after:
             owner = owner_of(tenant, after[0])
-            behind = (owner, owner, after[1])
+            after_params = (owner, owner, after[1])
         at = path_at(tenant)
-        return Query(text, (at, *ALL.owned_params(tenant), *behind, limit, tenant, at), row=WalkRow)
+        return Query(text, (at, *ALL.owned_params(tenant), *after_params, limit, tenant, at), row=WalkRow)
 
     def remove_loose_signs(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Remove the signs of those of these items that do not exist. The namespaces must be locked."""

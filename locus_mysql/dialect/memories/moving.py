@@ -130,8 +130,8 @@ class MovingStatements(MemoryStatements):
     def page(self, tenant: str, where: Range, after: tuple[bytes, bytes] | None, limit: int) -> Query[WholeItemRow]:
         """Read unexpired items after a key, with their embeddings, in the order of their keys."""
         text = self._text(PAGE, whole=WHOLE, range=where.condition("i"), after=AFTER if after else "")
-        behind = (after[0], *after) if after else ()
-        return Query(text, (tenant, *where.params, *behind, limit), row=WholeItemRow)
+        after_params = (after[0], *after) if after else ()
+        return Query(text, (tenant, *where.params, *after_params, limit), row=WholeItemRow)
 
     def kept(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Query[WholeItemRow], ...]:
         """Read the existing ones of these items, expired or not, with their embeddings."""

@@ -7,18 +7,38 @@ from typing import NamedTuple, TypeVar
 
 from ..statement import Statement
 from ..template import Statements, places
+from ..variants import OCEANBASE
 
 T = TypeVar("T")
+
+WRITE_US = "{US_SINCE_2000}"
+WRITTEN_AT = "{NOW}"
+WRITTEN_AT_PLUS = "{NOW} + INTERVAL %s MICROSECOND"
+
+# Each evaluation of the clock gives another time there, even in one statement. So the statement that begins a write
+# stores its time in the session, as LAST_INSERT_ID, and all items of the write get this one. Thus the order of items
+# that were written together is that of their keys.
+OCEANBASE.instead_of(WRITE_US, "LAST_INSERT_ID({US_SINCE_2000})")
+OCEANBASE.instead_of(WRITTEN_AT, "CAST(TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID(), '2000-01-01') AS DATETIME(6))")
+OCEANBASE.instead_of(
+    WRITTEN_AT_PLUS, "CAST(TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID() + %s, '2000-01-01') AS DATETIME(6))"
+)
 
 #: The most rows that one statement names. The limit also keeps the number of different texts small, as each is cached.
 ROWS_PER_STATEMENT = 100
 
 #: Pieces by name. ``{LIVE_ITEM}``: an item ``i`` has not expired. ``{US_SINCE_2000}`` is the server's clock in
-#: microseconds, with which stamps begin. ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding
-#: ``v``, with a checksum without the digest, so that the digest need not be read.
+#: microseconds, with which stamps begin. ``{WRITE_US}`` is the same in the statement that begins a write;
+#: ``{WRITTEN_AT}`` and ``{WRITTEN_AT_PLUS}`` are the time of that write, and the time a number of microseconds later.
+#: ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding ``v``, with a checksum without the digest,
+#: so that the digest need not be read.
 PIECES = {
     "LIVE_ITEM": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
     "US_SINCE_2000": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
+    "NOW": "UTC_TIMESTAMP(6)",
+    "WRITE_US": WRITE_US,
+    "WRITTEN_AT": WRITTEN_AT,
+    "WRITTEN_AT_PLUS": WRITTEN_AT_PLUS,
     "EMBEDDING": "v.path, v.item_key, v.place, v.embedding, v.checksum ^ COALESCE(CRC32(v.digest), 0)",
     "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at,"
     " i.checksum",

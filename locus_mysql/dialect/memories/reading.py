@@ -199,14 +199,14 @@ class ReadingStatements(MemoryStatements):
         held = " + ".join([HOLDS] * len(parts))
         score = f"({held}) / {len(parts)}e0" if several else "1"  # as floats: whole numbers give four digits
         scored: tuple[Param, ...] = tuple(parts) if several else ()
-        behind: tuple[Param, ...] = ()
+        after_params: tuple[Param, ...] = ()
         condition_after = ""
         if after is not None and several:
             condition_after = f" AND {WORSE}"
             count = round(float(after.score) * len(parts))
-            behind = (*parts, count, *parts, count, *_older_params(after))
+            after_params = (*parts, count, *parts, count, *_older_params(after))
         elif after is not None:
-            condition_after, behind = f" AND {OLDER}", _older_params(after)
+            condition_after, after_params = f" AND {OLDER}", _older_params(after)
         text = self._text(
             WORDS,
             score=score,
@@ -218,7 +218,7 @@ class ReadingStatements(MemoryStatements):
         )
         return Query(
             text,
-            (*scored, query, tenant, *where.params, *behind, *condition.params, limit, offset),
+            (*scored, query, tenant, *where.params, *after_params, *condition.params, limit, offset),
             row=ScoredItemRow,
         )
 

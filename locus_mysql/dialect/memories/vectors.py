@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
 from ..checksums import checksum
 from ..statement import Param, Query, Statement
-from ..template import places
+from ..template import fill, places
+from ..variants import OCEANBASE
 from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range, owner_of, path_at
@@ -84,6 +86,20 @@ SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, 
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
                      AND c.place = best.place
 """
+
+# BIT_COUNT and ^ take numbers of at most 64 bits; the BIT_COUNT of a longer XOR is 0, without an error. So the signs
+# are compared in parts of 64 bits. There is no buffer to set.
+OCEANBASE.instead_of(
+    NEAR,
+    NEAR.replace("/*+ SET_VAR(sort_buffer_size = {buffer}) */ ", "")
+    .replace("BIT_COUNT(s.sig ^ %s)", "{distance}")
+    .replace(
+        "FROM {signs} s{join}",
+        "FROM (SELECT {asked} FROM (SELECT %s AS sig) AS q) AS asked\n          JOIN {signs} s{join}",
+    ),
+)
+_PART = "CAST(CONV(HEX(SUBSTR({of}.sig, {begin}, 8)), 16, 10) AS UNSIGNED)"
+
 #: The bytes that MySQL reserves for each row of signs that it sorts, and the maximum for all of them.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
 
@@ -340,6 +356,7 @@ class VectorStatements(MemoryStatements):
             join=ITEMS_OF_SIGNS if condition.sql else "",
             range=where.owned("s"),
             buffer=str(_sort_buffer_bytes(limit)),
+            **_distance_by_parts(len(sig)),
             filter=condition.sql,
         )
         at: tuple[Param, ...] = (tenant, path_at(tenant))
@@ -416,3 +433,17 @@ class VectorStatements(MemoryStatements):
 def _sort_buffer_bytes(limit: int) -> int:
     """Return the bytes needed to sort rows of signs, as a power of two, so that statements have few different texts."""
     return min(1 << (limit * _SORTED_BYTES).bit_length(), _SORT_BUFFER_BYTES)
+
+
+@lru_cache(maxsize=64)
+def _distance_by_parts(sig_bytes: int) -> dict[str, str]:
+    """Return the pieces that compare signs in parts of 64 bits: those of the query, and the distance from them."""
+    begins = range(1, sig_bytes + 1, 8)
+    return {
+        "asked": ", ".join(f"{_part('q', begin)} AS part_{begin}" for begin in begins),
+        "distance": " + ".join(f"BIT_COUNT({_part('s', begin)} ^ asked.part_{begin})" for begin in begins),
+    }
+
+
+def _part(of: str, begin: int) -> str:
+    return fill(_PART, {"of": of, "begin": str(begin)})

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..checksums import checksum, version_sql, with_version
 from ..statement import Param, Query, Statement
 from ..template import places
+from ..variants import OCEANBASE
 from .pieces import MemoryStatements, portions
 from .ranges import Range
 
@@ -20,15 +21,24 @@ VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        earlier = {scopes}.token,
        token   = fresh.token,
-       stamp   = GREATEST({scopes}.stamp + 1, {US_SINCE_2000})
+       stamp   = GREATEST({scopes}.stamp + 1, {WRITE_US})
 """
-TOUCH_ROW = "(%s, %s, {US_SINCE_2000}, {US_SINCE_2000}, %s)"
+TOUCH_ROW = "(%s, %s, {WRITE_US}, {WRITE_US}, %s)"
+
+# The second time of a row is later than the first, and a stamp must not be less than `purged`.
+OCEANBASE.instead_of(TOUCH, TOUCH.replace("stamp, purged", "purged, stamp"))
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
 SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
                           WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}), 0) = %s,
                '1', '') AS JSON)
+"""
+
+# Undo the batch, with error 3141, if one of these items exists.
+GUARD_ABSENT = """
+SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}),
+               '', '1') AS JSON)
 """
 
 # An expired item starts again with version 1. The assignments run left to right; expires_at comes after those that read
@@ -50,8 +60,12 @@ VALUES {rows} AS fresh
        expires_at   = fresh.expires_at,
        checksum     = fresh.checksum ^ 1 ^ {version}
 """
-PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6),
-        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND, %s)"""
+PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, {WRITTEN_AT}, {WRITTEN_AT},
+        {WRITTEN_AT_PLUS}, %s)"""
+
+# An item has expired for all columns or for none; see `pieces` for the time. In this part of the statement,
+# LAST_INSERT_ID raises error 4016.
+OCEANBASE.instead_of(PUT, PUT.replace("UTC_TIMESTAMP(6)", "fresh.updated_at"))
 
 VERSION = version_sql("{items}.version")
 
@@ -148,6 +162,10 @@ class WritingStatements(MemoryStatements):
     def guard(self, tenant: str, path: bytes, key: bytes, version: int) -> Statement:
         """Undo the batch unless an item has this version; 0 requires that it does not exist."""
         return Statement(self._text(GUARD), (tenant, path, key, version))
+
+    def guard_absent(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
+        """Undo the batch if one of these items exists."""
+        return self.over_keys(GUARD_ABSENT, tenant, keys)
 
     def put(self, tenant: str, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
         """Write items, replacing existing ones."""

@@ -30,7 +30,7 @@ SELECT {HEADER}, t.state
 MATCHING = " AND {THREAD_ID} COLLATE utf8mb4_0900_bin LIKE %s"
 LARGE = " AND t.size_bytes >= %s"
 SAVED_AFTER, SAVED_BEFORE = " AND t.revision >= %s", " AND t.revision < %s"
-BEHIND = """
+AFTER_KEY = """
    AND (t.revision < %s OR t.revision = %s AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
         AND (t.name > %s OR t.name = %s AND t.part > %s))))"""
 
@@ -100,7 +100,7 @@ class InspectionStatements(Statements):
         min_bytes: int | None = None,
         saved_after: int | None = None,
         saved_before: int | None = None,
-        behind: tuple[int, Names] | None = None,
+        after: tuple[int, Names] | None = None,
     ) -> Query[StoredHeader]:
         """Transcripts, newest first.
 
@@ -111,7 +111,7 @@ class InspectionStatements(Statements):
             min_bytes: The minimum size of their items.
             saved_after: The minimum revision.
             saved_before: All revisions are below this one.
-            behind: Only those after this revision and key.
+            after: Only those after this revision and key.
         """
         conditions, params = "", list[Param]((tenant,))
         given = (
@@ -124,9 +124,9 @@ class InspectionStatements(Statements):
             if value is not None:
                 conditions += text
                 params.append(value)
-        if behind is not None:
-            revision, (kind, collection, name, part) = behind
-            conditions += BEHIND
+        if after is not None:
+            revision, (kind, collection, name, part) = after
+            conditions += AFTER_KEY
             params += (revision, revision, kind, kind, collection, collection, name, name, part)
         text = self._text(THREADS, conditions=conditions, THREAD_ID=_ID)
         return Query(text, (*params, limit), row=StoredHeader)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
 from ..template import Statements, places
@@ -25,6 +25,7 @@ SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
  ORDER BY i.seq{order}
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
+WITHIN = " AND ({ranges})"
 
 # Up to the item with this id. Relies on the index identity.
 UNTIL = """
@@ -49,6 +50,14 @@ SELECT i.item_id
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
+# Those of the seqs that a transcript has.
+EXISTING = """
+SELECT i.seq
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
+"""
+
 # The transcripts of a kind that have an item with this id. Relies on the index identity.
 HOLDING = """
 SELECT {HEADER}, t.state
@@ -67,7 +76,7 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
-BEHIND = """
+AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
 # Newest first. Relies on the index scope if a scope is given.
@@ -78,6 +87,10 @@ SELECT {HEADER}, {state}
  ORDER BY t.revision DESC{limit}
 """
 IN_SCOPE = " AND t.scope = %s"
+
+
+#: The first and the last seq of a range, both included; None: to the end.
+SeqRange: TypeAlias = tuple[int, int | None]
 
 
 class StoredHeader(NamedTuple):
@@ -122,6 +135,12 @@ class PresentRow(NamedTuple):
     item_id: bytes
 
 
+class SeqRow(NamedTuple):
+    """The seq of an item; see `EXISTING`."""
+
+    seq: int
+
+
 class ReadingStatements(Statements):
     """Reading transcripts and their items."""
 
@@ -135,7 +154,7 @@ class ReadingStatements(Statements):
 
     def items(
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
-        limit: int | None = None, offset: int = 0, last: bool = False,
+        within: Sequence[SeqRange] | None = None, limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
         """Items of a transcript.
 
@@ -144,6 +163,7 @@ class ReadingStatements(Statements):
             after: Only items after this seq.
             before: Only items before this seq.
             until: Only the item with this id and those before it.
+            within: Only items whose seqs are in one of these ranges.
             limit: The maximum number of results.
             offset: The number of items to skip.
             last: Whether to begin with the last item and read backwards.
@@ -156,16 +176,20 @@ class ReadingStatements(Statements):
         if until is not None:
             conditions += UNTIL
             params += (key.tenant, until, *key)
-        params_behind = _params()
+        if within is not None:
+            texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
+            conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
+            params += [seq for one in within for seq in one if seq is not None]
+        last_params = _params()
         order = " DESC" if last else ""
         if limit is not None:
             order += LIMIT
-            params_behind.append(limit)
+            last_params.append(limit)
             if offset:
                 order += OFFSET
-                params_behind.append(offset)
+                last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *params_behind), row=StoredItem)
+        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""
@@ -174,6 +198,10 @@ class ReadingStatements(Statements):
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
         """The ids in the list that items of the transcript have."""
         return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
+
+    def existing(self, key: RowKey, seqs: Sequence[int]) -> Query[SeqRow]:
+        """Those of the seqs that items of the transcript have."""
+        return Query(self._text(EXISTING, seqs=places(len(seqs))), (*seqs, *key), row=SeqRow)
 
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
         """The transcripts of a kind that have an item with this id."""
@@ -211,7 +239,7 @@ class ReadingStatements(Statements):
         if not parts:
             conditions += MAIN
         if after is not None:
-            conditions += BEHIND
+            conditions += AFTER_KEY
             collection, name, part = after
             params += (collection, collection, name, name, part)
         return self._page(LIST, conditions, params, limit, states=states)

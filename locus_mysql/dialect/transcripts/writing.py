@@ -117,7 +117,17 @@ UPDATE {transcripts} t
 
 REMOVE_ITEM = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = %s WHERE {KEY}"
 
-# Remove items by their seqs; and recount the items of a transcript.
+# Remove items by their seqs, after counting them out; and recount the items of a transcript.
+COUNT_OUT = """
+UPDATE {transcripts} t
+  JOIN (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.content)), 0) AS size_bytes
+          FROM {transcripts} t
+          JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
+         WHERE {KEY}) AS gone
+   SET t.items      = t.items - gone.items,
+       t.size_bytes = t.size_bytes - gone.size_bytes
+ WHERE {KEY}
+"""
 REMOVE_AT = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs}) WHERE {KEY}"
 RECOUNT = """
 UPDATE {transcripts} t
@@ -281,14 +291,21 @@ class WritingStatements(Statements):
         return Statement(self._text(REMOVE_ITEM), (seq, *key))
 
     def remove_at(self, key: RowKey, seqs: Sequence[int]) -> tuple[Statement, ...]:
-        """Remove items by their seqs, and recount the others."""
-        portions = [seqs[start : start + SEQS_PER_STATEMENT] for start in range(0, len(seqs), SEQS_PER_STATEMENT)]
-        removals = [Statement(self._text(REMOVE_AT, seqs=places(len(one))), (*one, *key)) for one in portions]
-        return (*removals, Statement(self._text(RECOUNT), (*key, *key)))
+        """Remove items by their seqs, and count them out. Reads no other items."""
+        statements = []
+        for start in range(0, len(seqs), SEQS_PER_STATEMENT):
+            some = seqs[start : start + SEQS_PER_STATEMENT]
+            statements.append(Statement(self._text(COUNT_OUT, seqs=places(len(some))), (*some, *key, *key)))
+            statements.append(Statement(self._text(REMOVE_AT, seqs=places(len(some))), (*some, *key)))
+        return tuple(statements)
 
     def remove_items(self, key: RowKey) -> Statement:
         """Remove all items."""
         return Statement(self._text(REMOVE_ITEMS), key)
+
+    def empty(self, key: RowKey) -> tuple[Statement, ...]:
+        """Remove all items, and count that there are none."""
+        return self.remove_items(key), Statement(self._text(RECOUNT), (*key, *key))
 
     def delete(self, key: RowKey, *, parts: bool = False) -> Statement:
         """Delete a transcript with its items; with all its parts if ``parts``."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ...config import ConnectionOptions
+from ...dialect.server_roles import READ_ONLY
 from ...dialect.statement import Statement
 from ...dialect.variants import Variant, variant_of
 from ...errors import UnsupportedServer
@@ -39,7 +40,7 @@ AMBIGUOUS = "5.7.25"
 #: Queries such a server's kind, in a separate packet.
 WHICH = Statement("SELECT VERSION(), @@version_comment")
 
-_ASK = Statement("SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, @@GLOBAL.read_only")
+_ASK = Statement(f"SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, {READ_ONLY}")
 
 
 def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[Statement, ...]:

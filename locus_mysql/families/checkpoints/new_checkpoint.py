@@ -12,7 +12,7 @@ from .coding.delta import Delta
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncodedCheckpoint:
     """A state as text, and data that speeds up encoding the thread's next state.
 
     Args:
@@ -59,7 +59,7 @@ class NewCheckpoint:
         parent: Which checkpoint it follows. A lasting one follows, of a provisional one, the lasting one before that.
     """
 
-    encode: Callable[[object], Encoded]
+    encode: Callable[[object], EncodedCheckpoint]
     search_text: Callable[[Delta], tuple[str, bool]]
     checkpoint_id: str | None = None
     metadata: object = None

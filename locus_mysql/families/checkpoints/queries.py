@@ -106,16 +106,16 @@ class Queries:
         limit, keys = self._check_pair(key, value, limit)
         wanted = Containment(value)
         matches: list[CheckpointInfo] = []
-        behind: CheckpointPlace | None = None
+        after: CheckpointPlace | None = None
         size = min(limit, FIRST_METADATA_PAGE)
         while len(matches) < limit:
-            find = self._sql.queries.find_by_metadata(tenant, keys, size, behind)
+            find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
             rows = yield from fetch(find, allow_secondary=True)
             matches += [info for info in readable(found_info, rows) if _holds(info["metadata"], key, wanted)]
             if len(rows) < size:
                 break
             last = rows[-1]
-            behind = CheckpointPlace(str(last.created_at), last.seq, last.thread_id)
+            after = CheckpointPlace(str(last.created_at), last.seq, last.thread_id)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -126,16 +126,16 @@ class Queries:
         limit, keys = self._check_pair(key, value, limit)
         wanted = Containment(value)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
-        behind: CheckpointPlace | None = None
+        after: CheckpointPlace | None = None
         size = limit
         while len(matches) < limit:
-            page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, behind))))
+            page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
             states = readable(state_of, page)
             matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
             if len(page) < size:
                 break
             last = page[-1][0]
-            behind = CheckpointPlace(str(last.ordered_at), last.seq or 0, last.thread_id)
+            after = CheckpointPlace(str(last.ordered_at), last.seq or 0, last.thread_id)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -149,16 +149,16 @@ class Queries:
             return []
         wanted = Containment(value)
         found: list[dict[str, Any]] = []
-        behind: tuple[str, str] | None = None
+        after: tuple[str, str] | None = None
         while len(found) < limit:
-            page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, behind))))
+            page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, after))))
             for info, data in readable(state_of, (rows for rows in page if rows[0].checkpoint_id is not None)):
                 if path in data and wanted.within(data[path]):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "updated_at": info["updated_at"], "data": data})
             if len(page) < SEARCH_DATA_PAGE:
                 break
-            behind = str(page[-1][0].ordered_at), page[-1][0].thread_id
+            after = str(page[-1][0].ordered_at), page[-1][0].thread_id
         return found[:limit]
 
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:

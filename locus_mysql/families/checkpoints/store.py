@@ -17,7 +17,7 @@ from ...runtime.exact_json import check_json_object
 from ...runtime.methods import awaited, blocking
 from .coding.codec import encode
 from .coding.delta import Delta
-from .new_checkpoint import Encoded, NewCheckpoint
+from .new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from .operations import CheckpointOperations
 from .preconditions import Expected, expecting
 from .records import (
@@ -98,7 +98,7 @@ class StoreOperations:
         def text(delta: Delta) -> tuple[str, bool]:
             return text_of_dict(data, delta)
 
-        encoded = Encoded(encode(data))
+        encoded = EncodedCheckpoint(encode(data))
         return NewCheckpoint(lambda _: encoded, text, checkpoint_id, metadata)
 
     def thread_key(self, thread_id: str) -> ThreadKey:

@@ -16,7 +16,7 @@ from .damage import naming_checkpoint
 from .decoding import ancestor_content, decode_writes
 from .parts import Parts
 from .records import ChannelHistory, LoadedWrite
-from .values import Encoded
+from .values import EncodedValue
 
 #: Ancestors that are read in one round trip.
 ANCESTORS_PAGE = 256
@@ -86,7 +86,7 @@ class Ancestry:
         if numbers:
             found = yield from fetch(self._sql.loading.parts(*key, keys.ns_key(ns), numbers))
             parts.sealed = {part.number: part.chunk for part in found}
-        values: dict[str, Encoded] = {}
+        values: dict[str, EncodedValue] = {}
         for name, (value, seeded_at) in walk.seeds.items():
             with naming_checkpoint(thread_id, seeded_at):
                 values[name] = parts.encoded(value)

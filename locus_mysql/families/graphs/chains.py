@@ -10,7 +10,7 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple, TypeAlias
 
-from .values import Body, Encoded, Grown, frame
+from .values import Body, EncodedValue, Grown, frame
 
 #: Values up to this size are stored in the checkpoint's own row: a part's row and its reference take as much.
 INLINE_BYTES = 256
@@ -19,7 +19,7 @@ INLINE_BYTES = 256
 class Inline(NamedTuple):
     """A small value, in the checkpoint's row."""
 
-    value: Encoded
+    value: EncodedValue
 
 
 class Link(NamedTuple):
@@ -81,7 +81,7 @@ class NewPart(NamedTuple):
     chunk: bytes | None
 
 
-def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | None, new_part: int) -> NewPart:
+def store(encoded: EncodedValue | Grown, before: Value | None, body_before: Body | None, new_part: int) -> NewPart:
     """Return the new part to store for a value.
 
     Args:
@@ -91,12 +91,12 @@ def store(encoded: Encoded | Grown, before: Value | None, body_before: Body | No
         new_part: The number of a new part.
     """
     if isinstance(encoded, Grown) and encoded.size_bytes <= INLINE_BYTES:
-        encoded = Encoded(encoded.kind, encoded.data)
-    if isinstance(encoded, Encoded) and len(encoded.data) <= INLINE_BYTES:
+        encoded = EncodedValue(encoded.kind, encoded.data)
+    if isinstance(encoded, EncodedValue) and len(encoded.data) <= INLINE_BYTES:
         return NewPart(Inline(encoded), None, None)
     kind = encoded.kind
     content: bytes | tuple[bytes, ...]
-    front, content, back = frame(encoded) if isinstance(encoded, Encoded) else (encoded.front, encoded.pieces, b"")
+    front, content, back = frame(encoded) if isinstance(encoded, EncodedValue) else (encoded.front, encoded.pieces, b"")
     if not isinstance(before, Stored) or before.kind != kind:
         return _whole(kind, front, Body(content), back, new_part)
     body = Body(content, body_before)

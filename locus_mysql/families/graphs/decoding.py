@@ -22,7 +22,7 @@ from .damage import naming_checkpoint
 from .parts import Parts
 from .payload import Content, unpack, unpack_write
 from .records import LoadedVersion, LoadedWrite
-from .values import Encoded
+from .values import EncodedValue
 
 
 class Decoded(NamedTuple):
@@ -138,11 +138,11 @@ def _version(
     writes: Sequence[LoadedWrite],
     parents_writes: Sequence[LoadedWrite],
 ) -> LoadedVersion:
-    def values() -> dict[str, Encoded]:
+    def values() -> dict[str, EncodedValue]:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
             return {name: parts.encoded(held.value) for name, held in content.values.items()}
 
-    def value(name: str) -> Encoded:
+    def value(name: str) -> EncodedValue:
         with naming_checkpoint(row.thread_id, row.checkpoint_id):
             return parts.encoded(content.values[name].value)
 

@@ -16,7 +16,7 @@ from .damage import naming_checkpoint
 from .decoding import Decoded, decode_checkpoints, decode_writes
 from .parts import Parts
 from .records import Base, LoadedVersion, LoadedWrite
-from .values import Encoded
+from .values import EncodedValue
 from .version_cache import VersionCache
 
 #: The epoch of a thread, and the numbers of parts that need not be read as long as it lasts.
@@ -147,7 +147,7 @@ class Loading:
             decoded = decode_checkpoints(key, checkpoint_id, rows, parts, None)
         return decoded, parts
 
-    def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[Encoded]:
+    def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[EncodedValue]:
         """Return one value of a checkpoint. One round trip, or none for a small value.
 
         Raises:

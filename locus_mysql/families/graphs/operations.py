@@ -39,7 +39,7 @@ class GraphOperations:
         return [row.thread_id for row in rows]
 
     def page_of_threads(
-        self, tenant: str, limit: int, behind: tuple[str, str] | None = None
+        self, tenant: str, limit: int, after: tuple[str, str] | None = None
     ) -> Operation[list[tuple[str, str]]]:
         """Return position and id of the threads after a position, most recently saved first. One round trip.
 
@@ -48,9 +48,9 @@ class GraphOperations:
         Args:
             tenant: The tenant of the threads.
             limit: The maximum number.
-            behind: The last of the page before; None for the first page.
+            after: The last of the page before; None for the first page.
         """
-        rows = yield from fetch(self.sql.threads.page(tenant, limit, behind), allow_secondary=True)
+        rows = yield from fetch(self.sql.threads.page(tenant, limit, after), allow_secondary=True)
         return [(row.ordered_at, row.thread_id) for row in rows]
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:

@@ -10,7 +10,7 @@ from .chains import Inline, Link, Stored, seen_bytes
 from .checksummed_frames import checksum_of, unseal
 from .payload import Content
 from .records import LabelledValue
-from .values import Body, Encoded
+from .values import Body, EncodedValue
 
 
 @dataclass(slots=True)
@@ -64,11 +64,11 @@ class Parts:
             raise CorruptCheckpoint("Its parts do not fit together.")
         return Body(b"".join(pieces[::-1]), digest=value.digest)
 
-    def encoded(self, value: Inline | Stored) -> Encoded:
+    def encoded(self, value: Inline | Stored) -> EncodedValue:
         """Assemble a value."""
         if isinstance(value, Inline):
             return value.value
-        return Encoded(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
+        return EncodedValue(value.kind, b"".join((value.front, *self.body(value).pieces, value.back)))
 
     def _chunk(self, link: Link) -> bytes | memoryview:
         chunk = self.opened.get(link)

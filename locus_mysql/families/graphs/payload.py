@@ -12,7 +12,7 @@ from ...runtime.exact_json import decode_json, encode_json
 from .chains import Inline, Link, Stored
 from .checksummed_frames import ANY_ROW, RowIdentity, seal, unseal
 from .records import LabelledValue
-from .values import Encoded
+from .values import EncodedValue
 
 _LENGTH = struct.Struct("<I")
 
@@ -29,7 +29,7 @@ class Content(NamedTuple):
     """
 
     codec: str
-    head: Encoded
+    head: EncodedValue
     values: Mapping[str, LabelledValue]
     snapshots: frozenset[str] = frozenset()
 
@@ -82,12 +82,12 @@ def _unpack(body: bytes, stored_seq: int) -> Content:
     end = start + _LENGTH.unpack_from(body, 0)[0]
     header = decode_json(body[start:end])
     start, end = end, end + header["n"]
-    head = Encoded(header["h"], body[start:end])
+    head = EncodedValue(header["h"], body[start:end])
     values: dict[str, LabelledValue] = {}
     for name, label, kind, *rest in header["c"]:
         if len(rest) == 1:
             start, end = end, end + rest[0]
-            values[name] = LabelledValue(label, Inline(Encoded(kind, body[start:end])))
+            values[name] = LabelledValue(label, Inline(EncodedValue(kind, body[start:end])))
         else:
             front, back, position, digest, chain = rest
             links = _unpacked_chain(chain, stored_seq)
@@ -136,13 +136,13 @@ def resolved(values: Mapping[str, LabelledValue], stored_seq: int) -> dict[str, 
     return found
 
 
-def pack_write(value: Encoded, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
+def pack_write(value: EncodedValue, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
     """Return the payload of a write's row: the length of the kind, the kind, the bytes."""
     kind = value.kind.encode()
     return seal(b"".join((len(kind).to_bytes(2, "little"), kind, value.data)), compression, identity)
 
 
-def unpack_write(payload: bytes, identity: RowIdentity = ANY_ROW) -> Encoded:
+def unpack_write(payload: bytes, identity: RowIdentity = ANY_ROW) -> EncodedValue:
     """Return the value of a write's row.
 
     Raises:
@@ -152,4 +152,4 @@ def unpack_write(payload: bytes, identity: RowIdentity = ANY_ROW) -> Encoded:
     end = 2 + int.from_bytes(content[:2], "little")
     if end > len(content):
         raise CorruptCheckpoint("A stored write cannot be read back; its bytes are damaged.")
-    return Encoded(content[2:end].decode(), content[end:])
+    return EncodedValue(content[2:end].decode(), content[end:])

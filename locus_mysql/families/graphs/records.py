@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypedDict
 
 from .chains import Value
-from .values import Body, Encoded, Grown
+from .values import Body, EncodedValue, Grown
 
 
 class LabelledValue(NamedTuple):
@@ -55,7 +55,7 @@ class NewValue(NamedTuple):
 
     name: str
     label: Any
-    encoded: Encoded | Grown | None
+    encoded: EncodedValue | Grown | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class NewVersion:
     ns: str
     checkpoint_id: str
     parent_id: str | None
-    head: Encoded
+    head: EncodedValue
     values: Callable[[Base | None], Sequence[NewValue]]
     metadata: str | None
     run_id: str | None
@@ -103,7 +103,7 @@ class LoadedWrite:
     idx: int
     channel: str
     task_path: str
-    value: Encoded
+    value: EncodedValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ class LoadedVersion:
     ns: str
     checkpoint_id: str
     parent_id: str | None
-    head: Encoded
+    head: EncodedValue
     labels: Mapping[str, Any]
-    values: Callable[[], dict[str, Encoded]]
-    value: Callable[[str], Encoded]
+    values: Callable[[], dict[str, EncodedValue]]
+    value: Callable[[str], EncodedValue]
     metadata: str | None
     created_at: datetime
     writes: Sequence[LoadedWrite]
@@ -151,7 +151,7 @@ class ChannelHistory:
     """
 
     writes: Sequence[Sequence[LoadedWrite]]
-    seed: Encoded | None
+    seed: EncodedValue | None
 
 
 class CheckpointRecord(TypedDict):

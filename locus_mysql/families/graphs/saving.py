@@ -24,7 +24,7 @@ from .checksummed_frames import seal, text_checksum, thread_checksum, version_id
 from .damage import naming_checkpoint
 from .payload import Content, pack, pack_write, resolved, unpack
 from .records import Base, LabelledValue, LoadedWrite, NewVersion
-from .values import Body, Encoded
+from .values import Body, EncodedValue
 from .version_cache import Key, VersionCache
 
 #: One call in this many that stores writes is followed by housekeeping.
@@ -263,7 +263,7 @@ class Saving:
                 if base is not None and name in base.snapshots:
                     snapshots.add(name)
             elif len(chunks) == OWN_PARTS:
-                values[name], body = LabelledValue(label, Inline(Encoded(encoded.kind, encoded.data))), None
+                values[name], body = LabelledValue(label, Inline(EncodedValue(encoded.kind, encoded.data))), None
             else:
                 stored = store(encoded, None if before is None else before.value, body, len(chunks))
                 values[name], body = LabelledValue(label, stored.value), stored.body

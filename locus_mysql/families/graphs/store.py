@@ -30,7 +30,7 @@ from .records import (
     NewVersion,
     WriteRecord,
 )
-from .values import Encoded
+from .values import EncodedValue
 
 #: The codec name of checkpoints that this class encoded.
 CODEC = "json"
@@ -75,7 +75,9 @@ class SaverOperations(VersionsOfTenants):
         if parent_checkpoint_id is not None:
             check_id(parent_checkpoint_id, "Parent checkpoint id")
         check_json_object(checkpoint_data, "The checkpoint")
-        fields = [NewValue(name, None, Encoded("json", encode_json(value))) for name, value in checkpoint_data.items()]
+        fields = [
+            NewValue(name, None, EncodedValue("json", encode_json(value))) for name, value in checkpoint_data.items()
+        ]
         text, _ = encode_metadata(metadata)
         searchable = None if text is None else _searchable(metadata or {})
 
@@ -89,7 +91,7 @@ class SaverOperations(VersionsOfTenants):
             parent_id=parent_checkpoint_id,
             # Metadata that MySQL cannot search is stored whole in another place: it would break searches for other
             # metadata.
-            head=Encoded("json", b"" if text is None or searchable == text else text.encode()),
+            head=EncodedValue("json", b"" if text is None or searchable == text else text.encode()),
             values=values,
             metadata=searchable,
             run_id=None,
@@ -172,7 +174,7 @@ class SaverOperations(VersionsOfTenants):
         for channel, value in writes:
             check_json_object({"value": value}, f"The write to {check_text(channel, 'A channel')!r:.60}")
             pairs.append([channel, value])
-        row = LoadedWrite(task_id, 0, "", "", Encoded(CODEC, encode_json(pairs)))
+        row = LoadedWrite(task_id, 0, "", "", EncodedValue(CODEC, encode_json(pairs)))
         tenant = self.tenancy.of(thread_id)
         yield from self.versions.saving.put_writes(tenant, thread_id, version_key, task_id, [row], replace=True)
 

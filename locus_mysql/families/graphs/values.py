@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 _DIGEST_BYTES = 16
 
 
-class Encoded(NamedTuple):
+class EncodedValue(NamedTuple):
     """A value as bytes.
 
     Args:
@@ -69,7 +69,7 @@ _HEADER_BYTES = {
 }
 
 
-def frame(value: Encoded) -> Framed:
+def frame(value: EncodedValue) -> Framed:
     """Divide a value into the two ends that change when it grows, and the body."""
     data = value.data
     if value.kind == "json":

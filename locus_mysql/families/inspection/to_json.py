@@ -22,7 +22,7 @@ def metadata_of(text: object) -> tuple[dict[str, Any], str | None]:
         found = None
     if isinstance(found, dict):
         return found, None
-    return {}, "The metadata is no JSON object; somebody changed it by hand. Save it again, with its metadata."
+    return {}, "The metadata is no JSON object; it was changed by hand. Save it again, with its metadata."
 
 
 def finite(value: Any) -> Any:

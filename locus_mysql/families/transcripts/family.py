@@ -14,7 +14,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = "ClaudeSessionStore, OpenAISession, AdkSessionService, PydanticConversationStore"
+    users = "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore"
     holds_threads = True
     vacuumed_by_age = False
     on_request = False

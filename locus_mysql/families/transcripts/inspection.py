@@ -102,13 +102,13 @@ class TranscriptThreads:
         """See `ThreadSource.threads`. One round trip. Transcripts have no metadata: a filter by metadata finds none."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         pattern = check_text(wanted.pattern, "Pattern")
-        behind = None
+        after = None
         if cursor is not None:
             revision, thread_id = from_cursor(cursor, int, str)
             key = key_of_thread(thread_id)
             if key is None:
                 raise InvalidInput("The cursor does not come from a page of this list. Begin at the first page.")
-            behind = (cast(int, revision), row_key(self._tenant, key)[1:])
+            after = (cast(int, revision), row_key(self._tenant, key)[1:])
         if wanted.metadata is not None:
             return Page([])
         query = self.sql.inspection.threads(
@@ -118,7 +118,7 @@ class TranscriptThreads:
             min_bytes=None if wanted.min_bytes is None else check_limit(wanted.min_bytes, "min_bytes"),
             saved_after=_revision(wanted.saved_after),
             saved_before=_revision(wanted.saved_before),
-            behind=behind,
+            after=after,
         )
         rows = yield from fetch(query, allow_secondary=True)
         items = [self._thread(row) for row in rows]

@@ -93,23 +93,23 @@ class MovingOperations:
 
     def page(self, after: Position | None, limit: int) -> Operation[list[Kept]]:
         """Return records after a position, in their order. Two round trips."""
-        first, behind = ((b"", b"", b"", b""), -1) if after is None else (after[:4], after[4])
+        first, after_seq = ((b"", b"", b"", b""), -1) if after is None else (after[:4], after[4])
         query = self.sql.moving.headers(self._tenant, first, min(limit, HEADERS_AT_ONCE) + 1)
         headers = (yield Batch.of(query)).rows(query)
         chosen, records = [], 0
         for header in headers:  # enough to fill the page, by their item counts, which may be out of date
             chosen.append(header)
             records += 1 + header.items
-            if records >= limit + max(behind, 0):
+            if records >= limit + max(after_seq, 0):
                 break
         queries = tuple(
-            self.sql.moving.items(self._tenant, header.sid, behind if header[:4] == first else 0, limit)
+            self.sql.moving.items(self._tenant, header.sid, after_seq if header[:4] == first else 0, limit)
             for header in chosen
         )
         results = yield Batch(queries, atomic=False)
         found: list[Kept] = []
         for header, query_of_items in zip(chosen, queries, strict=True):
-            if not (header[:4] == first and behind >= 0):
+            if not (header[:4] == first and after_seq >= 0):
                 found.append(_kept_header(self._tenant, header))
             key = RowKey(self._tenant, *header[:4])
             found += (_kept_item(key, row) for row in results.rows(query_of_items))

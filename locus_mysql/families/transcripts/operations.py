@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredItem
+from ...dialect.transcripts.reading import SeqRange
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Operation, Outdated, fetch
@@ -26,7 +26,8 @@ from .coding import (
     row_key,
     transcript_of,
 )
-from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Write, Written
+from .decoding import decoded
+from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Window, Write, Written
 from .writing import WritingOperations
 
 #: On average, one write in this number is followed by housekeeping, which removes up to the second number of expired
@@ -164,7 +165,8 @@ class TranscriptOperations:
         results = yield Batch((revision, items), atomic=False)
         found, rows = results.row(revision), results.rows(items)
         if rows:
-            return Read(rows[0].revision, _items(where, rows[::-1] if last is not None else rows))
+            read = yield from decoded(where, rows[::-1] if last is not None else rows)
+            return Read(rows[0].revision, read)
         # The revision was read first: a write that requires it is refused if items were added meanwhile.
         return None if found is None else Read(found.revision, [])
 
@@ -190,7 +192,38 @@ class TranscriptOperations:
             if found is not None and later is not None and found.revision == later.revision:
                 transcript = transcript_of(self._tenant, found)
                 self._writing.remember(where, found)
-                return transcript, _items(where, rows[::-1] if last is not None else rows)
+                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows))
+
+    def window(
+        self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
+    ) -> Operation[Window | None]:
+        """Return some items of a transcript, and the transcript as it was then or later. One round trip.
+
+        Args:
+            key: The transcript.
+            within: Only items whose seqs are in one of these ranges; None: in any.
+            last: At most this many of the last ones.
+
+        Returns:
+            None if the transcript does not exist.
+        """
+        where = row_key(self._tenant, key)
+        items = self.sql.reading.items(where, within=within, limit=last, last=last is not None)
+        header = self.sql.reading.header(where)
+        results = yield Batch((items, header), atomic=False)
+        found, rows = results.row(header), results.rows(items)
+        if found is None:
+            return None
+        read = yield from decoded(where, rows[::-1] if last is not None else rows)
+        is_current = not rows or rows[0].revision == found.revision
+        return Window(transcript_of(self._tenant, found), read, is_current)
+
+    def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
+        """Return those of the seqs that items of a transcript have. One round trip."""
+        if not seqs:
+            return set()
+        rows = yield from fetch(self.sql.reading.existing(row_key(self._tenant, key), seqs))
+        return {row.seq for row in rows}
 
     def find(self, key: TranscriptKey, item_id: str) -> Operation[Item | None]:
         """Return an item of a transcript by its id; None if there is none. One round trip."""
@@ -311,14 +344,13 @@ class TranscriptOperations:
             after: Only those after this key: the last one of the page before.
             limit: The maximum number of results.
         """
-        behind = None if after is None else row_key(self._tenant, after)[2:]
         query = self.sql.reading.listed(
             self._tenant,
             _kind(kind),
             collection=check_optional(collection, "The collection"),
             name=check_optional(name, "The name"),
             parts=parts,
-            after=behind,
+            after=None if after is None else row_key(self._tenant, after)[2:],
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
@@ -404,10 +436,6 @@ class TranscriptOperations:
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
         except LocusMySQLError as error:
             HOUSEKEEPING.warning("A transcript was written, but the housekeeping after it failed: %s.", loggable(error))
-
-
-def _items(key: RowKey, rows: Iterable[StoredItem]) -> list[Item]:
-    return [item_of(key, row) for row in rows]
 
 
 def _kind(kind: str) -> bytes:

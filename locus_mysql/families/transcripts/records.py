@@ -110,6 +110,21 @@ class Read:
     items: Sequence[Item]
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some items of a transcript, and the transcript as it was when they were read, or later.
+
+    Attributes:
+        transcript: The transcript.
+        items: The items, oldest first.
+        is_current: Whether both are of one revision, or there are no items.
+    """
+
+    transcript: Transcript
+    items: Sequence[Item]
+    is_current: bool
+
+
 class Written(NamedTuple):
     """The result of a write.
 
@@ -144,6 +159,7 @@ class Write:
         is_shared: Whether the transcript never expires earlier than before, as writers with another ``ttl_s`` need it.
         needs: The id of an item that it must have already.
         remove: The seqs of items to remove.
+        empty: Remove all items. Excludes ``items`` and ``remove``.
         delete: Delete it, with its items. Excludes ``items`` and ``header``.
     """
 
@@ -158,4 +174,5 @@ class Write:
     is_shared: bool = False
     needs: str | None = None
     remove: Sequence[int] = ()
+    empty: bool = False
     delete: bool = False

@@ -13,6 +13,7 @@ from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.exact_json import decode_json
 from ...runtime.ledger import refuse_late
@@ -75,6 +76,8 @@ class PlannedWrite:
         self.needed = None if write.needs is None else check_name(write.needs, "The id of an item", ID_BYTES)
         if write.delete and (write.items or write.header is not None or write.fold is not None):
             raise InvalidInput("A transcript cannot be written to and deleted at once.")
+        if write.empty and (write.items or write.remove):
+            raise InvalidInput("A write that removes all items neither adds nor removes others.")
         self.known = NOTHING
 
     @property
@@ -96,7 +99,7 @@ class PlannedWrite:
     def changes_nothing(self) -> bool:
         """Whether the transcript has all items already, and the header stays."""
         write = self.write
-        return self.is_repeated and write.header is None and not (write.remove or write.delete)
+        return self.is_repeated and write.header is None and not (write.remove or write.empty or write.delete)
 
     def fold(self, known: KnownHeader) -> None:
         """Compute the new state."""
@@ -142,6 +145,8 @@ class PlannedWrite:
             steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
         if self.write.remove:
             steps += writing.remove_at(self.key, self.write.remove)
+        if self.write.empty:
+            steps += writing.empty(self.key)
         if self.write.delete:
             steps.append(writing.delete(self.key))
         return tuple(steps)
@@ -183,7 +188,7 @@ class WritingOperations:
         if not plans:
             return []
         # Transcripts are locked in one order, so that writers cannot deadlock.
-        ordered = sorted(plans, key=lambda plan: plan.key)
+        ordered, backoff = sorted(plans, key=lambda plan: plan.key), Backoff()
         while True:
             if all(plan.changes_nothing for plan in plans) or (once and _repeated(plans)):
                 return (yield from self._unchanged(plans))
@@ -199,6 +204,7 @@ class WritingOperations:
                 for plan in ordered:  # another process wrote after this one had read the state or the stored ids
                     self._known.pop(plan.key)
                     plan.take_all()
+                yield backoff.pause()  # before the state is read again
             else:
                 for plan, revision in zip(ordered, revisions, strict=True):
                     if plan.write.delete:

@@ -24,10 +24,10 @@ from ...families.transcripts.records import Fold, NewItem, Transcript, Transcrip
 #: The kind of these transcripts. The project is their collection, the session their name, the subpath their part.
 KIND = "claude-agent-sdk"
 
-#: Entries that one transaction stores. The SDK sends 500 at most, and about 1 MB.
+#: The maximum number of entries in one transaction. The SDK sends at most 500 entries, of about 1 MB.
 ENTRIES_AT_ONCE = 5_000
 
-#: A uuid that is longer, in bytes, is hashed.
+#: A longer uuid, in bytes, is hashed.
 UUID_BYTES = 200
 
 
@@ -46,7 +46,7 @@ class SessionOperations:
     def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> Operation[None]:
         """Store entries at the end of a transcript, all or none.
 
-        An entry whose ``uuid`` the transcript has already is left out; those without one are always added. The summary
+        An entry whose ``uuid`` the transcript has already is skipped; entries without one are always added. The summary
         of a main transcript is computed from the new entries, in the same transaction. One round trip; four if
         another process has written to the session since this one did, two for the first of a process.
 

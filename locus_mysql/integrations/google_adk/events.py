@@ -13,7 +13,7 @@ from google.adk.sessions.state import State
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.exact_json import encode_json
 
-#: An event's id that is longer, in bytes, is not repeated in the id of its item.
+#: An item's id contains the id of its event, unless that is longer than this, in bytes.
 EVENT_ID_BYTES = 200
 
 
@@ -110,5 +110,5 @@ def without_temporary(delta: Mapping[str, Any]) -> dict[str, Any]:
 def _dump(event: Event, **options: Any) -> dict[str, Any]:
     try:
         return event.model_dump(mode="json", by_alias=True, exclude_none=True, **options)
-    except ValueError as error:  # which may repeat values
+    except ValueError as error:  # pydantic's message may contain values
         raise InvalidInput(f"The event or state cannot be written as JSON ({type(error).__name__}).") from None

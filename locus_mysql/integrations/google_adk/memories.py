@@ -28,7 +28,7 @@ class AdkMemoryService(AsyncMemories[MemoryServiceOperations], BaseMemoryService
         metric: How embeddings are compared: ``cosine``, ``dot`` or ``euclidean``.
         model: The name of the function's model; texts are embedded again when it changes.
         vector_cache_bytes: Memory for the cache of repeated searches by meaning.
-        limit: The most memories that a search returns.
+        limit: The maximum number of memories that a search returns.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search_parser`` apply to memories.
 
     Example:

@@ -16,6 +16,7 @@ from google.genai.types import Content
 
 from ...config import MySQLConfig
 from ...engine.counters import Counters
+from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.embedding import EmbedFunction, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions
@@ -24,13 +25,13 @@ from ...families.memories.puts import Put
 from ...families.memories.records import MemoryItem, Namespace
 from ...families.memories.searching import Way
 
-#: The first label of the namespaces of memories, and of that of ids that were deleted. App, user and session follow.
+#: The first label of the namespaces of memories, and of the namespace of deleted ids. App, user and session follow.
 LABEL, DELETED_LABEL = "google-adk", "google-adk-deleted"
 
-#: The labels of memories without a session, and of those that were added by `add_memory`. No session has them.
+#: The labels of memories without a session, and of memories added by `add_memory`. They are no valid session ids.
 WITHOUT_SESSION, ADDED_DIRECTLY = "~none", "~direct"
 
-#: The most memories that a call reads the keys of, or deletes, and that a transaction writes.
+#: The maximum number of memories whose keys a call reads, that a call deletes, and that a transaction writes.
 KEYS_LIMIT, AT_ONCE = 1_000_000, 1_000
 
 
@@ -40,7 +41,7 @@ class MemoryServiceOperations:
     Args:
         config: The options.
         options: The options about embeddings.
-        limit: The most memories that a search returns.
+        limit: The maximum number of memories that a search returns.
     """
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions, limit: int) -> None:
@@ -59,7 +60,7 @@ class MemoryServiceOperations:
         self._items.count_in(counters)
 
     def add_session_to_memory(self, session: Session) -> Procedure[None]:
-        """Make the memories of a session those of its events with a text: add missing ones, remove all others.
+        """Synchronise a session's memories with its events with text: add missing memories, remove all others.
 
         Args:
             session: The session with its events.
@@ -85,14 +86,14 @@ class MemoryServiceOperations:
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> Procedure[None]:
-        """Add events with a text to the memories of a session, without those that it has already.
+        """Add events with text to the memories of a session, except those that it has already.
 
         Args:
             app_name: The app.
             user_id: The user; app, user and session have at most 980 bytes together.
             events: The events.
-            session_id: The session; None: of none.
-            custom_metadata: JSON values, which are returned with the memories that are new.
+            session_id: The session; None for memories without a session.
+            custom_metadata: JSON values, which are stored with the new memories.
 
         Raises:
             InvalidInput: A memory cannot be stored exactly.
@@ -113,13 +114,13 @@ class MemoryServiceOperations:
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> Procedure[None]:
-        """Add memories, all or none. One with an id replaces the one of this id that was added so before.
+        """Add memories, all or none. A memory with an id replaces an earlier one that was added here with the same id.
 
         Args:
             app_name: The app.
             user_id: The user.
-            memories: The memories, at most 10,000. One without an id gets one.
-            custom_metadata: JSON values for all of them; a memory's own come first.
+            memories: The memories, at most 10,000. A memory without an id gets a new one.
+            custom_metadata: JSON values for all of them; a memory's own values take precedence.
 
         Raises:
             InvalidInput: A memory cannot be stored exactly; nothing was changed.
@@ -141,14 +142,14 @@ class MemoryServiceOperations:
             yield from self._items.write_batch(puts, [(_deleted(scope), put.key) for put in puts])
 
     def search_memory(self, *, app_name: str, user_id: str, query: str) -> Procedure[SearchMemoryResponse]:
-        """Return the user's memories that fit a query best: by word; with an embed function, by word and meaning.
+        """Return the user's memories that match a query best: by word; with an embed function, by word and meaning.
 
         Args:
             app_name: The app.
             user_id: The user.
             query: A text.
         """
-        words = query.replace('"', " ")  # which would begin a phrase
+        words = query.replace('"', " ")  # a quotation mark would begin a phrase
         if not re.search(r"\w", words):
             return SearchMemoryResponse()
         way: Way = "word" if self.embed is None else "hybrid"
@@ -157,7 +158,7 @@ class MemoryServiceOperations:
         return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
 
     def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> Procedure[None]:
-        """Delete the memories of an id in all sessions; events of this id never become memories again.
+        """Delete the memories with an id in all sessions; events with this id never become memories again.
 
         Args:
             app_name: The app.
@@ -168,30 +169,38 @@ class MemoryServiceOperations:
             return
         scope = _scope(app_name, user_id)
         tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
-        # Again until there is none: one may have been added between a search and the first tombstone.
+        # Repeated until none is found: a memory may have been added between a search and the first tombstone.
         while found := (yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE)):
             yield from self._items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
 
     def _write(self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]) -> Procedure[None]:
         """Write memories that were not deleted before, and delete others."""
-        deleted = yield from self._deleted_of(scope, puts)
-        puts = [put for put in puts if put.key not in deleted]
         for start in range(0, max(len(puts), len(gone)), AT_ONCE):
             end = start + AT_ONCE
-            yield from self._items.write_batch(puts[start:end], gone[start:end])
-        # One that was deleted while it was written again must not come back.
-        deleted = yield from self._deleted_of(scope, puts)
-        if deleted:
-            yield from self._items.delete_batch([(put.namespace, put.key) for put in puts if put.key in deleted])
+            yield from self._write_some(scope, puts[start:end], gone[start:end])
+
+    def _write_some(
+        self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]
+    ) -> Procedure[None]:
+        """Write memories and delete others, in one transaction."""
+        while True:
+            deleted = yield from self._deleted_of(scope, puts)
+            puts = [put for put in puts if put.key not in deleted]
+            try:
+                # The server checks again, so that one that is deleted meanwhile does not come back.
+                yield from self._items.write_batch(puts, gone, absent=[(_deleted(scope), put.key) for put in puts])
+            except VersionConflict:
+                continue
+            return
 
     def _deleted_of(self, scope: Namespace, puts: Sequence[Put]) -> Procedure[set[str]]:
-        """Return the keys of those memories that were deleted."""
+        """Return the keys of the memories that were deleted."""
         found = yield from self._items.get_batch([(_deleted(scope), put.key) for put in puts])
         return {key for _, key in found}
 
 
 def _label(text: str) -> str:
-    """Return an id as a label, which must not be empty."""
+    """Return an id as a label; labels must not be empty."""
     return text.replace("~", "~0") or "~"
 
 

@@ -24,7 +24,7 @@ from ...runtime.gather import gather
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
 from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, session_key, user_key
 
-#: A read of the events since a time begins with this many of the last, and reads four times as many each time.
+#: The number of events that a read of the events since a time begins with; each further read takes four times as many.
 RECENT_EVENTS = 64
 
 
@@ -61,17 +61,17 @@ class SessionOperations:
             app_name: The app: up to 800 bytes of UTF-8 without NUL.
             user_id: The user: up to 795 bytes; with the session's id up to 799, where ``/`` and ``~`` count twice.
             state: The first state. Keys with ``app:`` and ``user:`` change what the app's and the user's sessions
-                share; those with ``temp:`` are left out.
+                share; keys with ``temp:`` are not stored.
             session_id: The id, without white space around it; None or blank: a generated one.
 
         Raises:
-            AlreadyExistsError: The user has a session of this id; nothing was changed.
+            AlreadyExistsError: The user has a session with this id; nothing was changed.
             InvalidInput: An id is too long or holds a NUL.
         """
         session_id = (session_id or "").strip() or platform_uuid.new_uuid()
         key, changes = session_key(app_name, user_id, session_id), changes_in(json_of_state(state))
         for shared in (app_key(app_name), user_key(app_name, user_id)):
-            row_key(self.config.tenant, shared)  # an id that cannot be stored is refused before anything is
+            row_key(self.config.tenant, shared)  # raises for an id that cannot be stored, before anything is stored
         now = platform_time.get_time()
         writes = [
             Write(key, header=Header(changes.session, tag=repr(now), scope=user_id), expected=0),
@@ -98,9 +98,9 @@ class SessionOperations:
             app_name: The app.
             user_id: The user.
             session_id: The id, without white space around it.
-            config: Which events are returned: of the last ``num_recent_events``, those behind the last one that is
-                older than ``after_timestamp``. The server reads no more than ``num_recent_events``; for
-                ``after_timestamp`` it reads the last 64, and again four times as many while all are later.
+            config: Which events are returned: of the last ``num_recent_events``, those that follow the last one older
+                than ``after_timestamp``. The server reads at most ``num_recent_events``; for ``after_timestamp`` it
+                reads the last 64 events, then four times as many as before, until it finds an older one.
 
         Raises:
             CorruptCheckpoint: A row is damaged.
@@ -124,15 +124,15 @@ class SessionOperations:
             transcript, items = found
             events = [event_of(item.content) for item in items]
             if since is not None:
-                behind = next((n for n in range(len(events), 0, -1) if events[n - 1].timestamp < since), 0)
-                if behind == 0 and last is not None and len(events) == last and last != limit:
+                first = next((n for n in range(len(events), 0, -1) if events[n - 1].timestamp < since), 0)
+                if first == 0 and last is not None and len(events) == last and last != limit:
                     last = last * 4 if limit is None else min(last * 4, limit)
                     continue
-                events = events[behind:]
+                events = events[first:]
             return _stored_session(transcript, _state(app), _state(user), events)
 
     def list_sessions(self, *, app_name: str, user_id: str | None = None) -> Operation[ListSessionsResponse]:
-        """Return the sessions of a user, or of all, without their events; last updated last. One round trip."""
+        """Return the sessions of a user, or of all users, without events; last updated last. One round trip."""
         if user_id is None:
             found, shared = yield from gather(
                 [
@@ -205,7 +205,7 @@ class SessionOperations:
     def _after_conflict(
         self, key: TranscriptKey, session: Session, item: NewItem, marker: Marker
     ) -> Operation[Appended]:
-        """Accept an event that is stored already, by an append whose answer was lost; refuse any other."""
+        """Accept an event that is stored already by an append whose answer was lost; else raise."""
         transcript, stored = yield from gather(
             [self._transcripts.get(key), self._transcripts.find(key, item.item_id or "")]
         )
@@ -218,14 +218,14 @@ class SessionOperations:
         return Appended(is_new=False, marker=None)
 
     def _without_marker(self, key: TranscriptKey, session: Session) -> Operation[Marker]:
-        """Return the stored revision for a session that was not loaded from here, if it has the last stored event."""
+        """Return the stored revision for a session loaded by another service, if it has the last stored event."""
         found = yield from self._transcripts.open(key, last=1)
         if found is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         transcript, items = found
         known = session.events[-1].id if session.events else None
         last = event_id_of(items[-1].content) if items else None
-        # Times of events are those of their writers' clocks: they count only where the session has no events.
+        # Events have the times of their writers' clocks: the time is compared only if the session has no events.
         if last != known and (known is not None or _updated_at(transcript) > session.last_update_time):
             raise _stale(session)
         return Marker.of(transcript)
@@ -239,7 +239,7 @@ class SessionOperations:
 
 
 def _shared_writes(app_name: str, user_id: str, app: Mapping[str, Any], user: Mapping[str, Any]) -> Iterable[Write]:
-    """Return the writes of changes to the states that sessions share, which outlive the sessions."""
+    """Return the writes that change the states that sessions share, which outlive the sessions."""
     if app:
         yield Write(app_key(app_name), fold=_update(app), expires=False)
     if user:
@@ -257,7 +257,7 @@ def _state(transcript: Transcript | None) -> dict[str, Any]:
 
 
 def _updated_at(transcript: Transcript) -> float:
-    """Return the time of a session's last event; of its creation if it has none."""
+    """Return the time of a session's last event; that of its creation if it has no events."""
     tag = transcript.header.tag
     return transcript.updated_at.timestamp() if tag is None else float(tag)
 

@@ -27,7 +27,7 @@ from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
-from ...families.graphs.values import Encoded, Grown
+from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.matching import contains
 from .messages import load
@@ -50,7 +50,7 @@ _TYPED, _BOTH = "typed:", "both"
 
 def new_version(
     serde: SerializerProtocol,
-    encode: Callable[[str, Any], Encoded | Grown],
+    encode: Callable[[str, Any], EncodedValue | Grown],
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -95,7 +95,9 @@ def new_writes(
 ) -> list[LoadedWrite]:
     """Convert writes of LangGraph's to writes to save. Special channels have fixed indexes, whatever their place."""
     return [
-        LoadedWrite(task_id, WRITES_IDX_MAP.get(channel, place), channel, task_path, Encoded(*serde.dumps_typed(value)))
+        LoadedWrite(
+            task_id, WRITES_IDX_MAP.get(channel, place), channel, task_path, EncodedValue(*serde.dumps_typed(value))
+        )
         for place, (channel, value) in enumerate(writes)
     ]
 
@@ -188,13 +190,13 @@ def matches(version: LoadedVersion, matching: str) -> bool:
 
 
 def _values(
-    encode: Callable[[str, Any], Encoded | Grown], checkpoint: Checkpoint, new_versions: ChannelVersions
+    encode: Callable[[str, Any], EncodedValue | Grown], checkpoint: Checkpoint, new_versions: ChannelVersions
 ) -> Callable[[Base | None], Sequence[NewValue]]:
     """Return a function that lists the values to store, given the base: unchanged ones refer to those of the base.
 
     It may be called again with another base. Each value is encoded once.
     """
-    encoded: dict[str, Encoded | Grown] = {}
+    encoded: dict[str, EncodedValue | Grown] = {}
     versions = checkpoint["channel_versions"]
 
     def values(base: Base | None) -> Sequence[NewValue]:
@@ -243,20 +245,22 @@ def _add_sends(serde: SerializerProtocol, checkpoint: Checkpoint, writes: Sequen
 
 def encode_head(
     serde: SerializerProtocol, rest: Mapping[str, Any], metadata: dict[str, Any]
-) -> tuple[Encoded, str | None]:
+) -> tuple[EncodedValue, str | None]:
     """Encode a checkpoint without its values; return it with the metadata that MySQL can search, as JSON."""
     try:
         plain = {name: _with_lists(value) for name, value in metadata.items()}
         text = _json_text(plain)
         if text is not None and _is_json(rest):
-            return Encoded("json", encode_json(rest)), text
+            return EncodedValue("json", encode_json(rest)), text
         queried = {name: value for name, value in plain.items() if _json_text({name: value}) is not None}
         return _whole(serde, dict(rest), metadata, plain), _json_text(queried)
     except RecursionError:
         raise InvalidInput("Metadata is nested too deeply. Nothing was saved; flatten it.") from None
 
 
-def _whole(serde: SerializerProtocol, rest: dict[str, Any], metadata: dict[str, Any], plain: dict[str, Any]) -> Encoded:
+def _whole(
+    serde: SerializerProtocol, rest: dict[str, Any], metadata: dict[str, Any], plain: dict[str, Any]
+) -> EncodedValue:
     """Encode a checkpoint without its values, together with all of its metadata.
 
     The serialiser encodes both; or JSON if it cannot, as LangGraph's cannot encode integers beyond 64 bits.
@@ -269,13 +273,13 @@ def _whole(serde: SerializerProtocol, rest: dict[str, Any], metadata: dict[str, 
     """
     try:
         kind, data = serde.dumps_typed((rest, metadata))
-        return Encoded(_TYPED + kind, data)
+        return EncodedValue(_TYPED + kind, data)
     except TypeError as error:
         if not (_is_json(plain) and _is_json(rest)):
             if str(error) == "Recursion limit reached":  # ormsgpack's words
                 raise RecursionError from error
             raise
-        return Encoded(_BOTH, encode_json([rest, plain]))
+        return EncodedValue(_BOTH, encode_json([rest, plain]))
 
 
 def _decode_head(serde: SerializerProtocol, version: LoadedVersion) -> tuple[dict[str, Any], dict[str, Any]]:

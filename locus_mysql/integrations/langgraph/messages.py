@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
-from ...families.graphs.values import Encoded, Grown
+from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.lru_cache import LRUCache
 
 #: The classes that are handled here, by module and name as in the bytes; subclasses are not.
@@ -41,7 +41,7 @@ _PIECE_MESSAGES, _SMALL_PIECE_MESSAGES = 32, 8
 _WITHOUT_REFERENCES = 2
 
 
-def load(serde: SerializerProtocol, encoded: Encoded) -> Any:
+def load(serde: SerializerProtocol, encoded: EncodedValue) -> Any:
     """Decode a value, with the result of ``serde.loads_typed``."""
     fallback = _hook_of(serde) if encoded.kind == "msgpack" and _MODULE in encoded.data[:65_536] else None
     if fallback is None:
@@ -97,7 +97,7 @@ class MessagePieces:
     def __init__(self, cache_bytes: int) -> None:
         self._recent: LRUCache[Mapping[tuple[int, int], Piece]] = LRUCache(cache_bytes)
 
-    def dump(self, serde: SerializerProtocol, key: tuple[str, ...], value: Any) -> Encoded | Grown:
+    def dump(self, serde: SerializerProtocol, key: tuple[str, ...], value: Any) -> EncodedValue | Grown:
         """Encode a value, with the bytes of ``serde.dumps_typed``.
 
         Args:
@@ -106,12 +106,12 @@ class MessagePieces:
             value: Any value.
         """
         if not _is_long_conversation(value) or _hook_of(serde) is None:
-            return Encoded(*serde.dumps_typed(value))
+            return EncodedValue(*serde.dumps_typed(value))
         before = self._recent.get(key) or {}
         try:
             pieces = {place: _piece(serde, value[slice(*place)], before.get(place)) for place in _places(len(value))}
         except ValueError:  # a type that `marshal` does not support
-            return Encoded(*serde.dumps_typed(value))
+            return EncodedValue(*serde.dumps_typed(value))
         self._recent.put(key, pieces, sum(len(piece.fingerprint) + len(piece.data) for piece in pieces.values()))
         return Grown("msgpack", _array_header(len(value)), tuple(piece.data for piece in pieces.values()))
 

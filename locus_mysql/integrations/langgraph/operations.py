@@ -25,7 +25,7 @@ from ...errors import InvalidInput
 from ...families.graphs import keys
 from ...families.graphs.arguments import check_id
 from ...families.graphs.base import VersionsOfTenants
-from ...families.graphs.values import Encoded, Grown
+from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_thread_id
 from . import coding
 from .errors import WrongType
@@ -90,7 +90,7 @@ class GraphOperations(VersionsOfTenants):
         tenant, thread_id, ns = self._place(config)
         check_id(checkpoint["id"], "Checkpoint id")
 
-        def encode(channel: str, value: Any) -> Encoded | Grown:
+        def encode(channel: str, value: Any) -> EncodedValue | Grown:
             return self._pieces.dump(self.serde, (tenant, thread_id, ns, channel), value)
 
         new = coding.new_version(self.serde, encode, config, checkpoint, metadata, new_versions, os.urandom(16))

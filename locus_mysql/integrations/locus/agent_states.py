@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ...families.checkpoints.coding.delta import Delta
-from ...families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.search_text import joined
 from ...runtime.server_times import as_sql_time
 
@@ -28,7 +28,7 @@ FIRST_TIME, LAST_TIME = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, t
 
 
 def agent_checkpoint(
-    encode: Callable[[object], Encoded],
+    encode: Callable[[object], EncodedCheckpoint],
     messages: Sequence[Any],
     checkpoint_id: str | None,
     metadata: object,

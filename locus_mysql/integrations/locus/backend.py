@@ -67,7 +67,7 @@ class BackendOperations(StoreOperations):
             The checkpoint's id.
 
         Raises:
-            Conflict: Another checkpoint is the newest than the one expected; both are named.
+            Conflict: The newest checkpoint is not the expected one; the error names both.
             InvalidInput: An argument cannot be stored exactly.
             StateTooLarge: A packet would exceed the server's ``max_allowed_packet``.
         """
@@ -225,13 +225,13 @@ def _share(
         place = (where, *place)
         where = None
     elif place:
-        raise ConfigError("Behind a DSN, a MySQLConfig or a Database, options are given as keywords.")
+        raise ConfigError("After a DSN, a MySQLConfig or a Database, pass options as keywords.")
     names = ("host", "port", "database", "user", "password", "dsn")
     if len(place) > len(names):
-        raise ConfigError(f"Six arguments have a place: {', '.join(names)}. Give others as keywords.")
+        raise ConfigError(f"Only six arguments are positional: {', '.join(names)}. Pass others as keywords.")
     for name, value in zip(names, place, strict=False):
         if name in given:
-            raise ConfigError(f"{name} is given twice, by its place and as a keyword; give it once.")
+            raise ConfigError(f"{name} is given twice, by position and as a keyword; give it once.")
         if value is not None:
             given[name] = value
     return share(where, cast(Keywords, given))

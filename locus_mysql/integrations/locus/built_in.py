@@ -20,7 +20,7 @@ _OTHER_OPTIONS = {
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The built-in backend's options as those of `MySQLConfig`.
+    """Return the built-in backend's options as options of `MySQLConfig`.
 
     Raises:
         ConfigError: One has no counterpart.
@@ -36,12 +36,12 @@ def own_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_returned(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A dict as Locus' own backends return it: times as ISO 8601 text."""
+    """Return a dict in the form of Locus' own backends: times as ISO 8601 text."""
     return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in found.items()}
 
 
 def as_glob(pattern: str) -> str:
-    """A pattern for LIKE, as Locus' SQL backends take it, as a glob; a possible glob is returned unchanged.
+    """Return a pattern for LIKE, which Locus' SQL backends accept, as a glob; a possible glob is returned unchanged.
 
     One with ``%`` and neither ``*`` nor ``?`` is for LIKE. ``_`` alone is not evidence, because many ids contain it.
     """

@@ -222,7 +222,7 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
             return unwell(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
-        """Every call inside the block belongs to this tenant."""
+        """Assign every call inside the block to this tenant."""
         return self._operations.tenancy.scope(tenant)
 
     def tenant_for(self, thread_id: str | None = None) -> str:
@@ -243,7 +243,7 @@ def mysql_checkpointer(
     dsn: str | None = None,
     **options: Any,
 ) -> MySQLCheckpointer:
-    """A checkpointer, by the keywords of Locus' built-in factory and those of `MySQLCheckpointer`.
+    """Return a checkpointer. Accepts the keywords of Locus' built-in factory and those of `MySQLCheckpointer`.
 
     Args:
         host: Host of the server; ``localhost`` if left out.
@@ -282,14 +282,14 @@ def register() -> None:
 
 
 def well(takes_writes: bool) -> bool:
-    """The outcome of a health check that the server answered, which is logged if it takes no writes."""
+    """Return whether a server that answered accepts writes; if not, the reason is logged."""
     if not takes_writes:
         raise ReadOnlyServer("The server takes no writes (it is read-only). Connect to the primary.")
     return True
 
 
 def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
-    """The outcome of a health check that failed."""
+    """Log the reason of a failed health check, and return False."""
     CALLS.warning("A health check failed: %s.", loggable(error))
     if raises:
         raise error

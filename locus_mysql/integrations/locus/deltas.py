@@ -16,7 +16,7 @@ from ...errors import CorruptCheckpoint
 from ...families.graphs.arguments import check_id
 from ...families.graphs.base import AsyncVersions, VersionsOfTenants
 from ...families.graphs.records import Base, LoadedVersion, NewValue, NewVersion
-from ...families.graphs.values import Encoded
+from ...families.graphs.values import EncodedValue
 from ...runtime.arguments import check_limit, check_thread_id
 from ...runtime.database import Database, share
 from ...runtime.exact_json import decode_json, encode_json
@@ -37,7 +37,7 @@ class DeltaOperations(VersionsOfTenants):
         """Store a checkpoint as the newest; one of the same id takes the new content and keeps its place."""
         check_thread_id(thread_id)
         check_id(checkpoint_id, "Checkpoint id")
-        data = NewValue(_DATA, None, Encoded("bytes", checkpoint.data))
+        data = NewValue(_DATA, None, EncodedValue("bytes", checkpoint.data))
 
         def values(base: Base | None) -> Sequence[NewValue]:
             return [data]
@@ -94,7 +94,7 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        tenant_of: ``(thread_id) -> tenant``, for thread ids that carry it.
+        tenant_of: ``(thread_id) -> tenant``, for thread ids that contain it.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
     """
 
@@ -125,7 +125,7 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
         return await self._run(self._operations.delete(thread_id, checkpoint_id))
 
 
-def _encode_head(checkpoint: DeltaCheckpoint) -> Encoded:
+def _encode_head(checkpoint: DeltaCheckpoint) -> EncodedValue:
     metadata = checkpoint.metadata
     fields = {
         "checkpoint_id": metadata.checkpoint_id,
@@ -138,7 +138,7 @@ def _encode_head(checkpoint: DeltaCheckpoint) -> Encoded:
         "compressed_size_bytes": metadata.compressed_size_bytes,
         "is_delta": checkpoint.is_delta,
     }
-    return Encoded("json", encode_json(fields))
+    return EncodedValue("json", encode_json(fields))
 
 
 def _decode_head(version: LoadedVersion) -> tuple[CheckpointMetadata, bool]:

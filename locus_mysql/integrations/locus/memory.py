@@ -227,8 +227,8 @@ class LocusMemoryOperations:
         Args:
             namespace: The namespace.
             query_embedding: An embedding of the store's width.
-            limit: The most items to return.
-            threshold: The least score, from 0 to 1.
+            limit: The maximum number of items to return.
+            threshold: The minimum score, from 0 to 1.
             metadata_filter: Conditions on the metadata: values, or operators as in `MemoryStore.search`.
 
         Returns:

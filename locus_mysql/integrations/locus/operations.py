@@ -19,7 +19,7 @@ from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.branch_warning import ThreadBranched
-from ...families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.operations import CheckpointOperations
 from ...families.checkpoints.preconditions import Expected, Precondition, expecting
 from ...families.checkpoints.records import HistoryEntry
@@ -40,7 +40,7 @@ OnConflict: TypeAlias = Literal["keep", "raise", "branch"]
 #: In the metadata of a branch's checkpoints, the thread that it was branched off.
 BRANCHED_FROM_KEY = "branched_from"
 
-#: Longest beginning of a thread's id that the id of a branch has.
+#: The maximum length of the part of a thread's id that a branch's id begins with.
 _BRANCH_STEM = 495
 
 
@@ -163,7 +163,7 @@ class LocusOperations:
         saved = yield from self._save_in_branch(branch, key, new, metadata)
         self._positions.branched(position, key, branch)
         warnings.warn(ThreadBranched(thread_id, branch, conflict.expected, conflict.newest), stacklevel=2)
-        CONFLICTS.warning("A save went into a new thread, as somebody else had saved to its own meanwhile.")
+        CONFLICTS.warning("A save went into a new thread, as another process or run had saved to its own meanwhile.")
         return saved
 
     def _save_in_branch(
@@ -178,17 +178,17 @@ class LocusOperations:
         return saved
 
     def load(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[AgentState | None]:
-        """The state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
+        """Return the state of a checkpoint, or of a thread's newest; None if there is none. One round trip.
 
         Raises:
-            CorruptCheckpoint: One of its rows was changed or is gone, or what it holds is not an agent's state. The
-                error names the thread.
+            CorruptCheckpoint: One of its rows was changed or is missing, or it is not the state of an agent. The error
+                names the thread.
         """
         key = self.thread_key(thread_id)
         newest: bytes | None = None
         if (
             self.on_conflict != "keep" and checkpoint_id is not None
-        ):  # a caller that goes back to an older checkpoint expects newer ones
+        ):  # a caller that loads an older checkpoint knows that newer ones exist
             newest = yield from self.checkpoints.loading.newest_token(*key)
         row = yield from self.checkpoints.loading.load_row(*key, checkpoint_id)
         if row is None:
@@ -202,12 +202,12 @@ class LocusOperations:
         return self._positions.stamp(state, key, token if checkpoint_id is None else newest)
 
     def list_checkpoints(self, thread_id: str, limit: int = 10) -> Operation[list[str]]:
-        """Ids of a thread's checkpoints, newest first."""
+        """Return the ids of a thread's checkpoints, newest first."""
         check_thread_id(thread_id)
         return (yield from self.checkpoints.queries.list_checkpoints(self.tenancy.of(thread_id), thread_id, limit))
 
     def delete(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bool]:
-        """Delete a checkpoint, or a whole thread; True if there was one. Other checkpoints stay whole."""
+        """Delete a checkpoint, or a whole thread; True if it existed. Other checkpoints can still be loaded."""
         tenant, _ = key = self.thread_key(thread_id)
         branch = None if checkpoint_id is None else self._positions.branch_of(key, checkpoint_id)
         return (yield from self.checkpoints.removing.delete(tenant, branch or thread_id, checkpoint_id))
@@ -220,8 +220,8 @@ class LocusOperations:
     def search(self, query: str, limit: int = 10) -> Operation[list[dict[str, Any]]]:
         """Return checkpoints whose messages contain words of a query, best first, and newest first for equal scores.
 
-        A text belongs to the checkpoint that added it; system messages are left out, of long messages the first 10,000
-        characters count. Words under three letters and MySQL's stop words are not found. Messages of
+        A text belongs to the checkpoint that added it. System messages are left out; of long messages, the first 10,000
+        characters are searched. Words under three letters and MySQL's stop words are not found. Messages of
         an unfinished turn are found once the turn is finished. The score depends on which of the words a text contains,
         not on how often; the rarer a word is among the tenant's hits of this query, the more it counts.
 
@@ -275,7 +275,7 @@ class LocusOperations:
         Args:
             limit: The maximum number of results.
             pattern: The glob.
-            offset: Leave out this many first.
+            offset: The number of threads to skip.
         """
         return (yield from self.checkpoints.queries.list_threads(self.tenancy.of(), limit, pattern, offset))
 
@@ -301,7 +301,7 @@ class LocusOperations:
         return [as_returned(one) for one in found]
 
     def get_disk_usage(self, thread_id: str | None = None) -> Operation[int]:
-        """Bytes that a thread, or all the tenant's threads, take on the server, indexes left out."""
+        """Return the bytes that a thread, or all the tenant's threads, take on the server, without indexes."""
         usage = yield from self.checkpoints.queries.get_disk_usage(self.tenancy.of(thread_id), thread_id)
         return usage["total_bytes"]
 
@@ -325,20 +325,20 @@ class LocusOperations:
         """Drop exchanges older than this from the tenant's checkpoints, also from threads that are no longer saved to.
 
         Every state that holds one is rewritten in place: ids, order, times and metadata stay. A thread is changed in
-        one transaction, or begun again if it is saved to meanwhile. Only messages stamped by a save are old: see
-        ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
+        one transaction, which is repeated if the thread is saved to meanwhile. Only messages stamped by a save have an
+        age: see ``stamp_messages``, and ``locus.memory.retention.RetainedCheckpointer``.
 
         Args:
             older_than: The age past which an exchange is dropped.
             thread_id: Only this thread.
-            batch: Threads looked up at a time.
+            batch: The number of threads listed at a time.
 
         Returns:
-            How many messages were dropped, over all checkpoints: one that three of them held counts three times.
+            The number of messages dropped from all checkpoints: a message in three checkpoints counts three times.
 
         Raises:
-            CorruptCheckpoint: The one thread asked for has a damaged row, and was left as it is. Of all threads, such
-                are passed over with a warning in the log.
+            CorruptCheckpoint: The thread ``thread_id`` has a damaged row; it was not changed. Without ``thread_id``,
+                damaged threads are skipped with a warning in the log.
         """
         if older_than <= timedelta(0):
             raise InvalidInput("older_than must be positive.")
@@ -357,7 +357,7 @@ class LocusOperations:
                 try:
                     dropped += yield from self._purge_thread(tenant, found, cutoff)
                 except CorruptCheckpoint as error:
-                    DAMAGE.warning("Old messages of a damaged thread stay; at level DEBUG this logger says of which.")
+                    DAMAGE.warning("A damaged thread keeps its old messages; at level DEBUG this logger names it.")
                     DAMAGE.debug("Old messages were not dropped: %s", error)
             if len(page) < batch:
                 return dropped
@@ -367,7 +367,7 @@ class LocusOperations:
 
         def trim(checkpoint_id: str, text: bytes) -> NewCheckpoint:
             state, count = trim_messages(decode_state(text, thread_id), cutoff)
-            # Asked again after an answer was lost, it finds nothing left to drop.
+            # If it is repeated after a lost answer, no old messages are left.
             dropped[checkpoint_id] = max(count, dropped.get(checkpoint_id, 0))
             return self.new(state, None, None, provisional=False)
 
@@ -382,9 +382,9 @@ class LocusOperations:
         *,
         provisional: bool,
     ) -> NewCheckpoint:
-        """Return what to save for a state."""
+        """Return the checkpoint to save for a state."""
 
-        def encode(memo: object) -> Encoded:
+        def encode(memo: object) -> EncodedCheckpoint:
             return encode_agent(state, memo)
 
         return agent_checkpoint(encode, state.messages, checkpoint_id, metadata, provisional=provisional)

@@ -1,4 +1,4 @@
-"""Stamps of the time at which messages were first saved, for ``locus.memory.retention``: `FirstSaved`."""
+"""Stamps messages with the time of their first save, for ``locus.memory.retention``: `FirstSaved`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 class FirstSaved:
     """Stamps messages with the time they were first saved.
 
-    A run saves several times, and its state in memory is never stamped. So the times given are remembered, for as long
-    as the run holds the message: a message with a new stamp at each save would be a changed message, and be stored
-    again.
+    A run saves several times, and its state in memory is never stamped. So the stamps are remembered as long as the
+    run holds the message: a message with a new stamp at each save would be a changed message, and be stored again.
     """
 
     def __init__(self) -> None:

@@ -8,26 +8,26 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import SchemaSerializer
 
-#: Parts of a schema that hold no schemas, but objects that belong to the model.
+#: Keys of a schema whose values are objects of the model, not schemas.
 _OPAQUE = frozenset({"cls", "config", "default", "metadata"})
 
 
 @cache
 def serializer_of(kind: Any) -> SchemaSerializer:
-    """The serializer of a type, made of the type's own schema. Made once for each type.
+    """Return the serializer of a type, built from the type's own schema. It is cached.
 
-    A model's own ``ser_json_inf_nan`` decides what becomes of NaN, and neither a caller nor an enclosing type can
+    A model's own ``ser_json_inf_nan`` determines how NaN is written, and neither a caller nor an enclosing type can
     override it:
     https://docs.pydantic.dev/latest/api/config/#pydantic.config.ConfigDict.ser_json_inf_nan
 
     Args:
-        kind: A model, or a type that is made of models.
+        kind: A model, or a type composed of models.
     """
     return SchemaSerializer(_exact(TypeAdapter(kind).core_schema), {"ser_json_inf_nan": "constants"})
 
 
 def _exact(schema: Any) -> Any:
-    """A schema whose models keep NaN and infinities."""
+    """Return a schema whose models keep NaN and infinities."""
     if isinstance(schema, list | tuple):
         return type(schema)(map(_exact, schema))
     if not isinstance(schema, dict):

@@ -10,7 +10,7 @@ from pydantic_core import PydanticSerializationError
 
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.coding.codec import EncodedList, EncodedState, encode
-from ...families.checkpoints.new_checkpoint import Encoded
+from ...families.checkpoints.new_checkpoint import EncodedCheckpoint
 from ...runtime.exact_json import decode_json, unencodable
 from .message_texts import (
     NO_MESSAGES,
@@ -27,13 +27,13 @@ def only_calls(method: object, name: str) -> bool:
     return code is not None and code.co_names == (name,)
 
 
-#: Whether Locus' own encoding and decoding only call pydantic, as in locus-sdk 3.0.1. In a version in which they do
-#: more, they are called instead.
+#: Whether Locus' own encoding and decoding only call pydantic, as in locus-sdk 3.0.1. If a later version does more,
+#: Locus' methods are called instead of the fast ones here.
 _ONLY_DUMPS = only_calls(AgentState.to_checkpoint, "model_dump")
 _ONLY_VALIDATES = only_calls(AgentState.from_checkpoint, "model_validate")
 
 
-def encode_agent(state: AgentState, memo: object = None) -> Encoded:
+def encode_agent(state: AgentState, memo: object = None) -> EncodedCheckpoint:
     """Encode a state like `encode_state`, with the text of the messages as the memo for the thread's next state.
 
     Args:
@@ -48,7 +48,7 @@ def encode_agent(state: AgentState, memo: object = None) -> Encoded:
         return kept[0].text
 
     encoded = encode_state(state, dump)
-    return Encoded(encoded, kept[0], kept[0].size_bytes) if kept else Encoded(encoded)
+    return EncodedCheckpoint(encoded, kept[0], kept[0].size_bytes) if kept else EncodedCheckpoint(encoded)
 
 
 def _encodes_like_locus(model: type[AgentState]) -> bool:
@@ -86,7 +86,7 @@ def encode_state(state: AgentState, dump: Callable[[tuple[Message, ...]], bytes]
 
 
 def decode_state(text: bytes, thread_id: str) -> AgentState:
-    """Return the state of a text, decoded without intermediate dicts.
+    """Return the state in a JSON text, decoded without intermediate dicts.
 
     Args:
         text: The text.
@@ -99,7 +99,7 @@ def decode_state(text: bytes, thread_id: str) -> AgentState:
         try:
             return AgentState.model_validate_json(text)
         except ValueError:
-            pass  # lone surrogates and more than 200 levels are beyond the fast decoder
+            pass  # the fast decoder refuses lone surrogates and more than 200 levels
     try:
         return AgentState.from_checkpoint(decode_json(text))
     except (

@@ -60,9 +60,9 @@ class Recall(Arguments):
 
 
 class ListRemembered(Arguments):
-    """List the names under which something is kept."""
+    """List the names under which values are kept."""
 
-    pattern: Annotated[str, Field(description="Only these: * stands for any text, ? for one character.")] = "*"
+    pattern: Annotated[str, Field(description="List only names that match: * matches any text, ? one character.")] = "*"
 
 
 class Forget(Arguments):
@@ -72,7 +72,7 @@ class Forget(Arguments):
 
 
 class Note(Arguments):
-    """Add a note behind all others: a finding, a decision and why, what to do next. Notes cannot be changed."""
+    """Add a note after all others: a finding, a decision and its reason, a next step. Notes cannot be changed."""
 
     text: Annotated[str, Field(min_length=1, description="One thought, in whole sentences.")]
 
@@ -80,40 +80,38 @@ class Note(Arguments):
 class ReadNotes(Arguments):
     """Read the last notes, oldest first."""
 
-    last: Annotated[int, Field(ge=1, le=NOTES_LIMIT, description="How many.")] = 20
+    last: Annotated[int, Field(ge=1, le=NOTES_LIMIT, description="The number of notes.")] = 20
 
 
 class BeginTask(Arguments):
-    """Say what you work on, before you begin. A task that is not over must be ended first, with update_task."""
+    """Record the task before you begin it. An unfinished task must be ended first, with update_task."""
 
     description: Annotated[str, Field(min_length=1, description="What is to be done, in one sentence.")]
-    total_steps: Annotated[int | SkipJsonSchema[None], Field(ge=1, description="Into how many steps, if you know.")] = (
-        None
-    )
+    total_steps: Annotated[int | SkipJsonSchema[None], Field(ge=1, description="The number of steps, if known.")] = None
     task_id: Annotated[
         str | SkipJsonSchema[None], Field(min_length=1, max_length=512, description="Its name, if it has one.")
     ] = None
 
 
 class UpdateTask(Arguments):
-    """Say how far you are with the task, after each step and at its end."""
+    """Record the progress of the task, after each step and at its end."""
 
     status: Annotated[
         Literal["running", "waiting", "completed", "failed", "cancelled"],
-        Field(description="waiting: for a person, or something else; the last three end the task."),
+        Field(description="waiting: for a person or an event. completed, failed and cancelled end the task."),
     ] = "running"
     steps_done: Annotated[
         int | SkipJsonSchema[None],
-        Field(ge=0, description="How many more steps are done now; 1 if left out while running."),
+        Field(ge=0, description="The number of steps finished since the last update; 1 by default while running."),
     ] = None
     total_steps: Annotated[
-        int | SkipJsonSchema[None], Field(ge=1, description="Into how many steps, if that has changed.")
+        int | SkipJsonSchema[None], Field(ge=1, description="The number of steps, if it has changed.")
     ] = None
     description: Annotated[
-        str | SkipJsonSchema[None], Field(description="What is being done now, or is waited for.")
+        str | SkipJsonSchema[None], Field(description="The current step, or what the task waits for.")
     ] = None
     reason: Annotated[
-        str | SkipJsonSchema[None], Field(description="Why it failed or is cancelled; of a failed task needed.")
+        str | SkipJsonSchema[None], Field(description="Why it failed or was cancelled; required for a failed task.")
     ] = None
 
 
@@ -253,9 +251,7 @@ def _tool(
         try:
             return arguments.model_validate(given)
         except ValidationError as error:
-            raise InvalidInput(
-                f"Wrong arguments: {_problems(error)}. Call {name} again with these put right."
-            ) from None
+            raise InvalidInput(f"Wrong arguments: {_problems(error)}. Correct them and call {name} again.") from None
 
     async def call_awaited(**given: Any) -> str | ToolOutput:
         session = memory.of_this_tool_call() if isinstance(memory, WorkingSessions) else memory
@@ -294,8 +290,8 @@ def _failure(error: Exception) -> ToolOutput:
     """Return a failed call's message for a model, which can make room, but cannot change options."""
     if isinstance(error, CapacityExceeded):
         message = (
-            f"There is no place: {error.limit} would be {error.used}, and may be {error.allowed}. Nothing was changed. "
-            "Forget what is not needed any more, or keep less."
+            f"There is no room: {error.limit} would be {error.used}, and may be {error.allowed}. Nothing was changed. "
+            "Forget values that are no longer needed, or keep less."
         )
     elif isinstance(error, Unavailable):
         message = (

@@ -1,6 +1,6 @@
-"""memU's metadata store in MySQL, by the protocols of memU 1.5.1. Imports nothing of memU.
+"""memU's metadata store in MySQL, by the protocols of memU 1.5.1. Imports nothing from memU.
 
-A family with the file names of the others, on `dialect/memu` and the layers below `integrations`. Begin with
+A family with the usual file names, on `dialect/memu` and the layers below `integrations`. Begin with
 `database`, the public classes, then `operations`; `items`, `categories`, `resources` and `relations` are memU's
 repositories, `transfer` and `copying` move records.
 """

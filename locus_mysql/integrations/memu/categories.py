@@ -48,8 +48,8 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
     ) -> Operation[MemoryCategory]:
         """Return the category of this name and scope; create it if there is none. One round trip.
 
-        Any number of processes may do so at once. An existing category gets the embedding or the description only if it
-        has none.
+        Concurrent calls of several processes create one category. An existing category gets the embedding or the
+        description only if it has none.
 
         Args:
             name: The name, of at most 255 characters.

@@ -12,7 +12,7 @@ from ...transfer.engine import UnitSource, UnitTarget, run_blocking, transfer
 from .database import AsyncMemuDatabase, MemuDatabase
 from .restoring import fields_of, scope_of
 
-#: Records that are written in one transaction.
+#: The number of records that one transaction writes.
 AT_ONCE = 200
 
 
@@ -24,7 +24,7 @@ class Kind(NamedTuple):
     model: str
 
 
-#: The kinds in the order in which they are written: each after those that it refers to.
+#: The kinds in the order in which they are written: each after the kinds that it refers to.
 KINDS = {
     "resources": Kind("resource_repo", "list_resources", "Resource"),
     "categories": Kind("memory_category_repo", "list_categories", "MemoryCategory"),
@@ -43,18 +43,19 @@ class Portion(NamedTuple):
 def copy_database(source: Any, destination: Any) -> TransferReport:
     """Copy all resources, items, categories and relations of one of memU's databases into another one.
 
-    Into a `MemuDatabase`, records are copied as they are, with their ids and times, in several transactions: so it may
-    be repeated, and continues where it ended. Into any other database, they are created by the methods of memU's
-    protocols, which choose new ids and times: it must be empty before.
+    A `MemuDatabase` receives exact copies, with ids and times, in several transactions; a repeated call continues an
+    interrupted one. In any other database, records are created by the methods of memU's protocols, which choose new
+    ids and times; that database must be empty.
 
     Args:
         source: A database by memU's protocols: memU's own in memory, in SQLite or Postgres, or a `MemuDatabase`.
-        destination: Another one.
+        destination: Another database of these.
 
     Returns:
-        What was done: ``kinds`` has the number of records of each kind, without relations whose item or category the
-        source no longer had; ``ids`` the ids that differ in the destination, as of categories with one scope and name,
-        which become one; ``changed`` how many records the source got or lost meanwhile. Then copy again.
+        The result. ``kinds`` has the number of records of each kind, without relations whose item or category the
+        source no longer had. ``ids`` has the ids that differ in the destination, for example of categories with the
+        same scope and name, which become one. ``changed`` is the number of records that were added to the source or
+        removed from it meanwhile; if it is not 0, copy again.
 
     Raises:
         InvalidInput: The destination's user model does not allow the scope of a record.
@@ -92,20 +93,20 @@ class Records(UnitSource[Portion]):
         return sum(map(len, found.values()))
 
     async def units(self) -> AsyncGenerator[Portion, None]:
-        """Return the records in portions."""
+        """Yield the records in portions."""
         for kind, records in self._found.items():
             for start in range(0, len(records), AT_ONCE):
                 yield Portion(kind, records[start : start + AT_ONCE])
 
     async def changed(self) -> int:
-        """Return how many records came or went."""
+        """Return the number of records that were added or removed during the copy."""
         return sum(
             len(self._ids[kind] ^ {record["id"] for record in records_of(self._database, kind)}) for kind in KINDS
         )
 
 
 class RestoringTarget(UnitTarget[Portion]):
-    """Writes records into a `MemuDatabase` as they are.
+    """Writes exact copies of records into a `MemuDatabase`.
 
     Args:
         database: The database.
@@ -115,7 +116,7 @@ class RestoringTarget(UnitTarget[Portion]):
         self._database = database
 
     async def write(self, portion: Portion, report: TransferReport) -> None:
-        """Write some records; those that the database has stay as they are."""
+        """Write some records; records that the database already has stay unchanged."""
         count(portion, report)
         records = portion.records
         if portion.kind == "relations":
@@ -126,7 +127,7 @@ class RestoringTarget(UnitTarget[Portion]):
 
 
 class CreatingTarget(UnitTarget[Portion]):
-    """Creates records in any of memU's databases, which choose ids and times.
+    """Creates records in any of memU's databases, which choose their ids and times.
 
     Args:
         database: The database.

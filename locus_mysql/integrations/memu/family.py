@@ -69,5 +69,5 @@ MEMU = MemuFamily()
 
 
 def own_prefix(config: MySQLConfig) -> MySQLConfig:
-    """Return the options with an empty prefix, unless one was given: tables then have the names of memU's document."""
+    """Return the options with an empty table prefix, unless one was given, so that the tables have memU's names."""
     return config if "table_prefix" in config.model_fields_set else config.for_store(table_prefix="")

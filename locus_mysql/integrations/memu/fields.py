@@ -15,7 +15,7 @@ from ...dialect.statement import Param
 from ...errors import InvalidInput
 from ...runtime.arguments import check_text
 
-#: The longest text in a field of a user model, in characters.
+#: The maximum length of a text in a field of a user model, in characters.
 SCOPE_TEXT_LIMIT = 255
 
 _INTEGER_LIMIT = 2**63
@@ -30,7 +30,7 @@ class Field:
         type: The SQL type.
         param: Converts a value to a parameter, or raises `InvalidInput`. Arguments: the value, and its name in errors.
         read: Converts a stored value to Python.
-        limit: The longest text, in characters.
+        limit: The maximum length of a text, in characters.
     """
 
     name: str

@@ -90,8 +90,8 @@ class ItemOperations(RecordOperations[MemoryItem]):
             embedding: The embedding of the summary.
             user_data: The item's scope.
             reinforce: If the scope has an item with the same type and summary (ignoring case and white space) that was
-                also stored with ``reinforce``, raise its ``extra.reinforcement_count`` by one instead. Any number of
-                processes may do so at once. Ignored for tools.
+                also stored with ``reinforce``, raise its ``extra.reinforcement_count`` by one instead. Concurrent calls
+                count each reinforcement once. Ignored for tools.
             tool_record: ``when_to_use``, ``metadata`` and ``tool_calls``, stored in ``extra``.
 
         Raises:
@@ -179,7 +179,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         texts = {name: encode_value(value, "extra") for name, value in merged.items()}
         try:
             rows = yield from self._update(id, values, texts)
-        except Duplicate:  # another item of the scope has this hash; this one keeps it in its extra only
+        except Duplicate:  # another item of the scope has this hash, so this item has it only in its extra
             rows = yield from self._update(id, {**values, "locus_hash": None}, texts)
         if not rows:
             raise NotFound(f"Item with id {item_id} not found")
@@ -226,7 +226,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
 
         Args:
             query_vec: An embedding.
-            top_k: The most items to return.
+            top_k: The maximum number of items to return.
             where: See `list_items`.
             ranking: ``similarity``: the cosine. ``salience``: the cosine, times ln(reinforcement_count + 1), times
                 exp(-0.693 · days since last_reinforced_at / recency_decay_days), by the server's clock.
@@ -263,7 +263,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
             return ()
 
 
-#: The longest key that a JSON column takes.
+#: The maximum length of a key in a JSON column, in bytes.
 KEY_LIMIT_BYTES = 65_535
 
 

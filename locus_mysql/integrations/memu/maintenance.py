@@ -1,4 +1,4 @@
-"""Counting memU's records, and removing unneeded rows, whatever their user model; generators that do no I/O."""
+"""Counts memU's records and removes unneeded rows, for any user model; generators that do no I/O."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from .scope import Scope
 
 R = TypeVar("R", bound=BaseRecord)
 
-#: One in this many writes is followed by the removal of old tokens.
+#: On average, one write in this number is followed by the removal of old tokens.
 HOUSEKEEPING_EVERY = 64
 
 
@@ -137,7 +137,7 @@ class RecordOperations(Generic[R]):
     def one(self, id: object) -> Operation[R | None]:
         """Return the record with an id; None if there is none."""
         if not isinstance(id, str) or len(id) > LIMITS["id"]:
-            return None  # no record has such an id
+            return None  # no record can have this id
         found = yield from self.find(equals("id", check_text(id, "id")))
         return found[0] if found else None
 
@@ -166,7 +166,7 @@ class RecordOperations(Generic[R]):
         if not doomed:
             return {}
         ids, token = list(doomed), os.urandom(16)
-        # The filter is applied again: a record may have changed since, and no longer match.
+        # The filter is applied again: a record may have changed meanwhile, and no longer match.
         locks = self.store.sql.lock(self.role, self.tenant, ids, condition)
         results = yield Batch.of(
             locks,
@@ -174,7 +174,7 @@ class RecordOperations(Generic[R]):
             self.store.ledger.record(self.tenant, token),
             landed=self.store.ledger.find(self.tenant, token),
         )
-        if results.landed is None:  # else the try whose answer was lost has deleted them all
+        if results.landed is None:  # else an earlier attempt, whose answer was lost, has deleted them all
             locked = {row.id for lock in locks for row in results.rows(lock)}
             doomed = {id: record for id, record in doomed.items() if id in locked}
         return doomed

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ...families.memories.vectors.numeric import np
 from ...families.memories.vectors.scoring import QueryVector
 
-#: About the memory of an item besides its embedding, in bytes.
+#: The approximate memory of an item besides its embedding, in bytes.
 OVERHEAD_BYTES = 200
 
 #: The largest error of a product of 32-bit floats for each dimension, relative to the lengths of both vectors.
@@ -92,7 +92,7 @@ class EmbeddingTable:
 
     @property
     def size_bytes(self) -> int:
-        """About the memory of the table."""
+        """The approximate memory of the table, in bytes."""
         held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
         return int(held) + OVERHEAD_BYTES * len(self.places)
 
@@ -105,8 +105,8 @@ def nearest(
     Args:
         query: The embedding to compare with.
         table: The items.
-        factors: The factors of the items by id, none below zero; items without one are left out. None for 1 for all.
-        wanted: The most items to return.
+        factors: The factors of the items by id, none negative; items without a factor are left out. None: 1 for all.
+        wanted: The maximum number of items to return.
     """
     if factors is None:
         places, weights = list(range(len(table.ids))), [1.0] * len(table.ids)
@@ -148,11 +148,11 @@ def salience_factor(count: object, last: object, now: datetime, recency_decay_da
 def _candidates(
     query: QueryVector, table: EmbeddingTable, chosen: list[int], factors: list[float], wanted: int
 ) -> list[int]:
-    """Return all candidates that may be among the best, by products of 32-bit floats and their largest error."""
+    """Return all items that may be among the best, by products of 32-bit floats and their maximum error."""
     places, weights = np.asarray(chosen), np.asarray(factors)
     unit = (np.asarray(query.values, dtype=np.float64) / (query.norm or 1.0)).astype(np.float32)
     lengths = table.norms[places]
-    with np.errstate(over="ignore", invalid="ignore"):  # embeddings too long for 32 bits are kept
+    with np.errstate(over="ignore", invalid="ignore"):  # candidates whose length overflows 32-bit floats are kept
         products = (table.matrix @ unit)[places].astype(np.float64)
         scores = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0) * weights
     slack = _ERROR_PER_DIMENSION * (len(unit) + 8) * weights + 1e-300

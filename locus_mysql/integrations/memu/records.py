@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-#: The longest values of columns, in characters.
+#: The maximum lengths of columns, in characters.
 LIMITS: Mapping[str, int] = {
     "id": 36,
     "resource_id": 36,

@@ -20,12 +20,12 @@ from .operations import MemuStore, text_of
 #: A record, or its fields by their names.
 AnyRecord: TypeAlias = object
 
-#: Texts that may be missing.
+#: Fields whose text may be missing.
 _OPTIONAL = frozenset(("caption", "resource_id", "summary"))
 
 
 class MemuOperations(MemuStore):
-    """The operations that the repositories share, and those that belong to none of them."""
+    """The operations that the repositories share, and those that no repository has."""
 
     def load_existing(self) -> Operation[None]:
         """Create or check the tables now, not at the first call. There is nothing to load."""
@@ -39,21 +39,21 @@ class MemuOperations(MemuStore):
         items: Sequence[AnyRecord] = (),
         relations: Sequence[AnyRecord] = (),
     ) -> Operation[dict[str, str]]:
-        """Write records of any store with their ids, times and ``extra``; those whose ids are stored already stay.
+        """Write records of any store with their ids, times and ``extra``; records whose ids are stored already stay.
 
-        One transaction writes all but the relations, and one these; so it may be repeated. Give at most some hundreds
-        of records at once. Of several items with the same content, the first is reinforced from now on.
-        Items do not keep a resource that is not stored.
+        One transaction writes all records except relations, and a second one the relations; the call may be repeated.
+        Pass at most some hundreds of records per call. Of several items with the same content, later reinforcements
+        apply to the first. An item whose resource is not stored is written without it.
 
         Args:
-            resources: Records, or dicts of their fields, scope included; as for the others.
+            resources: Records, or dicts of their fields and scope; the same for the other arguments.
             categories: A category is not written if one of its scope and name is stored.
             items: Written after the resources.
             relations: Written after the others; one whose item or category is not stored is left out.
 
         Returns:
-            For categories that are stored under another id: that id, by the given one. Relations given in the same call
-            follow it.
+            The stored ids of categories that have another id in the store, by the given ids. Relations in the same call
+            use the stored ids.
 
         Raises:
             InvalidInput: A record lacks a field, has one that is too long, or the user model does not allow its scope.
@@ -92,7 +92,7 @@ class MemuOperations(MemuStore):
             ) from None
 
     def _other_ids(self, categories: Sequence[Mapping[str, Param]]) -> Operation[dict[str, str]]:
-        """Return the ids of categories that are stored under other ids than these, by these."""
+        """Return the stored ids of categories that have another id in the store, by the given ids."""
         queries = {}
         for values in categories:
             unique = RecordFilter.all([equals("locus_scope", values["locus_scope"]), equals("name", values["name"])])
@@ -145,8 +145,8 @@ def fields_of(record: AnyRecord) -> dict[str, Any]:
 
 
 def scope_of(role: str, fields: Mapping[str, Any], known: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the fields of a record beside its core fields, without those that are None and not known."""
-    core = {*CORE[role], "embedding_json"}  # the latter in memU's SQLite
+    """Return the fields of a record besides its core fields, without unknown fields that are None."""
+    core = {*CORE[role], "embedding_json"}  # memU's SQLite store has unknown fields that are None
     return {
         name: value for name, value in fields.items() if name not in core and (value is not None or name in set(known))
     }

@@ -28,7 +28,7 @@ def kinds_of(scope: Sequence[str]) -> dict[str, str]:
         name, colon, kind = field.partition(":")
         kind = kind if colon else "str"
         if kind not in KINDS:
-            raise UsageError(f"--scope has {field[:80]!r}; behind a name and ':' stands one of {', '.join(KINDS)}.")
+            raise UsageError(f"--scope has {field[:80]!r}; after a name and ':', write one of {', '.join(KINDS)}.")
         kinds[name] = kind
     return kinds
 

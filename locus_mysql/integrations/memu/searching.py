@@ -12,10 +12,10 @@ from ...families.memories.vectors.scoring import QueryVector
 from .operations import MemuStore
 from .ranking import Embedded, EmbeddingTable, nearest, salience_factor
 
-#: With this many cached embeddings or more, a search first checks whether any have changed, and then which.
+#: From this number of cached embeddings on, a search first checks whether any have changed, and only then which.
 FINGERPRINTED = 500
 
-#: A longer decay counts as this one, as integers may be larger than any float.
+#: The maximum decay; longer ones are replaced by it, as integers may be larger than any float.
 LONGEST_DECAY_DAYS = 1e300
 
 

@@ -27,8 +27,8 @@ from .scope_names import kinds_of, model_of, named, value_of
 #: The format in the first line.
 FORMAT = "locus-mysql memu 1"
 
-#: The roles of records by their names in lines, in the order in which they are written: each after those that it refers
-#: to.
+#: The roles of records by their names in lines, in the order in which they are written: each after the records that it
+#: refers to.
 KINDS = {"resource": "resources", "category": "categories", "item": "items", "relation": "links"}
 _ROLES = tuple(KINDS.values())
 _KIND_OF = {role: kind for kind, role in KINDS.items()}
@@ -40,7 +40,7 @@ _TIMES = ("created_at", "updated_at", "happened_at")
 
 
 class MemuMoving(MemuOperations):
-    """The operations of a database, with the fields of its user model given by name.
+    """The operations of a database whose user model is given by the names of its fields.
 
     Args:
         config: The options.
@@ -69,7 +69,7 @@ class MemuMoving(MemuOperations):
         self._columns(role, record)
 
     def typed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields with those of the scope as values of their kinds: in JSON, rows and arguments some are texts.
+        """Return fields with those of the scope converted to their kinds; JSON, rows and arguments have some as text.
 
         Raises:
             InvalidInput: A value is not of its kind.
@@ -99,11 +99,11 @@ class MemuTransfer:
     def source(
         self, scope: Sequence[str] = ("user_id",), where: Mapping[str, str] | None = None, **others: Any
     ) -> MemuSource:
-        """Return what reads the records of a scope.
+        """Return the source that reads the records of a scope.
 
         Args:
-            scope: The fields of the user model, as `scope_names` says.
-            where: Values of some of them; all records if None.
+            scope: The fields of the user model, in the form of `scope_names`.
+            where: Values of some of these fields, which records must have; None for all records.
             others: Must be empty.
         """
         refuse_others(others, "memU's records")
@@ -148,7 +148,7 @@ class MemuSource:
         return _ROLES.index(role), record["id"]
 
     async def count(self, database: Database) -> int:
-        """Return the number of records of the tenant, of any scope.
+        """Return the number of the tenant's records in all scopes.
 
         Raises:
             UsageError: The tables have a field of the user model that is not exported.
@@ -177,7 +177,7 @@ class MemuSource:
 
 
 def check_scope(operations: MemuMoving) -> Operation[None]:
-    """Check that the scope names every field of the tables: without one, records of several scopes would become one's.
+    """Check that the scope names every field of the tables. Else an export would merge records of several scopes.
 
     Raises:
         UsageError: A field is missing, or is of another kind.
@@ -195,7 +195,7 @@ def check_scope(operations: MemuMoving) -> Operation[None]:
         )
     if unlike := [name for name, kind in operations.kinds.items() if there.get(name, kind) != kind]:
         raise UsageError(
-            f"The tables hold something else in {', '.join(unlike)} than --scope says. Give --scope {wanted}."
+            f"The tables have another type of field in {', '.join(unlike)} than --scope says. Give --scope {wanted}."
         )
 
 
@@ -265,7 +265,7 @@ class MemuTarget:
                     report.differ(f"The {_KIND_OF[role]} {id!r} {self._difference(role, id, after[role])}.")
 
     def _relinked(self, role: str, record: dict[str, Any]) -> dict[str, Any]:
-        """A relation of a category that has another id in the tables, with that id; other records as they are."""
+        """Replace the category's id in a relation if the tables have the category under another id."""
         if role != "links":
             return record
         category = record.get("category_id")
@@ -281,7 +281,7 @@ class MemuTarget:
         return "is not stored"
 
     async def _stored(self, database: Database, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Those of these records that are stored, to be compared."""
+        """The stored ones of these records, for comparison."""
         wanted = list(ids)
         if not wanted:
             return {}
@@ -330,7 +330,7 @@ def record_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _compared(role: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as compared: times in UTC, embeddings as 32-bit floats, without empty fields."""
+    """Return a record in the form in which it is compared: times in UTC, 32-bit embeddings, no empty fields."""
     compared: dict[str, Any] = {}
     for name, value in record.items():
         if value is None or (name == "extra" and not value):

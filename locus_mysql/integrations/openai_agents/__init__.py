@@ -1,7 +1,7 @@
 """Sessions of the OpenAI Agents SDK on MySQL.
 
-Checks the SDK's items, and leaves storage to `families/transcripts`. Begin with `session`, the public class, then
-`operations`.
+Checks the SDK's items, and leaves storage to `families/transcripts`. Begin with `session` and
+`branching_session`, the public classes, then `operations` and `branches`.
 """
 
 try:
@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 
     raise SetupError(f"The OpenAI Agents SDK is not installed. Run {install_command('openai-agents')}.") from error
 
+from .branching_session import OpenAIBranchingSession
 from .session import OpenAISession
 
-__all__ = ["OpenAISession"]
+__all__ = ["OpenAIBranchingSession", "OpenAISession"]

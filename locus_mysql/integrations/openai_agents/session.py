@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Generator
 from dataclasses import fields
-from typing import Any, TypeVar, Unpack
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from agents import TResponseInputItem
 from agents.memory import SessionSettings
@@ -28,8 +28,8 @@ class OpenAISession(AsyncStore[SessionOperations]):
     Args:
         session_id: The id of the session: 1 to 800 bytes of UTF-8 without NUL, compared by code point.
         where: A `Database` that is shared with other sessions and stores, a DSN, or a `MySQLConfig`; or give options as
-            keywords. With anything but a `Database`, this session opens connections of its own.
-        session_settings: The limit of `get_items` where a call gives none.
+            keywords. Without a `Database`, this session opens its own connections.
+        session_settings: Its ``limit`` is the default limit of `get_items`.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to sessions.
 
     Example:
@@ -43,6 +43,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
     session_id: str
     session_settings: SessionSettings | None
+    _make_operations: ClassVar[type[SessionOperations]] = SessionOperations
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
                 raise TypeError(f"Unknown session settings: {', '.join(sorted(unknown))}.")
             session_settings = SessionSettings(**session_settings)
         database, config, owned = share(where, options)
-        super().__init__(SessionOperations(config, session_id), database, owned=owned)
+        super().__init__(self._make_operations(config, session_id), database, owned=owned)
         self.session_id = session_id
         self.session_settings = SessionSettings() if session_settings is None else session_settings
 
@@ -65,8 +66,8 @@ class OpenAISession(AsyncStore[SessionOperations]):
         """Return the items of the session, oldest first. One round trip.
 
         Args:
-            limit: At most this many of the last items, of which the server reads no others. None: the limit of
-                `session_settings`. A negative number: all, as with the SDK's session in SQLite.
+            limit: The maximum number of items, counted from the last; the server reads no others. None: the limit of
+                `session_settings`. A negative number: all, as in the SDK's session in SQLite.
 
         Raises:
             CorruptCheckpoint: A row is damaged.
@@ -88,7 +89,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
 
 async def _settled(call: Coroutine[Any, Any, T]) -> T:
-    """Await a call to its end, and only then raise a cancellation that came meanwhile."""
+    """Await a call until it ends, and only then raise a cancellation that arrived meanwhile."""
     task = asyncio.ensure_future(call)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

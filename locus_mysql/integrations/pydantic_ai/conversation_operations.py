@@ -1,8 +1,8 @@
 """The primitives of Pydantic AI's `ConversationStore`, as generators that do no I/O: `ConversationOperations`.
 
-A conversation's record is a transcript without items. The entries are items of another one, its *log*. A fork shares
-the log of the conversation that it copied, so all conversations whose histories share entries write to one log; its
-header lists them. Every write to one of them locks the log, which is what makes a deletion of unused entries safe.
+A conversation's record is a transcript without items. The entries are items of another transcript, its *log*. A fork
+shares the log of the conversation that it copied, so all conversations whose histories share entries write to one log;
+its header lists them. Every write to one of them locks the log; therefore a deletion of unused entries is safe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KIND = "pydantic-ai"
 #: The part of a log.
 LOG = "entries"
 
-#: Records and entries whose log a process remembers.
+#: The number of records and of entries whose log a process remembers.
 KNOWN_LOGS = 10_000
 
 
@@ -41,12 +41,12 @@ class ConversationOperations:
         self.config = config
         self._transcripts = TranscriptOperations(config)
         self.schema = self._transcripts.schema
-        # By conversation and revision, which is never used again; and by entry, which may be deleted meanwhile.
+        # By conversation and revision, which is never reused; and by entry, which may be deleted meanwhile.
         self._log_of_record: LRUCache[str] = LRUCache(KNOWN_LOGS)
         self._log_of_entry: LRUCache[str] = LRUCache(KNOWN_LOGS)
 
     def read_record(self, conversation_id: str) -> Operation[ConversationRecord | None]:
-        """Return the record of a conversation; None if the store does not have it. One round trip.
+        """Return the record of a conversation; None if it does not exist. One round trip.
 
         Raises:
             InvalidInput: The id cannot be that of a stored conversation: 1 to 800 bytes of UTF-8 without NUL.
@@ -58,11 +58,11 @@ class ConversationOperations:
     def read_records(
         self, *, scope: str | None = None, limit: int | None = None
     ) -> Operation[Sequence[ConversationRecord]]:
-        """Return records, newest ``updated_at`` first. One round trip.
+        """Return records, most recent ``updated_at`` first. One round trip.
 
         Args:
-            scope: Only those of this scope.
-            limit: Only the records that were written last, by the server's clock.
+            scope: Only records with this scope.
+            limit: The maximum number of records; the most recently written by the server's clock are returned.
 
         Raises:
             InvalidInput: The limit is negative.
@@ -87,11 +87,11 @@ class ConversationOperations:
         Args:
             record: The record.
             new_entries: The entries, each after the one it points at, at most 10,000.
-            expected_revision: The revision of the stored record; None: there must be none.
+            expected_revision: The revision of the stored record; None: no record may exist.
 
         Raises:
             ConversationConflict: The stored record has another revision, or exists though there must be none, or the
-                history begins behind an entry that is not stored. Nothing was written.
+                history follows an entry that is not stored. Nothing was written.
             InvalidInput: Something cannot be stored exactly, or the history belongs to a conversation that this one is
                 no fork of. Nothing was written.
             StateTooLarge: The entries need a larger packet than the server's ``max_allowed_packet``.
@@ -147,12 +147,12 @@ class ConversationOperations:
     def read_history(self, head_id: str | None, *, limit: int | None = None) -> Operation[list[ConversationEntry]]:
         """Return the entries up to this one, oldest first.
 
-        One round trip if this process knows the conversation, else two. Reads ``limit`` rows; where conversations share
-        a log, also those that others added between, in further round trips.
+        One round trip if this process has cached the conversation, else two. Reads ``limit`` rows; if conversations
+        share a log, also the entries of other conversations between them, in further round trips.
 
         Args:
             head_id: The last entry; None: no entries.
-            limit: Only this many of the last entries.
+            limit: The maximum number of entries, counted from the last.
 
         Raises:
             KeyError: An entry is not stored.
@@ -168,7 +168,7 @@ class ConversationOperations:
             if read is None or not read.items:
                 if self._log_of_entry.pop(wanted) is None:
                     raise KeyError(wanted)
-                continue  # deleted since this process read it; ask where it is now
+                continue  # deleted since this process read it; look up its log again
             if wanted in read_from:
                 raise CorruptCheckpoint(f"The history of entry {wanted!r} is endless: entries point at each other.")
             read_from.add(wanted)
@@ -199,7 +199,7 @@ class ConversationOperations:
             except VersionConflict:
                 if (yield from self._transcripts.get(new.key)) is not None:
                     raise ConversationConflict(conversation_id) from None
-            except NotFound:  # the branch point was deleted, or is elsewhere now
+            except NotFound:  # the branch point was deleted, or is in another log now
                 pass
             else:
                 return log
@@ -232,7 +232,7 @@ class ConversationOperations:
         return log
 
     def _removal(self, key: TranscriptKey, log: Transcript | None, conversation_id: str) -> Operation[Write]:
-        """Return the write that removes what only this conversation uses from its log."""
+        """Return the write that removes the entries that only this conversation uses from its log."""
         others = _members(log, without=conversation_id)
         kept: list[StoredRecord] = []
         revision = 0 if log is None else log.revision

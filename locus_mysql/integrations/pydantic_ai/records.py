@@ -22,7 +22,7 @@ _RECORD = TypeAdapter(ConversationRecord)
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record, and where the entries of its history are.
+    """A record, and the log that has the entries of its history.
 
     Args:
         record: The record.
@@ -88,7 +88,7 @@ def entries_of(items: Sequence[Item]) -> list[ConversationEntry]:
     ]
 
 
-#: The fields of an entry that stand beside those of its message.
+#: The fields of an entry besides those of its message.
 _OF_ENTRY = frozenset({"parent_id", "entry_kind"})
 
 

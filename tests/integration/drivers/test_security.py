@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from ci.certificates import self_signed
 from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.errors import ConfigError
 
-from ..certificates import self_signed
 from ..conftest import MakeConfig
 from ..proxy import WireProxy, without_tls
 from .conftest import Connect

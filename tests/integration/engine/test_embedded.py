@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +21,16 @@ from locus.core.state import AgentState
 from locus_mysql import (
     CheckpointStore,
     Database,
+    MemoryStore,
     MySQLBackend,
     MySQLCheckpointer,
     SyncCheckpointStore,
+    SyncMemoryStore,
     SyncMySQLBackend,
     SyncMySQLCheckpointer,
 )
 from locus_mysql.cli import main as cli
+from locus_mysql.config import MySQLConfig
 from locus_mysql.embedded import stop_server
 from locus_mysql.engine import embedded
 from locus_mysql.errors import SetupError, Unavailable
@@ -64,6 +69,17 @@ def python(code: str, *arguments: object, stdin: Any = None) -> subprocess.Popen
 
 def server_process(folder: Path) -> int:
     return int((folder / "server/run/seekdb.pid").read_text())
+
+
+def keeper_process(folder: Path) -> int:
+    """Return the process id of the keeper that this process has started for a folder."""
+    return embedded._SERVERS._servers[folder]._keeper.pid
+
+
+def links_to(folder: Path) -> list[Path]:
+    """Return pylibseekdb's links in /tmp to the server of a folder."""
+    links = Path("/tmp").glob("pylibseekdb-uds-*/run")
+    return [link for link in links if link.is_symlink() and str(link.readlink()) == str(folder / "server/run")]
 
 
 def runs(process: int) -> bool:
@@ -112,6 +128,19 @@ def test_blocking_stores_save_and_load(driver: str, shared: Path) -> None:
         assert current.load("t") == {"now": True}
 
 
+async def test_memories_are_found_by_word_and_by_meaning(shared: Path) -> None:
+    async with Database.embedded(shared, database="m_async") as db:
+        memories = MemoryStore(db, dims=2)
+        await memories.put(("users", "ada"), "drink", {"likes": "green tea"}, embedding=[1, 0], ttl_s=3_600)
+        await memories.put(("users", "ada"), "home", {"lives": "in Lisbon"}, embedding=[0, 1])
+        (by_word,) = await memories.search(("users",), query="tea")
+        nearest, _ = await memories.search(("users",), embedding=[0.1, 1])
+        (by_field,) = await memories.search(("users",), filter={"lives": "in Lisbon"})
+    with Database.embedded(shared, database="m_async") as db:
+        assert SyncMemoryStore(db, dims=2).list_keys(("users", "ada")) == ["drink", "home"]
+    assert [hit.item.key for hit in (by_word, nearest, by_field)] == ["drink", "home", "home"]
+
+
 def test_many_threads_that_begin_at_once_share_one_server(folder: Path) -> None:
     servers = []
 
@@ -152,6 +181,24 @@ def test_the_server_is_reached_by_a_socket_in_a_private_folder_only(folder: Path
         listening = [line.split() for line in Path(f"/proc/{process}/net/tcp").read_text().splitlines()[1:]]
         assert not [one for one in listening if one[3] == "0A" and f"socket:[{one[9]}]" in sockets]
         assert (folder.stat().st_mode | (folder / "server").stat().st_mode) & 0o077 == 0
+
+
+def test_the_socket_is_in_the_folder_unless_its_path_is_too_long_and_no_link_stays_behind(folder: Path) -> None:
+    short = Path(tempfile.mkdtemp(prefix="e"))
+    for where, own in ((short, True), (folder / ("x" * 120), False)):
+        endpoint = embedded.start_server(MySQLConfig(embedded=where, database="locus"))
+        assert (endpoint.unix_socket == str(where / "server/run/sql.sock")) is own
+        with SyncCheckpointStore(dsn(where)) as store:
+            store.save("t", {"n": 1})
+            os.kill(keeper_process(where), signal.SIGKILL)
+            assert links_to(where) != []
+            embedded._SERVERS._servers[where]._keeper.wait()
+            assert store.load("t") == {"n": 1}
+        embedded.start_server(MySQLConfig(embedded=where, database="locus"))  # finds the keeper's end
+        assert len(links_to(where)) == 1
+        stop_server(where)
+        assert links_to(where) == []
+    shutil.rmtree(short)
 
 
 def test_a_folder_that_another_process_uses_is_refused_and_named(folder: Path) -> None:
@@ -211,6 +258,17 @@ def test_a_folder_that_cannot_be_written_is_named(folder: Path) -> None:
         store.load("t")
 
 
+def test_a_file_of_the_lock_s_name_is_left_alone(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "lock").write_text("requests==2.32\n")
+    with (
+        SyncCheckpointStore(dsn(folder)) as store,
+        pytest.raises(SetupError, match=r"lock: is not the lock of an embedded database"),
+    ):
+        store.load("t")
+    assert (folder / "lock").read_text() == "requests==2.32\n"
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
@@ -228,6 +286,21 @@ def test_a_server_that_does_not_start_is_explained(folder: Path) -> None:
         pytest.raises(Unavailable, match=r"did not start: .*\. Its log is in .*server/log"),
     ):
         store.load("t")
+
+
+def test_a_keeper_that_does_not_answer_is_killed_and_the_next_call_starts_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+    with Database.embedded(folder, database="another", retry_deadline_s=0) as db, monkeypatch.context() as patch:
+        other = SyncCheckpointStore(db)
+        patch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
+        os.kill(keeper_process(folder), signal.SIGSTOP)
+        with pytest.raises(Unavailable, match=r"it was killed, or did not answer within 0\.5 s"):
+            other.load("t")
+    with SyncCheckpointStore(dsn(folder)) as store:
+        assert store.load("t") == {"n": 1}
 
 
 def test_what_a_keeper_prints_before_its_answer_hangs_nothing(
@@ -428,7 +501,20 @@ print(child, flush=True)
         program.communicate()
 
 
-# Moving to a server
+# README's first example, and moving to a server
+
+
+def test_the_first_example_of_the_readme_runs_without_a_server(folder: Path) -> None:
+    readme = Path(__file__).resolve().parents[3] / "README.md"
+    _, _, example = readme.read_text().partition("```python\n")
+    code, _, _ = example.partition("```")
+    there = 'DSN = "mysql://user:password@localhost/app"'
+    assert there in code
+    program = python(code.replace(there, f'DSN = "{dsn(folder)}"'))
+    _, errors = program.communicate(timeout=DEADLINE_S)
+    assert program.returncode == 0, errors
+    with SyncMySQLCheckpointer(dsn(folder)) as checkpointer:
+        assert checkpointer.list_threads() == ["support/42"]
 
 
 def test_copy_moves_threads_to_a_server(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 from ci.local_server import LocalServer
 from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
 from locus_mysql.cli import main as cli
+from locus_mysql.drivers.registry import find_driver
 from locus_mysql.errors import ReadOnlyServer
 
-from ..conftest import MADE_BEFORE
+from ..conftest import EVERY_SIDE, MADE_BEFORE
 from ..connecting import connect
 
 pytestmark = pytest.mark.xdist_group("server roles")
@@ -67,6 +69,18 @@ def servers(
     run_sql(f"DROP USER {NAME}")
 
 
+async def knows_of_a_reader(side: str, reader: MySQLConfig) -> bool:
+    """Return whether a connection of a driver reports that its server takes no writes."""
+    name, _, way = side.rpartition("-")
+    driver, where = find_driver(name), reader.endpoints[0]
+    if way == "sync":
+        with closing(driver.connect(reader, where)) as blocking:
+            return bool(getattr(blocking, "session").read_only)  # noqa: B009 - a connection need not have one
+    connection = await driver.connect_async(reader, where)
+    await connection.close()
+    return bool(getattr(connection, "session").read_only)  # noqa: B009 - the same
+
+
 @pytest.mark.slow
 async def test_a_reader_of_aurora_is_not_taken_for_the_primary_and_an_eventual_group_is_warned_of(
     servers: Servers,
@@ -80,9 +94,13 @@ async def test_a_reader_of_aurora_is_not_taken_for_the_primary_and_an_eventual_g
     async with CheckpointStore(MySQLConfig(hosts=readers, **options)) as store:
         with pytest.raises(ReadOnlyServer, match="accepts writes"):
             await store.load("t")
+    for side in EVERY_SIDE:
+        assert await knows_of_a_reader(side, servers.reader), side
     async with CheckpointStore(servers.reader) as store:
         health = await store.health_check()
         assert health["read_only"]
         assert await store.load("t") == {"at": "reader"}
+        with pytest.raises(ReadOnlyServer):
+            await store.save("t", {"at": "nowhere"})
     assert "group    group_replication_consistency is EVENTUAL: after a failover" in servers.health
     assert "BEFORE_ON_PRIMARY_FAILOVER" in servers.health

@@ -27,6 +27,7 @@ from locus.memory.backends import HTTPCheckpointer
 from locus.testing import ScriptedModel, text
 from locus.tools import tool
 
+from ci.certificates import self_signed
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.cli import main as cli
 from locus_mysql.cli import serving
@@ -36,7 +37,6 @@ from locus_mysql.server.sending import PIECE_BYTES
 from locus_mysql.server.tokens import new_token
 
 from ...thoroughness import FULL
-from ..certificates import self_signed
 from ..cli.test_main import dsn_of
 from ..conftest import MakeConfig
 from ..connecting import connect

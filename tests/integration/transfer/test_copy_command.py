@@ -101,7 +101,7 @@ def test_errors_are_reported_in_a_sentence_without_passwords(
         ("env:SECRET_URL", "ConnectionError"),
         ("redis://someone:sesame@127.0.0.1:1/0", "ConnectionError"),
         ("http://someone:sesame@127.0.0.1:1/api", "does not answer"),
-        ("nothing", "is no place for threads"),
+        ("nothing", "names no checkpointer"),
         ("no.such.module:sesame", "cannot be imported"),
         (f"file:{tmp_path / 'none'}", "is no folder"),
         ("mysql://someone:sesame@127.0.0.1:1/app", "127.0.0.1"),

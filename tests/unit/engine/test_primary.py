@@ -176,6 +176,7 @@ async def test_a_silent_server_is_left_where_another_one_is_the_primary_by_now(
 ROUTER_VERSION = "9.7.4-router"
 TAKES_WRITES, TAKES_NONE = Result(((0,),)), Result(((1,),))
 IN_A_GROUP, IN_NO_GROUP = Result((("uuid",),)), Result((("",),))
+ON_AURORA = Result((("3.05.2",),))  # the version of Aurora; its servers have no group
 
 
 class OnlyAddress(Servers):
@@ -228,8 +229,10 @@ async def test_a_splitting_port_is_refused_also_while_only_the_primary_answers(a
     assert (await address.connect()).connection is address.driver.opened[1]
 
 
-@pytest.mark.parametrize(("group", "refused"), [(IN_A_GROUP, True), (IN_NO_GROUP, False), (Result(()), False)])
-async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of_a_group(
+@pytest.mark.parametrize(
+    ("group", "refused"), [(IN_A_GROUP, True), (ON_AURORA, True), (IN_NO_GROUP, False), (Result(()), False)]
+)
+async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of_a_group_or_a_reader_of_aurora(
     awaited: bool, group: Result, refused: bool
 ) -> None:
     answers = {WRITES: TAKES_NONE, GROUP: group}

@@ -139,12 +139,12 @@ class CheckpointThreads:
         """
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         filters = _Filters.of(wanted)
-        behind, walks = None, False
+        after, walks = None, False
         if cursor is not None:
             walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
-            behind = as_sql_time(saved_at), last_id
+            after = as_sql_time(saved_at), last_id
         within = ThreadRange(
-            behind,
+            after,
             None if wanted.saved_after is None else time_text(wanted.saved_after),
             None if wanted.saved_before is None else time_text(wanted.saved_before),
         )

@@ -10,7 +10,7 @@ from ....errors import CorruptCheckpoint
 from ...inspection.msgpack import Items, Unreadable, array_header, read_items
 from ...inspection.records import CheckpointRow, PendingWrite, StateView, StoredList
 from ..records import ChannelHistory, LoadedWrite
-from ..values import Encoded, frame
+from ..values import EncodedValue, frame
 from .values_as_json import pending, rebuilt, to_json
 
 #: Lists with at least this many items are read in part, if a part is enough.
@@ -33,7 +33,7 @@ class GraphState:
 
     thread_id: str
     checkpoint: CheckpointRow
-    values: Mapping[str, Encoded | str] = field(default_factory=dict)
+    values: Mapping[str, EncodedValue | str] = field(default_factory=dict)
     writes: Sequence[LoadedWrite] = ()
     apart: Mapping[str, ChannelHistory] = field(default_factory=dict)
     damage: str | None = None
@@ -42,7 +42,7 @@ class GraphState:
     @property
     def size_bytes(self) -> int:
         """The size of its channels."""
-        return sum(len(value.data) for value in self.values.values() if isinstance(value, Encoded))
+        return sum(len(value.data) for value in self.values.values() if isinstance(value, EncodedValue))
 
 
 def view_of(read: GraphState) -> StateView:
@@ -67,14 +67,14 @@ def view_of(read: GraphState) -> StateView:
     return StateView("versions", read.thread_id, read.checkpoint, (), state, writes, damage, stored=stored)
 
 
-def _items(value: Encoded) -> Items | None:
+def _items(value: EncodedValue) -> Items | None:
     try:
         return read_items(value.data, LONG) if value.kind == "msgpack" else None
     except Unreadable:
         return None  # `to_json` shows the damage
 
 
-def _stored(value: Encoded | str) -> StoredList | None:
+def _stored(value: EncodedValue | str) -> StoredList | None:
     """Return the items of a list as stored; None if their bytes cannot be compared."""
     if isinstance(value, str):
         return None

@@ -57,7 +57,7 @@ from ..loading import Loading
 from ..payload import unpack
 from ..records import ChannelHistory, LoadedVersion
 from ..store import DEFAULT_NAMESPACE
-from ..values import Encoded
+from ..values import EncodedValue
 from ..version_cache import VersionCache
 from .graph_state import GraphState, view_of
 from .statistics import statistics_of
@@ -118,7 +118,7 @@ class GraphThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         asked = PageFilter(
             check_text(wanted.pattern, "Pattern").replace("**", "*"),
-            None if cursor is None else _behind(cursor),
+            None if cursor is None else _position_in(cursor),
             None if wanted.saved_after is None else time_text(wanted.saved_after, less=timedelta(seconds=LAG_S)),
             None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
@@ -137,7 +137,7 @@ class GraphThreads:
             page = yield from fetch(find, allow_secondary=True)
             examined += len(page)
             for row in page:
-                asked = replace(asked, behind=row.position)
+                asked = replace(asked, after=row.position)
                 thread = _thread(row)
                 if _fits(thread, wanted, containment):
                     threads.append(thread)
@@ -145,13 +145,13 @@ class GraphThreads:
                         break
             else:
                 if len(page) < size:
-                    asked = replace(asked, behind=end)
+                    asked = replace(asked, after=end)
                     break
             if len(threads) == limit or examined >= EXAMINED:
                 break
             size = max(limit - len(threads), AT_ONCE) if filtered else limit - len(threads)
         threads.sort(key=lambda thread: (thread.updated_at, thread.thread_id), reverse=True)
-        return Page(threads, None if asked.behind is None else to_cursor(*asked.behind))
+        return Page(threads, None if asked.after is None else to_cursor(*asked.after))
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
@@ -198,7 +198,7 @@ class GraphThreads:
         outlines = [_outline(thread, row) for row in rows]
         waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
         waiting.pop(EMPTY, None)
-        lists: list[Encoded] = []
+        lists: list[EncodedValue] = []
         size_bytes = 0
         while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
             longest = waiting.pop(next(iter(waiting)))
@@ -311,7 +311,7 @@ class GraphThreads:
         return GraphState(thread_id, checkpoint, values, version.writes, apart, damage)
 
 
-def _bytes_of(version: LoadedVersion, name: str) -> Encoded | str:
+def _bytes_of(version: LoadedVersion, name: str) -> EncodedValue | str:
     """Return the bytes of a channel, or a message about its damage."""
     try:
         return version.value(name)
@@ -403,7 +403,7 @@ def _fits(thread: ThreadRow, wanted: ThreadFilter, containment: Containment | No
     return name in thread.metadata and containment.within(thread.metadata[name])
 
 
-def _behind(cursor: str) -> ThreadPosition:
+def _position_in(cursor: str) -> ThreadPosition:
     """Return the position in a cursor."""
     time, thread_id = from_cursor(cursor, str, str)
     try:

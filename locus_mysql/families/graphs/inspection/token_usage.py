@@ -21,7 +21,7 @@ from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
 from ...inspection.records import Turn
 from ...inspection.to_json import metadata_of
 from ..chains import Inline, Stored
-from ..values import Body, Encoded, Framed, frame
+from ..values import Body, EncodedValue, Framed, frame
 
 #: The channel that contains the conversation.
 MESSAGES = "messages"
@@ -65,7 +65,7 @@ class _Known(NamedTuple):
 def mark_of_stored(value: Inline | Stored) -> Mark:
     """Return the mark of a stored list: its length, its number of items if known, and its digest."""
     if isinstance(value, Stored):
-        encoded = Encoded(value.kind, value.front)
+        encoded = EncodedValue(value.kind, value.front)
         length, digest = value.length, value.digest
     else:
         encoded = value.value
@@ -77,12 +77,12 @@ def mark_of_stored(value: Inline | Stored) -> Mark:
     return EMPTY if count is None else Mark(length, count, digest)
 
 
-def log_of(encoded: Encoded) -> HashedLog:
+def log_of(encoded: EncodedValue) -> HashedLog:
     """Return the items of a list as stored, to be compared with marks."""
     return HashedLog(Log("", 0, frame(encoded).body, 0))
 
 
-def turns_of(outlines: Sequence[Outline], lists: Sequence[Encoded]) -> list[Turn]:
+def turns_of(outlines: Sequence[Outline], lists: Sequence[EncodedValue]) -> list[Turn]:
     """Return the turns of checkpoints, oldest first.
 
     Args:
@@ -116,7 +116,7 @@ def _turn(outline: Outline, mark: Mark, known: Sequence[_Known]) -> Turn:
     )
 
 
-def _known(encoded: Encoded) -> _Known:
+def _known(encoded: EncodedValue) -> _Known:
     framed = frame(encoded)
     try:
         ends, used = _in_json(framed) if encoded.kind == "json" else _in_msgpack(framed)

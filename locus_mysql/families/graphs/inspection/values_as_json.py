@@ -13,7 +13,7 @@ from ...inspection.records import PendingWrite
 from ...inspection.to_json import finite
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER
-from ..values import Encoded
+from ..values import EncodedValue
 
 #: The key of LangGraph's metadata with the steps since the last snapshot of each channel that is stored as its writes.
 COUNTERS = "counters_since_delta_snapshot"
@@ -60,7 +60,7 @@ def _writes(write: LoadedWrite) -> list[PendingWrite]:
     return [PendingWrite(write.task_id, write.channel, value)]
 
 
-def to_json(encoded: Encoded) -> Any:
+def to_json(encoded: EncodedValue) -> Any:
     """Return a value of a graph's checkpoint as JSON; a value that JSON lacks becomes a text with its type and size.
 
     Pickles and encrypted values are never read. Damaged bytes are reported as damaged.

@@ -205,7 +205,7 @@ def _twice(session: checks.CheckedSession, commands: tuple[calls.Command[object]
     yield from session.do(calls.Write((checks.variable("other"),)))
     before = yield from session.ask(*_READS)
     again = yield from session.ask(*commands, token=mine)
-    checks.equal(again.results, first.results, f"the results of {commands}, repeated after a write of somebody else")
+    checks.equal(again.results, first.results, f"the results of {commands}, repeated after another writer's write")
     checks.equal((yield from session.ask(*_READS)), before, f"the session after {commands} was repeated late")
 
 

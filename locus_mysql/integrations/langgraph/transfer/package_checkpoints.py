@@ -23,7 +23,7 @@ from ....errors import SchemaMismatch
 from ....families.graphs import keys
 from ....families.graphs.operations import GraphOperations
 from ....families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
-from ....families.graphs.values import Encoded
+from ....families.graphs.values import EncodedValue
 from ....runtime.transfer import TransferReport
 from ....transfer.engine import Advance, UnitSource, UnitTarget, transfer
 from ..coding import CODEC, encode_head, needs_of
@@ -271,10 +271,10 @@ class GraphWriter(UnitTarget["PackageThread"]):
 
     async def _values(
         self, thread: PackageThread, one: SourceCheckpoint, base: Base | None
-    ) -> dict[str, Encoded | None]:
+    ) -> dict[str, EncodedValue | None]:
         """Return the values of a checkpoint; None for those that its parent in the target has."""
         inline = {
-            name: Encoded(*JsonPlusSerializer().dumps_typed(value))
+            name: EncodedValue(*JsonPlusSerializer().dumps_typed(value))
             for name, value in (one.content.get("channel_values") or {}).items()
         }
         held = {} if base is None else base.values
@@ -285,7 +285,7 @@ class GraphWriter(UnitTarget["PackageThread"]):
         return {**dict.fromkeys(sorted(kept)), **inline, **blobs}
 
     async def _put(
-        self, thread_id: str, one: SourceCheckpoint, values: Mapping[str, Encoded | None], base: Base | None
+        self, thread_id: str, one: SourceCheckpoint, values: Mapping[str, EncodedValue | None], base: Base | None
     ) -> None:
         rest = {name: value for name, value in one.content.items() if name != "channel_values"}
         head, text = encode_head(JsonPlusSerializer(), rest, one.metadata)
@@ -370,14 +370,14 @@ class SourceTables:
             for row in found
         ]
 
-    def blobs(self, thread_id: str, ns: str, versions: Mapping[str, str]) -> Operation[dict[str, Encoded]]:
+    def blobs(self, thread_id: str, ns: str, versions: Mapping[str, str]) -> Operation[dict[str, EncodedValue]]:
         """Return values by channel, of these versions; channels without a value are left out."""
         condition = " OR ".join(["(b.channel = %s AND b.version = %s)"] * len(versions))
         params = [part for pair in versions.items() for part in pair]
         text = _BLOBS.strip().replace("<versions>", condition)
         found = yield from fetch(Query(text, (thread_id, thread_id, ns, *params), row=BlobRow))
         return {
-            row.channel: Encoded(row.kind, row.blob)
+            row.channel: EncodedValue(row.kind, row.blob)
             for row in found
             if row.kind != "empty" and row.blob is not None and versions.get(row.channel) == row.version
         }
@@ -387,7 +387,7 @@ class SourceTables:
         text = _WRITES.strip().replace("<path>", self._path)
         found = yield from fetch(Query(text, (thread_id, thread_id, one.ns, one.checkpoint_id), row=WriteRow))
         return [
-            LoadedWrite(row.task_id, row.idx, row.channel, row.path, Encoded(row.kind or "null", row.blob))
+            LoadedWrite(row.task_id, row.idx, row.channel, row.path, EncodedValue(row.kind or "null", row.blob))
             for row in found
         ]
 
@@ -398,7 +398,7 @@ def _missing(writes: Sequence[LoadedWrite], found: LoadedVersion | None) -> list
     return [write for write in writes if (write.task_id, write.idx) not in there]
 
 
-def _same(one: SourceCheckpoint, values: Mapping[str, Encoded | None], found: LoadedVersion) -> bool:
+def _same(one: SourceCheckpoint, values: Mapping[str, EncodedValue | None], found: LoadedVersion) -> bool:
     """Return whether the target has this checkpoint. Of values that are its parent's, versions are compared."""
     read = found.values()
     rest = {name: value for name, value in one.content.items() if name != "channel_values"}

@@ -32,7 +32,7 @@ R = TypeVar("R", bound=tuple[Any, ...])
 #: Keys that are read in one round trip.
 KEYS_PAGE = 500
 
-#: States read in one round trip: at most this many, and fewer if together they are larger than this many bytes.
+#: The maximum number of states that one round trip reads, and the maximum of their bytes together.
 STATES_PAGE = 50
 STATES_PAGE_BYTES = 8_000_000
 
@@ -40,7 +40,7 @@ _COLUMNS = "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEM
 
 _COUNT = "SELECT COUNT(*) FROM {table} s WHERE s.thread_id LIKE '%%:latest'"
 
-# The next keys along the primary key, each with the id of the checkpoint in it.
+# The next keys in the order of the primary key, each with the id of the checkpoint under it.
 _KEYS = """
 SELECT s.thread_id, s.data->>'$._checkpoint_id'
   FROM {table} s
@@ -60,7 +60,7 @@ SELECT s.thread_id, s.data->>'$._checkpoint_id', s.data->>'$._checkpoint_timesta
      = CONCAT(CAST(%s AS BINARY), CAST(s.data->>'$._checkpoint_id' AS BINARY))
 """
 
-# The key of a thread's list. It is another thread's if threads share the list.
+# The key of a thread's list. If threads share the list, it contains the id of another thread.
 _INDEX_KEY = "SELECT s.thread_id FROM {table} s WHERE s.thread_id = %s"
 
 _STATES = "SELECT s.thread_id, s.data FROM {table} s WHERE s.thread_id IN ({keys})"
@@ -85,7 +85,7 @@ class KeyRow(NamedTuple):
 
 
 class IdRow(NamedTuple):
-    """A row's key, and the id of the checkpoint in it, if it holds one."""
+    """A row's key, and the id of the checkpoint in it, if it has one."""
 
     key: str
     checkpoint_id: str | None
@@ -182,11 +182,11 @@ class BuiltInSource(CopySource):
     async def load(
         self, thread_id: str, wanted: Sequence[ListedCheckpoint]
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
-        """Load some of these, in their order."""
+        """Load some of the checkpoints, in their order."""
         for page in _pages(wanted):
             states = await self._engine.run(self._table.states([one.place.key for one in page]))
             for one in page:
-                if one.place.key not in states:  # deleted a moment ago
+                if one.place.key not in states:  # deleted since it was listed
                     continue
                 try:
                     yield read_data(thread_id, one, decode_json(states[one.place.key].encode()))

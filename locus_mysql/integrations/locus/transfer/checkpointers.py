@@ -60,7 +60,7 @@ class CheckpointerSource(CopySource):
     def load(
         self, thread_id: str, wanted: Sequence[ListedCheckpoint]
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
-        """Load some of these, in their order."""
+        """Load some of the checkpoints, in their order."""
         return load_each(wanted, lambda one: self.load_one(thread_id, one))
 
     async def load_one(self, thread_id: str, listed: ListedCheckpoint) -> AgentCheckpoint | UnreadableCheckpoint:

@@ -107,7 +107,7 @@ class FileSource(CopySource):
     async def load(
         self, thread_id: str, wanted: Sequence[ListedCheckpoint]
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
-        """Load some of these, in their order."""
+        """Load some of the checkpoints, in their order."""
         pending = deque(wanted)
         while pending:
             some, size = [pending.popleft()], 0
@@ -232,7 +232,7 @@ def _heads_in(folder: Path) -> Iterator[tuple[str, ListedCheckpoint]]:
     for path in folder.glob("*.json"):
         try:
             size_bytes = path.lstat().st_size
-        except OSError:  # it was deleted meanwhile
+        except OSError:  # deleted since it was listed
             continue
         content = _head_of(path)
         thread_id, checkpoint_id = content.get("thread_id"), content.get("checkpoint_id")

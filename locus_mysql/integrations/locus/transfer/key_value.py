@@ -127,7 +127,7 @@ class KeyedSource(CopySource):
     def load(
         self, thread_id: str, wanted: Sequence[ListedCheckpoint]
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
-        """Load some of these, in their order."""
+        """Load some of the checkpoints, in their order."""
         return load_each(wanted, lambda one: self._load_one(thread_id, one))
 
     async def _load_one(

@@ -51,7 +51,7 @@ _URLS = {
 
 _URL = re.compile(r"(?P<scheme>[a-z]+)://", re.IGNORECASE)
 
-#: Begins the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
+#: The beginning of the scheme of a DSN with a driver, such as ``mysql+pymysql``, or of an embedded database.
 _MYSQL_WITH = "mysql+"
 
 _FACTORY = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*")
@@ -147,8 +147,8 @@ class Location:
         if _FACTORY.fullmatch(self.name):
             return self._by_factory(kind, rest)
         raise UsageError(
-            f"{self.shown!r} is no place for threads. Give one of {_names()}, with a colon and what it is to be opened "
-            "with behind it, or a function as package.module:function."
+            f"{self.shown!r} names no checkpointer. Give one of {_names()}, followed by a colon and its address or "
+            "argument, or a function as package.module:function."
         )
 
     def _login(self, provider: str, option: str) -> dict[str, Any]:

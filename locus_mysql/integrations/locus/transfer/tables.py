@@ -12,7 +12,7 @@ from ....engine.operation import Operation
 from ....errors import CorruptCheckpoint, UsageError
 from ....families.checkpoints.coding.codec import EncodedState
 from ....families.checkpoints.moving import Damaged
-from ....families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from ....families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ....families.checkpoints.records import decode_state_text
 from ....families.checkpoints.thread_writer import Wanted
 from ....families.checkpoints.transfer import StoredThread
@@ -55,7 +55,7 @@ class Tables:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """Equal for equal tables and tenants."""
+        """A value that is equal for equal tables and tenants."""
         config = self.locus.config
         return (config.endpoints, config.database, config.table_prefix, self.tenant)
 
@@ -90,11 +90,11 @@ class TablesSource(CopySource):
         await self.count("")
 
     async def count(self, pattern: str) -> int:
-        """Return how many threads match a glob."""
+        """Return the number of threads that match a glob."""
         return await self.tables.run(self.tables.checkpoints.count_threads(self.tables.tenant, pattern))
 
     async def changed(self, pattern: str, seen: Mapping[str, int]) -> int:
-        """Return how many threads were created or deleted; 1 if none, but the number of checkpoints changed."""
+        """Return the number of threads created or deleted; 1 if only the number of checkpoints changed."""
         now = {thread_id async for thread_id in self.threads(pattern)}
         if changed := len(now ^ seen.keys()):
             return changed
@@ -116,7 +116,7 @@ class TablesSource(CopySource):
     async def load(
         self, thread_id: str, wanted: Sequence[ListedCheckpoint]
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
-        """Load some of these, in their order."""
+        """Load some of the checkpoints, in their order."""
         if not wanted:
             return
         key = self.tables.locus.thread_key(thread_id)
@@ -249,7 +249,7 @@ class TablesThread:
         return None
 
     async def check(self, expected: Sequence[str]) -> list[str]:
-        """Return no deviations: all checkpoints were written in transactions."""
+        """Return no differences: all checkpoints were written in transactions."""
         return []
 
     def _new(self, one: AgentCheckpoint) -> NewCheckpoint:
@@ -259,13 +259,13 @@ class TablesThread:
             state = decode_state_text(one.state.text(), one.thread_id)
             new = self._tables.dicts.new(state, one.checkpoint_id, metadata)
             provisional = is_provisional(state.get("metadata"), one.checkpoint_id)
-            new = encoded_once(new, Encoded(one.state))
+            new = encoded_once(new, EncodedCheckpoint(one.state))
         else:
             provisional = is_provisional(one.state.metadata, one.checkpoint_id)
             new = self._tables.locus.new(one.state, one.checkpoint_id, metadata, provisional=provisional)
         return replace(new, provisional=provisional if one.provisional is None else one.provisional)
 
 
-def encoded_once(new: NewCheckpoint, encoded: Encoded) -> NewCheckpoint:
-    """Return a new checkpoint whose state is encoded already."""
+def encoded_once(new: NewCheckpoint, encoded: EncodedCheckpoint) -> NewCheckpoint:
+    """Return a new checkpoint with an encoded state."""
     return replace(new, encode=lambda _: encoded)

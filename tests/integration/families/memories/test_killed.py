@@ -15,6 +15,7 @@ from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.memory import Put
 
 from ...conftest import MakeConfig
+from ...engines import PROCESSLIST
 
 RunSql = Callable[..., tuple[Any, ...]]
 DEADLINE_S = 120.0
@@ -131,9 +132,7 @@ def test_a_killed_process_leaves_items_whole(
     def wait_for_rollback() -> None:
         """Wait until the server has noticed that the client is gone and has rolled back its transaction."""
         deadline = time.monotonic() + DEADLINE_S
-        while (
-            run_sql("SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_DB = %s", database)[0][0] > mine
-        ):
+        while run_sql(f"SELECT COUNT(*) FROM {PROCESSLIST} WHERE db = %s", database)[0][0] > mine:
             assert time.monotonic() < deadline
             time.sleep(0.005)
 

@@ -383,13 +383,13 @@ class Memories(RuleBasedStateMachine):
         vectors, signs, codes = (
             set(self._sql(f"SELECT {scope}, item_key, place FROM {name[role]}{condition}"))
             for role, scope, condition in (
-                ("vectors", "tenant, path", ""),
+                ("vectors", "CONVERT(tenant USING utf8mb4), path", ""),
                 ("signs", path_of_signs, ""),
-                ("codes", "tenant, path", " WHERE code IS NOT NULL"),
+                ("codes", "CONVERT(tenant USING utf8mb4), path", " WHERE code IS NOT NULL"),
             )
         )
         assert vectors == signs == codes
-        items = set(self._sql(f"SELECT tenant, path, item_key FROM {name['items']}"))
+        items = set(self._sql(f"SELECT CONVERT(tenant USING utf8mb4), path, item_key FROM {name['items']}"))
         assert {row[:3] for row in vectors} <= items
 
     def _put(self, item: Any, metadata: dict[str, Any]) -> int:

@@ -113,7 +113,7 @@ async def test_whole_numbers_beyond_64_bits_are_distinguished(open_saver: OpenSa
 
 
 @one_of_each
-@pytest.mark.parametrize("odd", ['{"n": ', "[" * 101 + "]" * 101, '{"n": 1e999}', "null", "[]", '"text"', ""])
+@pytest.mark.parametrize("odd", ['{"n": ', "[" * 150 + "]" * 150, '{"n": 1e999}', "null", "[]", '"text"', ""])
 async def test_metadata_damaged_by_hand_breaks_no_filtered_list(
     open_saver: OpenSaver, make_config: MakeConfig, run_sql: RunSQL, database: str, side: str, odd: str
 ) -> None:

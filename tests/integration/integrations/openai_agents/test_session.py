@@ -18,17 +18,11 @@ from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
 from ...proxy import WireProxy
 
 pytestmark = pytest.mark.kept_tables("transcripts")
 
 Make = Callable[..., OpenAISession]
-
-
-@pytest.fixture(params=ASYNC_DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
 
 
 @pytest.fixture

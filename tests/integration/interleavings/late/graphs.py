@@ -6,7 +6,7 @@ import os
 
 from locus_mysql.families.graphs import keys
 from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersion
-from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.graphs.values import EncodedValue
 
 from ..stage import Call
 from .side import LONG, TENANT, Case, Side
@@ -21,13 +21,13 @@ def put(side: Side, words: str = "plum", checkpoint_id: str = "c1", parent: str 
 
 def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> Call:
     """Begin a save as LangGraph's saver does it."""
-    values = [NewValue("said", 1, Encoded("json", f'"{words} {LONG}"'.encode()))]
+    values = [NewValue("said", 1, EncodedValue("json", f'"{words} {LONG}"'.encode()))]
     new = NewVersion(
         codec="json",
         ns="default",
         checkpoint_id="c1",
         parent_id=None,
-        head=Encoded("json", b""),
+        head=EncodedValue("json", b""),
         values=lambda base: values,
         metadata=None,
         run_id=run_id,
@@ -39,8 +39,8 @@ def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> C
 
 
 def write(side: Side, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
-    row = LoadedWrite("task", idx, "channel", "", Encoded("json", f'[["channel", "{value}"]]'.encode()))
-    other = LoadedWrite("task", 1, "other", "", Encoded("json", f'[["other", "{value}"]]'.encode()))
+    row = LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'[["channel", "{value}"]]'.encode()))
+    other = LoadedWrite("task", 1, "other", "", EncodedValue("json", f'[["other", "{value}"]]'.encode()))
     version_key = keys.version_key("default", "c1")
     saving = side.versions.saving
     return side.begin(saving.put_writes(TENANT, "thread", version_key, "task", [row, other], replace=replace))

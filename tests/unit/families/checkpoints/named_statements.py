@@ -16,7 +16,7 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Outdated, Results
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.leases import Lease
-from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
 
 from ...driven import Driven, DrivenOperations, Landed
@@ -69,7 +69,7 @@ def operations(**options: Any) -> Any:
 
 
 def new(state: dict[str, Any], checkpoint_id: str | None = None, text: str = "", **options: Any) -> NewCheckpoint:
-    return NewCheckpoint(lambda _: Encoded(encode(state)), lambda _: (text, False), checkpoint_id, **options)
+    return NewCheckpoint(lambda _: EncodedCheckpoint(encode(state)), lambda _: (text, False), checkpoint_id, **options)
 
 
 def names(batch: Batch) -> str:

@@ -22,7 +22,7 @@ from locus_mysql.errors import (
     Unavailable,
 )
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
 from locus_mysql.families.checkpoints.store import StoreOperations
 
@@ -36,7 +36,7 @@ def operations(**options: Any) -> Any:
 
 
 def new(state: dict[str, Any], checkpoint_id: str | None = "c") -> NewCheckpoint:
-    return NewCheckpoint(lambda _: Encoded(encode(state)), lambda _: ("", False), checkpoint_id)
+    return NewCheckpoint(lambda _: EncodedCheckpoint(encode(state)), lambda _: ("", False), checkpoint_id)
 
 
 def finish(operation: Driven, results: Results | list[Result] | Landed) -> Any:
@@ -305,7 +305,7 @@ def test_a_save_succeeds_though_the_housekeeping_after_it_fails(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("locus_mysql.families.checkpoints.maintenance.one_in", lambda count: True)
-    one_word = NewCheckpoint(lambda _: Encoded(encode({"a": 1})), lambda _: ("word", False), "c")
+    one_word = NewCheckpoint(lambda _: EncodedCheckpoint(encode({"a": 1})), lambda _: ("word", False), "c")
     operation = operations().saving.save("tenant", "t", one_word)
     operation.send(answers(next(operation)))
     with pytest.raises(StopIteration) as done:

@@ -13,7 +13,7 @@ from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Outdated
 from locus_mysql.errors import ParentMissing
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint, ParentRule
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
 
 from ...driven import Landed
@@ -147,7 +147,7 @@ def test_search_text_is_of_lasting_states_and_only_where_it_is_wanted() -> None:
     assert row_of(save(operations(), new(BIG))).search_text is None
     assert row_of(save(operations(search=False), new(BIG, text="words"))).search_text is None
     assert row_of(save(operations(), new(BIG, text="words", provisional=True))).search_text is None
-    adds = NewCheckpoint(lambda _: Encoded(encode(BIG)), lambda _: ("words", True))
+    adds = NewCheckpoint(lambda _: EncodedCheckpoint(encode(BIG)), lambda _: ("words", True))
     assert row_of(save(operations(), adds)).continues is True
     assert row_of(save(operations(search=False), adds)).continues is False
 
@@ -157,9 +157,9 @@ def test_a_given_token_is_stored_and_the_cached_state_helps_to_encode_the_next()
     assert row_of(save(ops, new(BIG, token=b"a token that is "))).token == b"a token that is "
     memos: list[object] = []
 
-    def encode_with(memo: object) -> Encoded:
+    def encode_with(memo: object) -> EncodedCheckpoint:
         memos.append(memo)
-        return Encoded(encode(BIG), memo="kept", memo_bytes=4)
+        return EncodedCheckpoint(encode(BIG), memo="kept", memo_bytes=4)
 
     for _ in range(2):
         save(ops, NewCheckpoint(encode_with, lambda _: ("", False)))

@@ -15,7 +15,7 @@ from locus_mysql.dialect.ledger import OutcomeRow
 from locus_mysql.engine.operation import Duplicate
 from locus_mysql.errors import ThreadExists, Unavailable
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.new_checkpoint import Encoded, NewCheckpoint
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
 from locus_mysql.families.checkpoints.whole_threads import rewritten
 
@@ -109,7 +109,9 @@ def stored(ops: Any, *states: dict[str, Any], provisional: Iterable[int] = ()) -
 def upper(name: str, text: bytes) -> NewCheckpoint:
     state = json.loads(text)
     changed = {key: [item.upper() for item in value] for key, value in state.items()}
-    return NewCheckpoint(lambda _: Encoded(encode(changed)), lambda delta: (f"text of {name}", bool(delta.news)))
+    return NewCheckpoint(
+        lambda _: EncodedCheckpoint(encode(changed)), lambda delta: (f"text of {name}", bool(delta.news))
+    )
 
 
 def test_a_rewritten_thread_keeps_ids_order_and_lineage() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from locus_mysql.families.graphs.chains import INLINE_BYTES, Inline, Stored, Value, line, store
 from locus_mysql.families.graphs.checksummed_frames import seal
 from locus_mysql.families.graphs.parts import Parts
-from locus_mysql.families.graphs.values import Body, Encoded
+from locus_mysql.families.graphs.values import Body, EncodedValue
 
 
 class Shelf:
@@ -20,11 +20,11 @@ class Shelf:
 
     def __init__(self) -> None:
         self.parts = Parts()
-        self.values: list[tuple[Encoded, Value]] = []
+        self.values: list[tuple[EncodedValue, Value]] = []
         self.stored_bytes = 0
         self.body: Body | None = None
 
-    def put(self, encoded: Encoded, *, body_at_hand: bool = True) -> Value:
+    def put(self, encoded: EncodedValue, *, body_at_hand: bool = True) -> Value:
         before = self.values[-1][1] if self.values else None
         new = store(encoded, before, self.body if body_at_hand else None, 5_000 + len(self.parts.sealed))
         if new.chunk is not None:
@@ -39,8 +39,8 @@ class Shelf:
             assert self.parts.encoded(value) == encoded
 
 
-def as_json(value: Any) -> Encoded:
-    return Encoded("json", json.dumps(value).encode())
+def as_json(value: Any) -> EncodedValue:
+    return EncodedValue("json", json.dumps(value).encode())
 
 
 CHANGES = st.lists(
@@ -104,8 +104,8 @@ def test_the_same_value_again_takes_no_part() -> None:
 
 def test_a_value_of_another_type_is_never_continued() -> None:
     shelf = Shelf()
-    shelf.put(Encoded("msgpack+aes", b"x" * 1_000))
-    value = shelf.put(Encoded("bytes", b"x" * 1_001))
+    shelf.put(EncodedValue("msgpack+aes", b"x" * 1_000))
+    value = shelf.put(EncodedValue("bytes", b"x" * 1_001))
     assert isinstance(value, Stored)
     assert len(value.chain) == 1
 
@@ -120,8 +120,8 @@ def test_a_last_item_that_changes_each_time_does_not_make_the_others_be_stored_a
 
 
 def test_small_values_stand_in_the_row() -> None:
-    assert isinstance(Shelf().put(Encoded("bytes", b"x" * INLINE_BYTES)), Inline)
-    assert isinstance(Shelf().put(Encoded("bytes", b"x" * (INLINE_BYTES + 1))), Stored)
+    assert isinstance(Shelf().put(EncodedValue("bytes", b"x" * INLINE_BYTES)), Inline)
+    assert isinstance(Shelf().put(EncodedValue("bytes", b"x" * (INLINE_BYTES + 1))), Stored)
 
 
 def test_a_run_position_clears_one_bit_after_the_other() -> None:

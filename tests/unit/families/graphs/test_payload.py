@@ -16,10 +16,10 @@ from locus_mysql.families.graphs.chains import Inline, Link, Stored
 from locus_mysql.families.graphs.checksummed_frames import DICTIONARY, seal, unseal
 from locus_mysql.families.graphs.payload import Content, pack, pack_write, resolved, unpack, unpack_write
 from locus_mysql.families.graphs.records import LabelledValue
-from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.graphs.values import EncodedValue
 
 COMPRESSIONS = st.sampled_from(["zlib", "none"])
-ENCODED = st.builds(Encoded, st.text(max_size=20), st.binary(max_size=300))
+ENCODED = st.builds(EncodedValue, st.text(max_size=20), st.binary(max_size=300))
 LABELS = st.one_of(st.none(), st.text(max_size=40), st.integers(0, 2**70), st.floats(allow_nan=False))
 LINKS = st.builds(Link, st.integers(0, 2**53), st.integers(0, 2**40), st.integers(0, 2**40), st.integers(0, 2**32 - 1))
 VALUES = st.one_of(
@@ -45,7 +45,7 @@ VALUES = st.one_of(
     COMPRESSIONS,
 )
 def test_payloads_are_unpacked_in_the_packed_order(
-    codec: str, head: Encoded, values: dict[str, LabelledValue], compression: Literal["zlib", "none"]
+    codec: str, head: EncodedValue, values: dict[str, LabelledValue], compression: Literal["zlib", "none"]
 ) -> None:
     found = unpack(pack(Content(codec, head, values), compression), 7)
     assert (found.codec, found.head) == (codec, head)
@@ -65,7 +65,7 @@ def test_sealed_bytes_are_the_same_when_opened(content: bytes, compression: Lite
 
 
 @given(ENCODED, COMPRESSIONS)
-def test_a_write_is_the_same_when_read(value: Encoded, compression: Literal["zlib", "none"]) -> None:
+def test_a_write_is_the_same_when_read(value: EncodedValue, compression: Literal["zlib", "none"]) -> None:
     assert unpack_write(pack_write(value, compression)) == value
 
 
@@ -122,7 +122,12 @@ def test_compressed_payloads_are_read_without_trailing_bytes(size: int) -> None:
 
 def test_a_payload_cut_short_is_refused() -> None:
     whole = unseal(
-        pack(Content("json", Encoded("json", b"{}"), {"a": LabelledValue(None, Inline(Encoded("json", b"1")))}), "none")
+        pack(
+            Content(
+                "json", EncodedValue("json", b"{}"), {"a": LabelledValue(None, Inline(EncodedValue("json", b"1")))}
+            ),
+            "none",
+        )
     )
     for end in range(len(whole)):
         with pytest.raises(CorruptCheckpoint):

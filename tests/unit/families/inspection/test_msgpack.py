@@ -22,7 +22,7 @@ from langgraph.types import Interrupt, Send
 from pydantic import BaseModel, SecretStr
 
 from locus_mysql.families.graphs.inspection.values_as_json import to_json
-from locus_mysql.families.graphs.values import Encoded
+from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.families.inspection.conversation import messages_of
 from locus_mysql.families.inspection.msgpack import DEPTH_LIMIT, TYPE, Unreadable, read_msgpack
 from locus_mysql.families.inspection.to_json import metadata_of
@@ -53,7 +53,7 @@ class Note:
 
 def decoded(value: Any) -> Any:
     """Return the plain form of a value that a graph stored."""
-    return to_json(Encoded(*SERDE.dumps_typed(value)))
+    return to_json(EncodedValue(*SERDE.dumps_typed(value)))
 
 
 @given(JSON)
@@ -125,7 +125,7 @@ def test_nothing_that_bytes_name_is_imported_or_called(code: int, tmp_path: path
 
 @pytest.mark.parametrize("kind", ["pickle", "msgpack+aes", "json+x", "", "x" * 500])
 def test_other_encodings_are_shown_by_name_only(kind: str) -> None:
-    shown = to_json(Encoded(kind, b"cos\nsystem\n(S'false'\ntR."))
+    shown = to_json(EncodedValue(kind, b"cos\nsystem\n(S'false'\ntR."))
     assert isinstance(shown, str)
     assert shown.endswith("24 bytes>")
     assert len(shown) < 100
@@ -137,7 +137,8 @@ def test_bytes_of_any_kind_are_read_or_refused(data: bytes) -> None:
         json.dumps(read_msgpack(data), allow_nan=False)
     except Unreadable:
         assert (
-            to_json(Encoded("msgpack", data)) == f"<damaged msgpack, {len(data):,} byte{'' if len(data) == 1 else 's'}>"
+            to_json(EncodedValue("msgpack", data))
+            == f"<damaged msgpack, {len(data):,} byte{'' if len(data) == 1 else 's'}>"
         )
 
 
@@ -146,7 +147,7 @@ def test_flipped_and_lost_bytes_are_read_or_refused(value: Any, data: Any) -> No
     stored = bytearray(SERDE.dumps_typed({"messages": [HumanMessage("hi")], "value": value})[1])
     stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
     del stored[data.draw(st.integers(1, len(stored))) :]
-    to_json(Encoded("msgpack", bytes(stored)))
+    to_json(EncodedValue("msgpack", bytes(stored)))
 
 
 @pytest.mark.parametrize(

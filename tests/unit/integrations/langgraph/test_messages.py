@@ -22,7 +22,7 @@ from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from pydantic import BaseModel
 
-from locus_mysql.families.graphs.values import Encoded, Grown
+from locus_mysql.families.graphs.values import EncodedValue, Grown
 from locus_mysql.integrations.langgraph.messages import MessagePieces, load
 
 SERDE = JsonPlusSerializer()
@@ -47,13 +47,13 @@ MESSAGES: Any = st.one_of(
 )
 
 
-def whole(value: Any) -> Encoded:
-    return Encoded(*SERDE.dumps_typed(value))
+def whole(value: Any) -> EncodedValue:
+    return EncodedValue(*SERDE.dumps_typed(value))
 
 
-def dump(pieces: MessagePieces, value: Any, serde: Any = SERDE) -> Encoded:
+def dump(pieces: MessagePieces, value: Any, serde: Any = SERDE) -> EncodedValue:
     dumped = pieces.dump(serde, ("key",), value)
-    return Encoded(dumped.kind, dumped.data)
+    return EncodedValue(dumped.kind, dumped.data)
 
 
 def conversation(count: int) -> list[AnyMessage]:
@@ -179,7 +179,7 @@ def test_any_other_serialiser_is_used_as_it_is() -> None:
     for serde in (Own(), EncryptedSerializer(Reversing(), SERDE)):
         messages = conversation(99)
         encoded = dump(MessagePieces(10_000_000), messages, serde)
-        assert encoded == Encoded(*serde.dumps_typed(messages))
+        assert encoded == EncodedValue(*serde.dumps_typed(messages))
         assert load(serde, encoded) == messages
 
 
@@ -195,7 +195,7 @@ def test_types_that_are_not_allowed_stay_refused() -> None:
 )
 def test_fields_that_do_not_fit_are_read_as_langgraph_reads_them(fields: dict[str, Any]) -> None:
     inner = ormsgpack.packb(("langchain_core.messages.human", "HumanMessage", fields, "model_validate_json"))
-    encoded = Encoded("msgpack", ormsgpack.packb([ormsgpack.Ext(5, inner)]))
+    encoded = EncodedValue("msgpack", ormsgpack.packb([ormsgpack.Ext(5, inner)]))
     (found,), (expected,) = load(SERDE, encoded), SERDE.loads_typed(encoded)
     assert type(found) is type(expected)
     assert found.__dict__ == expected.__dict__

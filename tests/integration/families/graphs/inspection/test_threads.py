@@ -393,9 +393,8 @@ async def test_code_named_in_stored_data_is_never_imported(
     await graph.ainvoke({"messages": [("user", "Hi")]}, thread("hostile"))
     evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(["antigravity", "fly", "x"])))
     table = f"{config.database}.locus_version_writes"
-    rows = run_sql(
-        f"SELECT tenant, version_key, task_id, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'"
-    )
+    texts_of_ids = "CONVERT(tenant USING utf8mb4), version_key, CONVERT(task_id USING utf8mb4)"  # binary on OceanBase
+    rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
         for tenant, version_key, task_id, idx, *texts in rows:
             place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
@@ -460,7 +459,7 @@ async def test_a_page_walks_its_index_and_reads_each_threads_rows_by_keys(config
     statements = GraphDialect(config.table_prefix).inspection
     for asked in (
         PageFilter(),
-        PageFilter(behind=ThreadPosition("2026-01-01 00:00:00", "t3")),
+        PageFilter(after=ThreadPosition("2026-01-01 00:00:00", "t3")),
         PageFilter(pattern="*7"),
     ):
         page = statements.threads("default", b"\0" * 16, 50, asked, None)

@@ -47,13 +47,14 @@ class Suite(NamedTuple):
 
 
 #: The newest tested version, and the oldest that can run agents with the versions of openai that it allows.
-SUITES = (Suite("0.24.0", 67), Suite("0.18.1", 56))
+SUITES = (Suite("0.24.0", 151), Suite("0.18.1", 92))
 
 #: The files with tests of sessions.
 FILES = (
     "tests/memory/test_session.py",
     "tests/memory/test_session_limit.py",
     "tests/extensions/memory/test_sqlalchemy_session.py",
+    "tests/extensions/memory/test_advanced_sqlite_session.py",
 )
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import agents
 import agents.extensions.memory
+import agents.extensions.memory.advanced_sqlite_session
 import agents.extensions.memory.sqlalchemy_session
 import agents.memory
 import pytest
 from left_out import reason
 
 from locus_mysql import Database
-from locus_mysql.integrations.openai_agents import OpenAISession
+from locus_mysql.integrations.openai_agents import OpenAIBranchingSession, OpenAISession
 
 DATABASE = Database(os.environ["LOCUS_UPSTREAM_DSN"], driver=os.environ["LOCUS_UPSTREAM_DRIVER"], pool_size=4)
 
@@ -26,12 +27,16 @@ _process = os.urandom(8).hex()
 _test = ""
 
 
+def tenant_of(db_path: Any) -> str:
+    """Return the tenant that stands for a database."""
+    return os.urandom(16).hex() if str(db_path) == ":memory:" else f"{_process}/{db_path}"[-120:]
+
+
 class StandIn(OpenAISession):
     """Our session, with the constructor of the SDK's."""
 
     def __init__(self, session_id: str, db_path: Any = ":memory:", *, session_settings: Any = None) -> None:
-        tenant = os.urandom(16).hex() if str(db_path) == ":memory:" else f"{_process}/{db_path}"[-120:]
-        super().__init__(session_id, DATABASE, tenant=tenant, session_settings=session_settings)
+        super().__init__(session_id, DATABASE, tenant=tenant_of(db_path), session_settings=session_settings)
 
     @classmethod
     def from_url(cls, session_id: str, *, url: str, session_settings: Any = None, **_: Any) -> StandIn:
@@ -43,9 +48,27 @@ class StandIn(OpenAISession):
         """Do nothing: the connections belong to the database."""
 
 
+class BranchingStandIn(OpenAIBranchingSession):
+    """Our session with branches, with the constructor of the SDK's."""
+
+    def __init__(
+        self, *, session_id: str, db_path: Any = ":memory:", create_tables: bool = False, session_settings: Any = None
+    ) -> None:
+        super().__init__(session_id, DATABASE, tenant=tenant_of(db_path), session_settings=session_settings)
+
+    @property
+    def _current_branch_id(self) -> str:
+        return self.current_branch
+
+    def close(self) -> None:  # type: ignore[override]
+        """Do nothing: the connections belong to the database."""
+
+
 agents.SQLiteSession = agents.memory.SQLiteSession = StandIn  # type: ignore[misc, assignment]
 sqlalchemy_session: Any = agents.extensions.memory.sqlalchemy_session
 sqlalchemy_session.SQLAlchemySession = StandIn
+advanced_session: Any = agents.extensions.memory.advanced_sqlite_session
+advanced_session.AdvancedSQLiteSession = BranchingStandIn
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

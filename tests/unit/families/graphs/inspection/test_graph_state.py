@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from locus_mysql.families.graphs.chains import Inline, Link, Stored
 from locus_mysql.families.graphs.inspection.graph_state import LONG, GraphState, view_of
 from locus_mysql.families.graphs.inspection.token_usage import Outline, turns_of
-from locus_mysql.families.graphs.values import Encoded, frame
+from locus_mysql.families.graphs.values import EncodedValue, frame
 from locus_mysql.families.inspection.conversation import messages_of, part_of_conversation
 from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import Items, Unreadable, item_ends, read_items, read_msgpack
@@ -44,16 +44,16 @@ def talk(turns: int) -> list[Any]:
     ]
 
 
-def in_msgpack(messages: list[Any]) -> Encoded:
-    return Encoded(*SERDE.dumps_typed(messages))
+def in_msgpack(messages: list[Any]) -> EncodedValue:
+    return EncodedValue(*SERDE.dumps_typed(messages))
 
 
-def in_json(messages: list[Any]) -> Encoded:
+def in_json(messages: list[Any]) -> EncodedValue:
     text = json.dumps([one.model_dump() for one in messages], separators=(",", ":"), ensure_ascii=False)
-    return Encoded("json", text.encode())
+    return EncodedValue("json", text.encode())
 
 
-def stored(encoded: Encoded) -> Inline | Stored:
+def stored(encoded: EncodedValue) -> Inline | Stored:
     """Return a value as the family stores it, without parts."""
     if len(encoded.data) <= 256:
         return Inline(encoded)
@@ -66,7 +66,7 @@ def row(place: int) -> CheckpointRow:
     return CheckpointRow("", f"c{place}", None, AT + timedelta(minutes=place), 1)
 
 
-def outline(place: int, encoded: Encoded | None, parent: int | None) -> Outline:
+def outline(place: int, encoded: EncodedValue | None, parent: int | None) -> Outline:
     value = None if encoded is None else stored(encoded)
     parent_id = None if parent is None else f"c{parent}"
     return Outline(f"c{place}", parent_id, AT + timedelta(minutes=place), json.dumps({"step": place}), value)
@@ -100,7 +100,7 @@ def test_an_unread_branch_has_no_token_counts_and_shares_earlier_messages() -> N
     assert turns[0].lists == {"messages": EMPTY}
     both = turns_of(outlines, [in_msgpack(talk(4)), in_msgpack(other)])
     assert [turn.tokens for turn in both] == [None, None, 20, 20, 40]
-    damaged = turns_of(outlines, [Encoded("msgpack", b"\xdc\x00\x09\xc1" + b"x" * 300)])
+    damaged = turns_of(outlines, [EncodedValue("msgpack", b"\xdc\x00\x09\xc1" + b"x" * 300)])
     assert [turn.tokens for turn in damaged] == [None] * 5
 
 

@@ -53,9 +53,9 @@ def test_names_open_what_they_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("nothing", {}, "is no place for threads"),
-        ("", {}, "is no place for threads"),
-        ("a b:c", {}, "is no place for threads"),
+        ("nothing", {}, "names no checkpointer"),
+        ("", {}, "names no checkpointer"),
+        ("a b:c", {}, "names no checkpointer"),
         ("no_such_module:function", {}, "cannot be imported"),
         (f"{__name__}:none", {}, "cannot be imported"),
         (f"{__name__}:make_nothing", {}, "gives no Locus checkpointer, but NoneType"),

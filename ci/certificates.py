@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS: `self_signed`."""
+"""Certificates for tests of TLS: `self_signed`. Needs the package ``cryptography``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(path: Path) -> Path:
-    """Write a private key and a self-signed certificate for 127.0.0.1 into a file."""
+    """Write a private key and a self-signed certificate for 127.0.0.1 into a file, which only its owner may read."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test's server")])
     now = datetime.datetime.now(datetime.UTC)
@@ -31,5 +31,6 @@ def self_signed(path: Path) -> Path:
         .sign(key, hashes.SHA256())
     )
     private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.touch(mode=0o600)
     path.write_bytes(private + made.public_bytes(Encoding.PEM))
     return path

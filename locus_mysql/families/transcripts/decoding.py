@@ -1,0 +1,29 @@
+"""Decodes items of transcripts, many bytes of them beside the event loop: `decoded`. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialect.transcripts.pieces import RowKey
+from ...dialect.transcripts.reading import StoredItem
+from ...engine.operation import Operation, compute
+from .coding import item_of
+from .records import Item
+
+#: Stored bytes of items from which they are decoded in a thread: that takes about a millisecond.
+LARGE_BYTES = 65_536
+
+
+def decoded(key: RowKey, rows: Sequence[StoredItem]) -> Operation[list[Item]]:
+    """Return the items in rows.
+
+    Raises:
+        CorruptCheckpoint: A row is damaged.
+    """
+
+    def decode() -> list[Item]:
+        return [item_of(key, row) for row in rows]
+
+    if sum(len(row.content) for row in rows) < LARGE_BYTES:
+        return decode()
+    return (yield from compute(decode))
