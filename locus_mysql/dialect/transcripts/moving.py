@@ -46,8 +46,11 @@ SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
 CREATE = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, tag, scope, state, items,
                            size_bytes, last_seq, created_at, expires_at, checksum)
-VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, 0, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, %s, %s, %s, %s)
 """
+
+# The seqs of later items are above this one.
+RAISE_LAST_SEQ = "UPDATE {transcripts} t SET t.last_seq = GREATEST(t.last_seq, %s) WHERE {KEY}"
 
 # Lock an existing transcript. Its revision does not rise: an import only adds items that are missing.
 HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
@@ -89,8 +92,12 @@ class MovingStatements(Statements):
         return Query(self._text(AT, seqs=places(len(seqs))), (*seqs, *key), row=MovedItem)
 
     def create(self, key: RowKey, sid: bytes, *columns: Param) -> Statement:
-        """A new transcript; the columns are revision, tag, scope, state, created_at, expires_at and checksum."""
+        """A new transcript: its revision, tag, scope, state, last_seq, created_at, expires_at and checksum."""
         return Statement(self._text(CREATE), (*key, sid, *columns))
+
+    def raise_last_seq(self, key: RowKey, last_seq: int) -> Statement:
+        """Give later items seqs above this one."""
+        return Statement(self._text(RAISE_LAST_SEQ), (last_seq, *key))
 
     def hold(self, key: RowKey) -> Statement:
         """Lock a transcript."""
