@@ -42,6 +42,7 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "openai-agents": lambda _: None,  # the same
     "pydantic-ai": lambda _: None,  # the same
     "adk": lambda _: None,  # the same
+    "strands": lambda _: None,  # the same
 }
 
 

@@ -16,7 +16,7 @@ from locus_mysql import MySQLConfig
 from ..agents import prose
 
 #: The modules of this package, each with a `FRAMEWORK`.
-FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents")
+FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands")
 
 #: The name of the conversation that is measured.
 CONVERSATION = "conversation"

@@ -68,6 +68,9 @@ CROWDED = frozenset({1040, 1203, 1226})
 #: a reader of Aurora, MySQL answers changes of rows with 1015 ("Table is read only"), and DDL with 1874.
 READ_ONLY = frozenset({1015, 1290, 1792, 1836, 1874, 3100})
 
+#: Group Replication gave up while it waited for the group's decision on a COMMIT, because the server was leaving the
+#: group, or was expelled. The transaction is rolled back here, and yet the other members may have committed it.
+GIVEN_UP = frozenset({3100, 3101})
 
 #: MySQL Router refuses a packet of several statements, at a port that splits reads from writes or shares connections.
 NO_SEVERAL_STATEMENTS = 4501
@@ -165,6 +168,15 @@ def may_pass(error: DriverError, config: ConnectionOptions) -> bool:
             return len(config.endpoints) > 1
         return error.errno in CONTENTION or error.errno in CROWDED or was_interrupted(error)
     return False
+
+
+def leaves_fate_unknown(error: DriverError) -> bool:
+    """Check whether the batch that failed with this error may have been executed, or may still be."""
+    if isinstance(error, ConnectionLost):
+        return not error.connecting
+    if isinstance(error, LeadsToSecondary):
+        return error.gave_up
+    return was_interrupted(error) or (isinstance(error, ServerError) and error.errno in GIVEN_UP)
 
 
 def was_interrupted(error: DriverError) -> bool:

@@ -16,7 +16,7 @@ from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WR
 from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
 from ..errors import LocusMySQLError
 from .commands import Close, Connection, Execute, Steps
-from .failures import NO_SEVERAL_STATEMENTS, READ_ONLY
+from .failures import GIVEN_UP, NO_SEVERAL_STATEMENTS, READ_ONLY
 from .passwords import open_connection
 from .rows import read_rows
 from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
@@ -51,7 +51,9 @@ class _RouterTakesWrites(_TakesWrites):
     def explain(self, error: ServerError) -> DriverError:
         """See `Guard.explain`."""
         explained = as_read_only(error, self._endpoint)
-        return LeadsToSecondary(explained.message) if explained.errno in READ_ONLY else explained
+        if explained.errno not in READ_ONLY:
+            return explained
+        return LeadsToSecondary(explained.message, gave_up=explained.errno in GIVEN_UP)
 
 
 def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Steps[ServerConnection]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, DriverError, ServerError
 from ..errors import LocusMySQLError
-from .failures import DUPLICATE, GUARD_FAILED, explain, may_pass, was_interrupted
+from .failures import DUPLICATE, GUARD_FAILED, explain, leaves_fate_unknown, may_pass
 from .logs import CONFLICTS, RETRIES, loggable
 from .operation import Duplicate, Outdated, Pause, Undone
 from .passwords import NoPassword
@@ -103,7 +103,7 @@ class Retry:
                 raise Duplicate(*_key_of(error.message), error.message, fate_unknown=self.fate_unknown) from error
             raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
         connecting = isinstance(error, NoPassword) or (isinstance(error, ConnectionLost) and error.connecting)
-        if (isinstance(error, ConnectionLost) and not connecting) or was_interrupted(error):
+        if leaves_fate_unknown(error):
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)

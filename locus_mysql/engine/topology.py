@@ -58,7 +58,16 @@ class NoPrimary(DriverError):
 
 
 class LeadsToSecondary(DriverError):
-    """The only address leads to a secondary of a group or a reader of Aurora, whose answers may be stale."""
+    """The only address leads to a secondary of a group or a reader of Aurora, whose answers may be stale.
+
+    Args:
+        message: The message.
+        gave_up: Whether the server was still the primary when it got the batch; see `failures.GIVEN_UP`.
+    """
+
+    def __init__(self, message: str, *, gave_up: bool = False) -> None:
+        super().__init__(message)
+        self.gave_up = gave_up
 
 
 class NotASecondary(DriverError):

@@ -18,14 +18,11 @@ from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Counts, Family
 from ..families.inspection.conversation import messages_of, part_of_conversation
+from ..families.inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.records import (
     CheckpointRow,
     Difference,
     Hit,
-    ItemHit,
-    ItemRow,
-    ItemView,
-    NamespaceRow,
     Page,
     SessionRow,
     SessionView,

@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the table of the tests under load."""
     reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    for failed in [value for report in reports for name, value in report.user_properties if name == "failed"]:
+        terminalreporter.write_line(f"failed call: {failed}")
     rows = [Row(*value) for report in reports for name, value in report.user_properties if name == "load"]
     if rows:
         terminalreporter.write_line("")

@@ -45,6 +45,9 @@ async def test_acknowledged_writes_outlive_a_fault_under_load(
         rows = [await outcome(load, fault, number, way) for way in ways]
         for way in ways:
             await way.database.aclose()
+    for client in load.clients:
+        for message in client.failed:
+            record_property("failed", f"{fault}, {client.name} ({client.way.side}, {client.way.path}): {message}")
     for row in rows:
         record_property("load", tuple(row))
         assert (row.lost, row.doubled, row.stale, row.hung) == (0, 0, 0, 0), row[:-1]

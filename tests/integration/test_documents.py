@@ -27,6 +27,7 @@ from opentelemetry.util._once import Once
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Conversation
 from pydantic_ai.models.test import TestModel
+from strands.session.repository_session_manager import RepositorySessionManager
 
 import locus_mysql
 from locus_mysql import MySQLConfig
@@ -37,6 +38,7 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
+from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
 
@@ -94,6 +96,9 @@ def all_examples() -> list[Example]:
     names = {"PydanticConversationStore": PydanticConversationStore, "Conversation": Conversation}
     names["agent"] = PydanticAgent(TestModel())
     examples += examples_of("PydanticConversationStore", PydanticConversationStore.__doc__ or "", names)
+    for strands_store in (StrandsStorage, StrandsSessionRepository, StrandsMemoryStore):
+        names = {strands_store.__name__: strands_store, "RepositorySessionManager": RepositorySessionManager}
+        examples += examples_of(strands_store.__name__, strands_store.__doc__ or "", names)
     examples += examples_of("MemuDatabase", MemuDatabase.__doc__ or "", {"MemuDatabase": MemuDatabase})
     return examples
 

@@ -17,12 +17,19 @@ from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
 from pydantic_ai import Conversation
 from pydantic_ai.conversation_store import ConversationStore
+from strands.memory import MemoryManager, MemoryStore
+from strands.session import SnapshotSessionManager
+from strands.session.repository_session_manager import RepositorySessionManager
+from strands.session.session_repository import SessionRepository
+from strands.storage import Storage
+from strands.types.session import SessionMessage
 
 from locus_mysql import CheckpointStore, Database, MySQLBackend, MySQLCheckpointer, SyncCheckpointStore
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
+from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 
 DSN = "mysql://user:password@localhost/app"
 store = SyncCheckpointStore(DSN, pool_size=3, hosts=["a", "b"], ssl_ca="ca.pem", ssl_key=Path("key.pem"))
@@ -52,6 +59,17 @@ async def use() -> None:
     assert_type(await OpenAISession("s", DSN).pop_item(), TResponseInputItem | None)
     await Runner.run(Agent(name="a"), "Hello", session=session)
     await Runner.run(Agent(name="a"), "Hello", session=OpenAISession("s", DSN))
+
+    storage: Storage = StrandsStorage(DSN)
+    assert_type(await StrandsStorage(DSN).read("k"), bytes | None)
+    assert_type(await StrandsStorage(DSN).namespace("n").list(), list[str])
+    SnapshotSessionManager("s", storage=storage)
+    SnapshotSessionManager("s", storage=StrandsStorage(DSN))
+    repository: SessionRepository = StrandsSessionRepository(DSN)
+    assert_type(StrandsSessionRepository(DSN).list_messages("s", "a", limit=20), list[SessionMessage])
+    RepositorySessionManager("s", repository)
+    facts: MemoryStore = StrandsMemoryStore(DSN, name="facts")
+    MemoryManager(stores=[facts, StrandsMemoryStore(DSN, name="more", dims=3)])
 
 
 SyncCheckpointStore(DSN, poolsize=3)  # type: ignore[call-arg]

@@ -35,6 +35,12 @@ SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
                '1', '') AS JSON)
 """
 
+# Undo the batch, with error 3141, if one of these items exists.
+GUARD_ABSENT = """
+SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}),
+               '', '1') AS JSON)
+"""
+
 # An expired item starts again with version 1. The assignments run left to right; expires_at comes after those that read
 # it. The checksum in the parameters is that of version 1.
 PUT = """
@@ -156,6 +162,10 @@ class WritingStatements(MemoryStatements):
     def guard(self, tenant: str, path: bytes, key: bytes, version: int) -> Statement:
         """Undo the batch unless an item has this version; 0 requires that it does not exist."""
         return Statement(self._text(GUARD), (tenant, path, key, version))
+
+    def guard_absent(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
+        """Undo the batch if one of these items exists."""
+        return self.over_keys(GUARD_ABSENT, tenant, keys)
 
     def put(self, tenant: str, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
         """Write items, replacing existing ones."""

@@ -10,11 +10,12 @@ from ..checksums import version_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, places
 from .pieces import RowKey
+from .reading import StoredHeader
 from .writing import RECOUNT, REMOVE_AT, ItemRow
 
 # In the order of the primary key, from a transcript on.
 HEADERS = """
-SELECT {HEADER}, t.state, t.sid
+SELECT {HEADER}, t.state
   FROM {transcripts} t
  WHERE t.tenant = %s
    AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
@@ -60,26 +61,6 @@ SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_a
 """
 
 
-class MovedHeader(NamedTuple):
-    """A transcript with its state and its sid."""
-
-    kind: bytes
-    collection: bytes
-    name: bytes
-    part: bytes
-    revision: int
-    tag: bytes | None
-    scope: bytes | None
-    items: int
-    size_bytes: int
-    last_seq: int
-    created_at: datetime
-    expires_at: datetime | None
-    checksum: int
-    state: bytes | None
-    sid: bytes
-
-
 class MovedItem(NamedTuple):
     """An item."""
 
@@ -93,11 +74,11 @@ class MovedItem(NamedTuple):
 class MovingStatements(Statements):
     """Reading and writing transcripts and items with all columns."""
 
-    def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[MovedHeader]:
+    def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[StoredHeader]:
         """Transcripts from a kind, collection, name and part on, in the order of their keys."""
         kind, collection, name, part = first
         params = (tenant, kind, kind, collection, collection, name, name, part, limit)
-        return Query(self._text(HEADERS), params, row=MovedHeader)
+        return Query(self._text(HEADERS), params, row=StoredHeader)
 
     def items(self, tenant: str, sid: bytes, after: int, limit: int) -> Query[MovedItem]:
         """Items after a seq."""

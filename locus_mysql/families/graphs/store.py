@@ -75,9 +75,7 @@ class SaverOperations(VersionsOfTenants):
         if parent_checkpoint_id is not None:
             check_id(parent_checkpoint_id, "Parent checkpoint id")
         check_json_object(checkpoint_data, "The checkpoint")
-        fields = [
-            NewValue(name, None, EncodedValue("json", encode_json(value))) for name, value in checkpoint_data.items()
-        ]
+        fields = [NewValue(name, None, EncodedValue("json", encode_json(one))) for name, one in checkpoint_data.items()]
         text, _ = encode_metadata(metadata)
         searchable = None if text is None else _searchable(metadata or {})
 

@@ -1,8 +1,8 @@
 """Recognises the conversation in a state of any framework. Pure functions that accept any JSON.
 
-They recognise the messages of Locus, of OpenAI's, Anthropic's and Gemini's interfaces, of LangChain in each form in
-which it dumps them, and of Pydantic AI, whose messages have parts of several kinds. Tool calls are joined with their
-results: with the messages that answer them, by id, and with the ``tool_executions`` of a Locus state.
+They recognise the messages of Locus, of OpenAI's, Anthropic's, Gemini's and Bedrock's interfaces, of LangChain in each
+form in which it dumps them, and of Pydantic AI, whose messages have parts of several kinds. Tool calls are joined with
+their results: with the messages that answer them, by id, and with the ``tool_executions`` of a Locus state.
 """
 
 from __future__ import annotations
@@ -265,18 +265,27 @@ def _text_in(block: Any) -> str:
 
 
 def _result_in(block: Any) -> _Result | None:
-    """Return the result in a block of content, in Anthropic's or Gemini's form."""
+    """Return the result in a block of content, in Anthropic's, Gemini's or Bedrock's form."""
     if not isinstance(block, Mapping):
         return None
     if isinstance(response := block.get("functionResponse"), Mapping):
         return _Result(
             _text(response.get("id")), _text(response.get("name")), _as_text(response.get("response")), False
         )
+    if isinstance(result := block.get("toolResult"), Mapping):
+        content = result.get("content")
+        text = _text_of([_bedrock_text(one) for one in content] if isinstance(content, list) else [content])
+        return _Result(_text(result.get("toolUseId")), None, text, result.get("status") == "error")
     if block.get("type") != "tool_result":
         return None
     content = block.get("content")
     text = _text_of(content if isinstance(content, list) else [content])
     return _Result(_text(block.get("tool_use_id")), None, text, block.get("is_error") is True)
+
+
+def _bedrock_text(block: Any) -> Any:
+    """Return a block of a result; one with a JSON value as its text."""
+    return _as_text(block["json"]) if isinstance(block, Mapping) and "json" in block else block
 
 
 def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Call]:
@@ -288,6 +297,7 @@ def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Cal
         fields.get("invalid_tool_calls"),
         [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"],
         [block["functionCall"] for block in blocks if isinstance(block, Mapping) and "functionCall" in block],
+        [block["toolUse"] for block in blocks if isinstance(block, Mapping) and "toolUse" in block],
         beside.get("tool_calls") if isinstance(beside, Mapping) else None,
         [one] if isinstance(one := fields.get("function_call"), Mapping) else None,
     ):
@@ -305,7 +315,7 @@ def _call(value: Mapping[str, Any]) -> _Call:
         arguments = malformed
     elif isinstance(arguments, str):
         arguments = _parsed(arguments)
-    call_id = _text(value.get("id")) or _text(value.get("call_id"))
+    call_id = _text(value.get("id")) or _text(value.get("call_id")) or _text(value.get("toolUseId"))
     return _Call(call_id, _text(inner.get("name")) or "", arguments, error=_text(value.get("error")))
 
 

@@ -112,7 +112,12 @@ class MemoryOperations:
         new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
         yield self.writing.write(self.tenant, new)
 
-    def write_batch(self, items: Iterable[Put], deleted: Iterable[tuple[Sequence[str], str]]) -> Procedure[int]:
+    def write_batch(
+        self,
+        items: Iterable[Put],
+        deleted: Iterable[tuple[Sequence[str], str]],
+        absent: Iterable[tuple[Sequence[str], str]] = (),
+    ) -> Procedure[int]:
         """Write some items and delete others, all or nothing; returns the number of deleted items.
 
         An item that is both written and deleted is deleted. One round trip, two to embed texts.
@@ -120,14 +125,16 @@ class MemoryOperations:
         Args:
             items: The items to write; of several with one key, the last is written.
             deleted: Pairs of namespace and key.
+            absent: The same, of items that must not exist.
 
         Raises:
             InvalidInput: As for `put`; or there are more than 10,000 together.
-            VersionConflict: An item has another version than its ``if_version``; nothing was changed.
+            VersionConflict: An item has another version than its ``if_version``, or one exists that must be absent;
+                nothing was changed.
         """
-        gone = self._keys(deleted)
+        gone, never = self._keys(deleted), self._keys(absent)
         new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
-        return cast(int, (yield self.writing.write(self.tenant, new, gone)))
+        return cast(int, (yield self.writing.write(self.tenant, new, gone, never)))
 
     def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
         """Return the value under a key.

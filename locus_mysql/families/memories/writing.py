@@ -92,13 +92,20 @@ class WritingOperations:
         yield from self._housekeeping(tenant)
         return recorded.outcome or 0
 
-    def write(self, tenant: str, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()) -> Operation[int]:
+    def write(
+        self,
+        tenant: str,
+        items: Sequence[NewItem],
+        deleted: Sequence[ItemKey] = (),
+        absent: Sequence[ItemKey] = (),
+    ) -> Operation[int]:
         """Write and delete items, all or nothing; returns the number of deleted items. One round trip.
 
         Of several writes of one item, only the last takes effect. An item that is both written and deleted is deleted.
 
         Raises:
-            VersionConflict: An item has another version than required; nothing was changed.
+            VersionConflict: An item has another version than required, or one exists that must be absent; nothing was
+                changed.
         """
         gone = list(dict.fromkeys(deleted))
         last = {item.key: item for item in items}
@@ -108,7 +115,7 @@ class WritingOperations:
         if len(items) + len(gone) > BATCH_LIMIT:
             raise InvalidInput(f"The batch has {len(items) + len(gone)} items; the limit is {BATCH_LIMIT}. Divide it.")
         token = os.urandom(16)
-        steps = self._put_steps(tenant, token, items, gone)
+        steps = self._put_steps(tenant, token, items, gone, absent)
         writing = self.sql.writing
         ledger = self.sql.ledger
         delete = writing.delete(tenant, gone) if gone else None
@@ -118,6 +125,8 @@ class WritingOperations:
             results = yield Batch.of(*steps, record, landed=landed)
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
+            if absent:
+                raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
         yield from self._housekeeping(tenant)
         return 0 if delete is None else affected_rows(results, delete, landed)
@@ -193,7 +202,12 @@ class WritingOperations:
         return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
-        self, tenant: str, token: bytes, items: Sequence[NewItem], deleted: Sequence[ItemKey] = ()
+        self,
+        tenant: str,
+        token: bytes,
+        items: Sequence[NewItem],
+        deleted: Sequence[ItemKey] = (),
+        absent: Sequence[ItemKey] = (),
     ) -> list[Statement | tuple[Statement, ...]]:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
@@ -207,8 +221,8 @@ class WritingOperations:
             writing.guard(tenant, *item.key, item.if_version) for item in items if item.if_version is not None
         )
         return [
-            writing.touch(tenant, [path for path, _ in (*keys, *deleted)], token),
-            guards,
+            writing.touch(tenant, [path for path, _ in (*keys, *deleted, *absent)], token),
+            (*guards, *writing.guard_absent(tenant, absent)),
             writing.put(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
         ]

@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.moving import MovedHeader, MovedItem
+from ...dialect.transcripts.moving import MovedItem
 from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, sealed_at
+from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
 from ...runtime.server_times import as_sql_time, aware
@@ -221,7 +222,7 @@ class MovingOperations:
         return None if text is None else frame(text, self._config.compression)
 
 
-def _kept_header(tenant: str, row: MovedHeader) -> KeptHeader:
+def _kept_header(tenant: str, row: StoredHeader) -> KeptHeader:
     names = (row.kind, row.collection, row.name, row.part)
     sound = row.checksum == header_checksum(RowKey(tenant, *names), row.tag, row.scope, row.state)
     state = unframe(row.state, "The state") if sound and row.state is not None else None

@@ -16,6 +16,7 @@ from google.genai.types import Content
 
 from ...config import MySQLConfig
 from ...engine.counters import Counters
+from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.embedding import EmbedFunction, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions
@@ -174,15 +175,23 @@ class MemoryServiceOperations:
 
     def _write(self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]) -> Procedure[None]:
         """Write memories that were not deleted before, and delete others."""
-        deleted = yield from self._deleted_of(scope, puts)
-        puts = [put for put in puts if put.key not in deleted]
         for start in range(0, max(len(puts), len(gone)), AT_ONCE):
             end = start + AT_ONCE
-            yield from self._items.write_batch(puts[start:end], gone[start:end])
-        # A memory that was deleted while this call wrote it must not reappear.
-        deleted = yield from self._deleted_of(scope, puts)
-        if deleted:
-            yield from self._items.delete_batch([(put.namespace, put.key) for put in puts if put.key in deleted])
+            yield from self._write_some(scope, puts[start:end], gone[start:end])
+
+    def _write_some(
+        self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]
+    ) -> Procedure[None]:
+        """Write memories and delete others, in one transaction."""
+        while True:
+            deleted = yield from self._deleted_of(scope, puts)
+            puts = [put for put in puts if put.key not in deleted]
+            try:
+                # The server checks again, so that one that is deleted meanwhile does not come back.
+                yield from self._items.write_batch(puts, gone, absent=[(_deleted(scope), put.key) for put in puts])
+            except VersionConflict:
+                continue
+            return
 
     def _deleted_of(self, scope: Namespace, puts: Sequence[Put]) -> Procedure[set[str]]:
         """Return the keys of the memories that were deleted."""

@@ -241,7 +241,7 @@ class BranchOperations(SessionOperations):
             content |= {name: _details(getattr(usage, name, None)) for name in _DETAILS}
             yield from self._store_usage(content)
         except LocusMySQLError as error:
-            HOUSEKEEPING.error("The usage of a run was not stored: %s.", loggable(error))
+            HOUSEKEEPING.warning("The usage of a run was not stored: %s.", loggable(error))
 
     def get_session_usage(self, branch_id: str | None = None) -> Operation[dict[str, int] | None]:
         """Return the sums of the usage of all turns; None if there is none. Two round trips.

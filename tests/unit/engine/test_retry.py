@@ -10,7 +10,7 @@ from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
-from locus_mysql.engine.failures import CONTENTION, CROWDED, READ_ONLY, explain, may_pass
+from locus_mysql.engine.failures import CONTENTION, CROWDED, GIVEN_UP, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
 from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
@@ -239,6 +239,21 @@ def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection(errn
     assert retry.fate_unknown
     with pytest.raises(Unavailable, match="KILL QUERY"):
         Retry(config(retry_deadline_s=0), reached_before=True).wait_after(ServerError(errno, message))
+
+
+@pytest.mark.parametrize("errno", sorted(GIVEN_UP))
+def test_a_commit_that_a_member_gave_up_when_it_left_its_group_may_have_been_executed(errno: int) -> None:
+    """The other members may have committed it: repeated without a check, an append was stored twice."""
+    several = MySQLConfig(hosts=("a", "b"))
+    for error in (ServerError(errno, "replication hook"), LeadsToSecondary("[3100] hook", gave_up=True)):
+        retry = Retry(several, reached_before=True)
+        assert retry.wait_after(error) > 0
+        assert retry.fate_unknown
+        assert retry.wait_after(ServerError(1062, "duplicate")) == 0  # the first attempt is looked for
+    for error in (ServerError(1290, "read-only"), LeadsToSecondary("a takes no writes")):
+        retry = Retry(several, reached_before=True)
+        retry.wait_after(error)
+        assert not retry.fate_unknown
 
 
 def test_an_unknown_error_of_the_server_is_not_repeated() -> None:

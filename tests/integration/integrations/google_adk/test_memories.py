@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -180,6 +181,30 @@ async def test_a_deletion_finds_a_memory_that_was_added_while_it_looked(
     monkeypatch.setattr(deleting, "_run_step", run_step)
     await deleting.delete_memory(**ADA, memory_id="e1")
     assert await found(adding, "Lisbon") == []
+
+
+@pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")
+async def test_a_process_that_is_killed_while_it_adds_brings_no_deleted_memory_back(
+    make_memory: MakeMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adding, deleting = make_memory(), make_memory()
+    event = said("e1", "Ada lives in Lisbon.")
+    await deleting.add_events_to_memory(**ADA, session_id="s1", events=[event])
+    run, steps = adding._run_step, itertools.count(1)
+
+    async def run_step(step: Any) -> Any:
+        number = next(steps)
+        if number == 4:  # after the write
+            raise ConnectionAbortedError("killed")
+        result = await run(step)
+        if number == 2:  # the memory is not deleted yet; then it is written
+            await deleting.delete_memory(**ADA, memory_id="e1")
+        return result
+
+    monkeypatch.setattr(adding, "_run_step", run_step)
+    with pytest.raises(ConnectionAbortedError):
+        await adding.add_session_to_memory(session("s2", event))
+    assert await found(deleting, "Lisbon") == []
 
 
 @pytest.mark.skipif(not HAS_IDS, reason="Memories cannot be deleted.")

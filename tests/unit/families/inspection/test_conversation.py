@@ -234,3 +234,26 @@ CONVERSATIONS = {
 @pytest.mark.parametrize("made", CONVERSATIONS.values(), ids=CONVERSATIONS)
 def test_reading_a_conversation_takes_time_linear_in_its_messages(made: Any) -> None:
     assert_linear(lambda size: steps_of(lambda: shown_with_calls(messages_of({"messages": made(size)}))), 100)
+
+
+def test_calls_and_results_in_bedrocks_form_are_joined() -> None:
+    messages = [
+        {
+            "role": "assistant",
+            "content": [{"toolUse": {"toolUseId": "1", "name": "weather", "input": {"city": "Delft"}}}],
+        },
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "2", "name": "weather", "input": {}}}]},
+        {
+            "role": "user",
+            "content": [
+                {"toolResult": {"toolUseId": "1", "status": "success", "content": [{"json": {"rain": True}}]}},
+                {"toolResult": {"toolUseId": "2", "status": "error", "content": [{"text": "No city"}]}},
+            ],
+        },
+    ]
+    first, second, results = messages_of({"messages": messages})
+    assert [(one.name, one.arguments, one.result) for one in first.tool_calls] == [
+        ("weather", {"city": "Delft"}, '{"rain": true}')
+    ]
+    assert [one.error for one in second.tool_calls] == ["No city"]
+    assert (results.role, results.text) == ("user", "")

@@ -1,0 +1,171 @@
+"""Strands Agents: snapshots in storages, and messages in session repositories, beside the framework's own in files."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from strands.session.file_session_manager import FileSessionManager
+from strands.session.session_repository import SessionRepository
+from strands.storage import InMemoryStorage, LocalFileStorage, Storage
+from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
+
+from locus_mysql import MySQLConfig
+from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
+
+from .contestants import CONVERSATION, Contestant, Entrant, Framework, Turn
+
+AGENT = "support"
+LATEST = f"session/{CONVERSATION}/scopes/agent/{AGENT}/snapshots/snapshot_latest.json"
+MESSAGES_PER_TURN = 2
+
+
+class Snapshots(Contestant):
+    """A `Storage`, written to as `SnapshotSessionManager` does: the whole agent after each turn."""
+
+    def __init__(self, config: MySQLConfig, storage: Storage) -> None:
+        super().__init__(config)
+        self._storage = storage
+        self._messages: list[Any] = []
+
+    async def append(self, turn: Turn) -> None:
+        """See `Contestant.append`."""
+        self._messages += messages(turn)
+        await self._storage.write(LATEST, snapshot(self._messages, turn.number))
+
+    async def load(self) -> int:
+        """See `Contestant.load`."""
+        data = await self._storage.read(LATEST)
+        return len(json.loads(data or b"{}")["data"]["messages"]) // MESSAGES_PER_TURN
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        if isinstance(self._storage, StrandsStorage):
+            await self._storage.close()
+
+
+class SnapshotsInMemory(Snapshots):
+    """The framework's storage in memory."""
+
+    def __init__(self, config: MySQLConfig) -> None:
+        super().__init__(config, InMemoryStorage())
+
+    def stored_bytes(self) -> int:
+        """See `Contestant.stored_bytes`: the last snapshot."""
+        return len(snapshot(self._messages, 0))
+
+
+class SnapshotsInFiles(Snapshots):
+    """The framework's storage in files, which it does not flush."""
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        super().__init__(config, LocalFileStorage(self._folder.name))
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        self._folder.cleanup()
+
+    def stored_bytes(self) -> int:
+        """See `Contestant.stored_bytes`."""
+        return bytes_of_files(Path(self._folder.name))
+
+
+class Messages(Contestant):
+    """A `SessionRepository`, called as `RepositorySessionManager` does: two messages, and the agent's state."""
+
+    def __init__(self, config: MySQLConfig, repository: SessionRepository) -> None:
+        super().__init__(config)
+        self._repository = repository
+
+    async def append(self, turn: Turn) -> None:
+        """See `Contestant.append`."""
+        if not turn.number:
+            self._repository.create_session(Session(CONVERSATION, SessionType.AGENT))
+            self._repository.create_agent(CONVERSATION, SessionAgent(AGENT, {}, {}))
+        for place, message in enumerate(messages(turn)):
+            stored = SessionMessage.from_message(message, MESSAGES_PER_TURN * turn.number + place)
+            self._repository.create_message(CONVERSATION, AGENT, stored)
+        self._repository.update_agent(CONVERSATION, SessionAgent(AGENT, {"turns": turn.number}, {}))
+
+    async def load(self) -> int:
+        """See `Contestant.load`."""
+        return len(self._repository.list_messages(CONVERSATION, AGENT)) // MESSAGES_PER_TURN
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        if isinstance(self._repository, StrandsSessionRepository):
+            self._repository.close()
+
+
+class MessagesInFiles(Messages):
+    """The framework's repository in files, one for each message, which it does not flush."""
+
+    def __init__(self, config: MySQLConfig) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        super().__init__(config, FileSessionManager("another", storage_dir=self._folder.name))
+
+    async def close(self) -> None:
+        """See `Contestant.close`."""
+        self._folder.cleanup()
+
+    def stored_bytes(self) -> int:
+        """See `Contestant.stored_bytes`."""
+        return bytes_of_files(Path(self._folder.name))
+
+
+def bytes_of_files(folder: Path) -> int:
+    """Return the sizes of all files below a folder."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def messages(turn: Turn) -> list[Any]:
+    """Return a turn as messages."""
+    return [
+        {"role": role, "content": [{"text": text}], "tracking_id": f"{2 * turn.number + place:032x}"}
+        for place, (role, text) in enumerate((("user", turn.question), ("assistant", turn.answer)))
+    ]
+
+
+def snapshot(messages: list[Any], number: int) -> bytes:
+    """Return the bytes that `SnapshotSessionManager` writes for an agent with these messages."""
+    data = {
+        "messages": messages,
+        "state": {"turns": number},
+        "conversation_manager_state": {"__name__": "NullConversationManager", "removed_message_count": 0},
+        "interrupt_state": {"interrupts": {}, "context": {}, "activated": False},
+        "model_state": {},
+        "system_prompt": "Help with routers.",
+    }
+    whole = {
+        "scope": "agent",
+        "schema_version": "1.0",
+        "created_at": f"2026-11-23T{number // 3600 % 24:02}:{number // 60 % 60:02}:{number % 60:02}.000000Z",
+        "data": data,
+        "app_data": {},
+    }
+    return json.dumps(whole, ensure_ascii=False).encode()
+
+
+FRAMEWORK = Framework(
+    title="Strands Agents 1.62.0",
+    entrants=(
+        Entrant("locus-mysql, snapshots, aiomysql", lambda config: Snapshots(config, StrandsStorage(config))),
+        Entrant(
+            "locus-mysql, snapshots, mysql-connector",
+            lambda config: Snapshots(config, StrandsStorage(config)),
+            "mysql-connector",
+        ),
+        Entrant(
+            "locus-mysql, messages, pymysql",
+            lambda config: Messages(config, StrandsSessionRepository(config)),
+            "pymysql",
+        ),
+        Entrant("LocalFileStorage, snapshots", SnapshotsInFiles),
+        Entrant("FileSessionManager, messages", MessagesInFiles),
+        Entrant("InMemoryStorage, snapshots", SnapshotsInMemory),
+    ),
+    remark="The framework has no SQL store. Its own are in files, which it does not flush, or in memory.",
+)

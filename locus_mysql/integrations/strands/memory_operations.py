@@ -1,0 +1,93 @@
+"""The contract of the framework's `MemoryStore`, as generators that do no I/O: `MemoryStoreOperations`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from strands.memory.types import MemoryEntry, Metadata, SearchOptions
+
+from ...config import MySQLConfig
+from ...engine.counters import Counters
+from ...errors import InvalidInput
+from ...families.memories.arguments import check_count
+from ...families.memories.embedding import EmbedFunction, Procedure
+from ...families.memories.embedding_options import EmbeddingOptions
+from ...families.memories.operations import MemoryOperations
+from ...families.memories.searching import Way
+
+#: The first label of the namespaces.
+LABEL = "strands"
+
+
+class MemoryStoreOperations:
+    """Stores the memories of one store.
+
+    Args:
+        config: The options.
+        options: The options about embeddings.
+        namespace: The labels of the store's memories, after `LABEL`.
+        limit: The most memories that a search returns if the call names no number.
+        writable: Whether memories may be added.
+    """
+
+    def __init__(
+        self, config: MySQLConfig, options: EmbeddingOptions, namespace: Sequence[str], limit: int, *, writable: bool
+    ) -> None:
+        self.config = config
+        self._items = MemoryOperations(config, options)
+        self._namespace = (LABEL, *namespace)
+        self._limit = check_count(limit, "max_search_results", 1)
+        self._writable = writable
+        self.schema = self._items.schema
+
+    @property
+    def embed(self) -> EmbedFunction | None:
+        """The embed function, if there is one."""
+        return self._items.embed
+
+    def count_in(self, counters: Counters) -> None:
+        """Count the cache's hits and misses in these counters."""
+        self._items.count_in(counters)
+
+    def search(self, query: str, options: SearchOptions | None = None) -> Procedure[list[MemoryEntry]]:
+        """Return the memories that fit a query, the best first: by word; with an embed function, by word and meaning.
+
+        Args:
+            query: A text. Without a word in it, nothing is found.
+            options: ``max_search_results``, at least 1: the most memories that are returned.
+
+        Raises:
+            ValueError: ``max_search_results`` is less than 1.
+        """
+        limit = (options or {}).get("max_search_results")
+        limit = self._limit if limit is None else check_count(limit, "max_search_results", 1)
+        words = query.replace('"', " ")  # which would begin a phrase
+        if not re.search(r"\w", words):
+            return []
+        way: Way = "word" if self.embed is None else "hybrid"
+        hits = yield from self._items.search(self._namespace, query=words, way=way, limit=limit)
+        return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
+
+    def add(self, content: str, metadata: Metadata | None = None) -> Procedure[str]:
+        """Store a memory; returns its key. Two round trips.
+
+        A memory of the same content, but for white space around it, is stored once, with the metadata it had first: the
+        framework may add what it extracted several times.
+
+        Args:
+            content: The text.
+            metadata: JSON values, which `search` returns with it.
+
+        Raises:
+            ValueError: The content is empty, the store is not writable, or something cannot be stored exactly.
+        """
+        if not self._writable:
+            raise InvalidInput("The memory store is not writable. Create it with writable=True to add memories.")
+        if not content.strip():
+            raise InvalidInput("The content of a memory must not be empty.")
+        key = hashlib.sha256(content.strip().encode(errors="surrogatepass")).hexdigest()[:32]
+        if (yield from self._items.get(self._namespace, key)) is None:
+            yield from self._items.put(self._namespace, key, content, metadata=metadata)
+        return key
