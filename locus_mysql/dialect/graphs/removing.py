@@ -197,7 +197,7 @@ THREADS_OF_RUNS = """
 SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.hidden = 0
 """
 
-# Lock the source of a copy. OceanBase ignores FOR SHARE in an INSERT with ON DUPLICATE KEY UPDATE, such as the next one.
+# Lock the source of a copy. OceanBase ignores FOR SHARE in an INSERT with ON DUPLICATE KEY UPDATE, as the next one is.
 HOLD_SOURCE = "SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id = %s FOR SHARE"
 
 # Turn the row of a locked thread into that of a copy. If the source does not exist, no row is affected. A live
