@@ -40,7 +40,7 @@ CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.story"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.story"),
     "memories": Chapter(
-        "facts told in one conversation, used in another, found by likeness", "locus", "memories.story"
+        "facts from one conversation, found by similarity and used in another", "locus", "memories.story"
     ),
     "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),

@@ -16,7 +16,7 @@ from locus_mysql import MySQLConfig
 from ..agents import prose
 
 #: The modules of this package, each with a `FRAMEWORK`.
-FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands")
+FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands", "strands_messages")
 
 #: The name of the conversation that is measured.
 CONVERSATION = "conversation"

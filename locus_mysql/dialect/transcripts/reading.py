@@ -94,7 +94,7 @@ SeqRange: TypeAlias = tuple[int, int | None]
 
 
 class StoredHeader(NamedTuple):
-    """A transcript; ``state`` is None if it has no state, or if the state was not read."""
+    """A transcript with its sid; ``state`` is None if it has no state, or if the state was not read."""
 
     kind: bytes
     collection: bytes
@@ -109,6 +109,7 @@ class StoredHeader(NamedTuple):
     created_at: datetime
     expires_at: datetime | None
     checksum: int
+    sid: bytes
     state: bytes | None
 
 
