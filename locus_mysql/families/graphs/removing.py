@@ -89,6 +89,7 @@ class Removing:
             threads.begin_epoch(tenant, destination, os.urandom(8)),
             self._sql.ledger.record_expired(tenant, destination),
             *threads.clear_expired(tenant, destination),
+            removing.hold_source(tenant, source),
             removing.copy_thread(tenant, source, destination, epoch, self._ttl_us),
         )
         then = (
