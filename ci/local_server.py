@@ -81,6 +81,7 @@ class LocalServer:
         port: TCP port on 127.0.0.1. None picks a free one, which stays the same until :meth:`stop`.
         mysqld: The server's program; None means :func:`find_mysqld`.
         extra_args: Further options of ``mysqld``, such as ``--max-connections=500``.
+        first_statements: Statements that the server runs at every start, before it accepts connections.
         made_before: A cache folder for empty data folders, by server version and options. A new server's files are
             copied from there, which takes a tenth of a second instead of some seconds; a missing one is made.
             Servers from one cache share a key and a certificate, so it is for tests only. None creates every
@@ -96,6 +97,7 @@ class LocalServer:
         port: int | None = None,
         mysqld: Path | None = None,
         extra_args: Sequence[str] = (),
+        first_statements: Sequence[str] = (),
         made_before: Path | None = None,
         start_timeout_s: float = 120.0,
         stop_timeout_s: float = 60.0,
@@ -104,6 +106,7 @@ class LocalServer:
         self._wanted_port = port
         self._mysqld = mysqld
         self._extra_args = tuple(extra_args)
+        self._first_statements = tuple(first_statements)
         self._made_before = made_before
         self._start_timeout_s = start_timeout_s
         self._stop_timeout_s = stop_timeout_s
@@ -313,7 +316,8 @@ class LocalServer:
         _write_private(
             first_statements,
             f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{self._password}';\n"
-            f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n",
+            f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n"
+            + "".join(f"{statement};\n" for statement in self._first_statements),
         )
         try:
             self._process = self._spawn(

@@ -40,12 +40,17 @@ CHAPTERS: Mapping[str, Chapter] = {
     "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.story"),
     "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.story"),
     "memories": Chapter(
-        "facts told in one conversation, used in another, found by likeness", "locus", "memories.story"
+        "facts from one conversation, found by similarity and used in another", "locus", "memories.story"
     ),
     "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
     "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.story"),
     "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
+    "harness": Chapter(
+        "a Pydantic AI Harness run: killed in a tool call, continued, its memory kept",
+        "pydantic-ai-harness",
+        "pydantic_ai_harness.story",
+    ),
     "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.story"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
     "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.story"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TextIO
 
 from google.adk.events.event import Event
@@ -11,8 +10,6 @@ from google.genai.types import Content, Part
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.memories.embedding_options import EmbeddingOptions
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService, StaleSessionError
 from locus_mysql.integrations.google_adk.memory_operations import MemoryServiceOperations
@@ -20,8 +17,8 @@ from locus_mysql.integrations.google_adk.session_operations import SessionOperat
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .worker import APP, USER, Shift, insist, runner_on, say
 
@@ -41,27 +38,15 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine, embedder = AsyncEngine(config), HashingEmbedder()
-    try:
-        async with Database(config) as database:
-            sessions = AdkSessionService(database)
-            memory = AdkMemoryService(database, dims=embedder.dims, embed=embedder)
-            screen.title(f"A Google ADK agent with its sessions in MySQL at {where} through {config.driver}")
-            await killed(screen, sessions, config)
-            await shared(screen, sessions, config)
-            await stale(screen, sessions)
-            await remembered(screen, sessions, memory)
-    finally:
-        try:
-            for operations in (SessionOperations(config), MemoryServiceOperations(config, EmbeddingOptions(), 10)):
-                await engine.run(_drop(operations.schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config, embedder = this.screen, this.config, HashingEmbedder()
+        sessions = AdkSessionService(database)
+        memory = AdkMemoryService(database, dims=embedder.dims, embed=embedder)
+        screen.title(f"A Google ADK agent with its sessions in MySQL at {this.where}")
+        await killed(screen, sessions, config)
+        await shared(screen, sessions, config)
+        await stale(screen, sessions)
+        await remembered(screen, sessions, memory)
     return not screen.failed
 
 
@@ -155,5 +140,6 @@ def _text(event: Event) -> str:
     return "".join(part.text or "" for part in (event.content.parts if event.content else None) or ())
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    memories = MemoryServiceOperations(config, EmbeddingOptions(), 10)
+    return [SessionOperations(config).schema, memories.schema]

@@ -83,7 +83,7 @@ def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelRespon
         )[steps_done]
     if prompt == ASK_NAME:
         names = re.findall(r"I am (\w+)\.", _said(messages, Role.USER))
-        return text(f"Your name is {names[-1]}." if names else "You have not told me.")
+        return text(f"Your name is {names[-1]}." if names else "I do not know your name.")
     if prompt == ASK_ORDER:
         receipt = re.search(r"receipt R-1: ([\w ]+), (\d+) euros", _said(messages, Role.TOOL))
         return text(f"The {receipt[1]}, for {receipt[2]} euros." if receipt else "Nothing yet.")

@@ -105,7 +105,7 @@ async def conversation(stage: Stage) -> None:
     await stage.show_database()
     second = await stage.turn(ADA, ASK_NAME)
     await stage.show_database()
-    stage.screen.check("Ada" in second.text, "the second turn knew what the first was told")
+    stage.screen.check("Ada" in second.text, "the second turn knew the name from the first one")
     stage.screen.check(await stage.checkpointer.load(ADA) == second.state, "loaded state equals the one in memory")
 
 

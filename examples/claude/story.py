@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import time
 from collections.abc import Mapping
 from itertools import count
 from typing import Any, TextIO
@@ -14,14 +13,12 @@ from claude_agent_sdk.testing import run_session_store_conformance
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.claude_agent_sdk.operations import SessionOperations
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agent_worker import AgentShift
 from .entries import DIRECTORY, KEY, SESSION, TURNS, turn
@@ -39,25 +36,14 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            store = ClaudeSessionStore(database)
-            screen.title(f"Sessions of the Claude Agent SDK in MySQL at {where} through {config.driver}")
-            await agent(screen, store, config)
-            await killed(screen, store, config)
-            await shared(screen, store, config)
-            await suite(screen, database)
-    finally:
-        try:
-            await engine.run(_drop(SessionOperations(config).schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config = this.screen, this.config
+        store = ClaudeSessionStore(database)
+        screen.title(f"Sessions of the Claude Agent SDK in MySQL at {this.where}")
+        await agent(screen, store, config)
+        await killed(screen, store, config)
+        await shared(screen, store, config)
+        await suite(screen, database)
     return not screen.failed
 
 
@@ -140,5 +126,5 @@ def _text(message: object) -> str:
     return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content)
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [SessionOperations(config).schema]

@@ -133,14 +133,14 @@ async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
     knew = "comes on Friday" in then.out and "Ceylon" not in then.out
     screen.check(then.code == 0 and knew, "then, it knew of the espresso machine, and of no tea")
     changed = await shell.run("diff", NIGHT, "--since", between)
-    screen.check(changed.code == 1 and f"+ user\n  {TEA}" in changed.out, "what was said since is told apart")
+    screen.check(changed.code == 1 and f"+ user\n  {TEA}" in changed.out, "the difference shows the added messages")
     found = await shell.run("search", "espresso")
     screen.check(found.code == 0 and NIGHT in found.out, "where a word was said is found")
 
 
 async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
     """Show a message with terminal control sequences."""
-    screen.scene("Somebody tries to take over the terminal of whoever looks")
+    screen.scene("A message that would take over the terminal in which it is read")
     await _say(agent, TRICK)
     shown = await shell.run("show", NIGHT, "--last", "2")
     screen.check("\x1b" not in shown.out and "␛]0;owned␇␛[31mEve." in shown.out, "it is shown, and not obeyed")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, TextIO
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .graph import compiled, thread
 from .worker import Answer
@@ -31,25 +28,14 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with AsyncMySQLSaver(config) as saver:
-            screen.title(f"LangGraph's checkpoints in MySQL at {where} through {config.driver}")
-            graph = compiled(saver)
-            await asked(screen, graph)
-            await answered(screen, graph, config)
-            await rewound(screen, graph)
-            await removed(screen, saver)
-    finally:
-        try:
-            await engine.run(_drop(GraphOperations(config).sql.schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, AsyncMySQLSaver(this.config) as saver:
+        screen = this.screen
+        screen.title(f"LangGraph's checkpoints in MySQL at {this.where}")
+        graph = compiled(saver)
+        await asked(screen, graph)
+        await answered(screen, graph, this.config)
+        await rewound(screen, graph)
+        await removed(screen, saver)
     return not screen.failed
 
 
@@ -87,7 +73,7 @@ async def rewound(screen: Screen, graph: Any) -> None:
     stopped = await graph.ainvoke(None, fork)
     question = stopped["__interrupt__"][0].value
     screen.line("graph", question)
-    screen.check(question == "a table for 250?", "the branch asks anew, as if the chair had never been")
+    screen.check(question == "a table for 250?", "the branch asks again, as if the chair had never been ordered")
     first = await graph.aget_state(history[0].config)
     screen.check(first.values["log"][-1] == "ordered a chair", "the end of the first line is still there")
     count = len([state async for state in graph.aget_state_history(thread(CHAIR))])
@@ -105,5 +91,5 @@ async def removed(screen: Screen, saver: AsyncMySQLSaver) -> None:
     screen.check(left == [alone], "one checkpoint is left, and it is as it was, but for its parent")
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [GraphOperations(config).sql.schema]

@@ -58,7 +58,7 @@ def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelRespon
     if _FACT.search(prompt):
         return text("I will remember that.")
     recalled = [fact for message in messages if message.role == Role.SYSTEM for fact in _recalled(message)]
-    return text(f"As I recall: {' '.join(recalled)}" if recalled else "You have not told me.")
+    return text(f"As I recall: {' '.join(recalled)}" if recalled else "I do not know.")
 
 
 def _recalled(message: Message) -> list[str]:

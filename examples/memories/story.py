@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -12,8 +11,6 @@ from locus.agent import Agent
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.memories.hashing import HashingEmbedder
 from locus_mysql.families.memories.operations import MemoryOperations
@@ -21,8 +18,8 @@ from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.memory import MySQLMemory
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agents import make_agent
 from .worker import Question
@@ -61,35 +58,22 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         LocusMySQLError: The database cannot be used.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    schemas = (StoreOperations(config, "agents").schema, MemoryOperations(config).schema)
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            memory = MySQLMemory(database, embedder=HashingEmbedder())
-            screen.title(f"What agents know for longer than a conversation, at {where} through {config.driver}")
-            stage = Stage(screen, config, memory, make_agent(MySQLCheckpointer(database), memory))
-            await told(stage)
-            await used(stage)
-            await apart(stage)
-            await changed(stage)
-    finally:
-        try:
-            for schema in schemas:
-                await engine.run(_drop(schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen = this.screen
+        memory = MySQLMemory(database, embedder=HashingEmbedder())
+        screen.title(f"What agents know for longer than a conversation, at {this.where}")
+        stage = Stage(screen, this.config, memory, make_agent(MySQLCheckpointer(database), memory))
+        await stored(stage)
+        await used(stage)
+        await apart(stage)
+        await changed(stage)
     return not screen.failed
 
 
-async def told(stage: Stage) -> None:
+async def stored(stage: Stage) -> None:
     """A user states facts about herself in one conversation; they are stored separately from it."""
     screen = stage.screen
-    screen.scene("A conversation in which an agent is told things")
+    screen.scene("A conversation in which an agent learns facts")
     for prompt in (DRINK, HOME, TRADE):
         await stage.turn("monday", prompt)
     facts = await stage.memory.search(ADA)
@@ -122,7 +106,7 @@ async def apart(stage: Stage) -> None:
     screen = stage.screen
     screen.scene("Other users ask the same")
     answers = [await stage.turn(f"of-{user}", ASK_DRINK, user=user) for user in ("bob", "ada2")]
-    screen.check(answers == ["You have not told me."] * 2, "they are given nothing of hers")
+    screen.check(answers == ["I do not know."] * 2, "they receive none of her facts")
     acme = stage.config.model_copy(update={"tenant": "acme"})
     async with MySQLMemory(acme, embedder=HashingEmbedder()) as elsewhere:
         found: Sequence[object] = await elsewhere.search(ADA, ASK_DRINK)
@@ -145,5 +129,5 @@ async def changed(stage: Stage) -> None:
     screen.check(sorted(left) == ["live", "repair"], "what was deleted is found by nobody")
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [StoreOperations(config, "agents").schema, MemoryOperations(config).schema]

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from typing import Any, TextIO
 
 from agents.memory import Session, SQLiteSession
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.openai_agents.operations import SessionOperations
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .assistant import SESSION, TURNS, take_turn, text_of
 from .worker import Shift
@@ -37,24 +34,13 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            session = OpenAISession(SESSION, database)
-            screen.title(f"Sessions of the OpenAI Agents SDK in MySQL at {where} through {config.driver}")
-            await killed(screen, session, config)
-            await shared(screen, session, config)
-            await compared(screen, OpenAISession("compared", database))
-    finally:
-        try:
-            await engine.run(_drop(SessionOperations(config, SESSION).schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config = this.screen, this.config
+        session = OpenAISession(SESSION, database)
+        screen.title(f"Sessions of the OpenAI Agents SDK in MySQL at {this.where}")
+        await killed(screen, session, config)
+        await shared(screen, session, config)
+        await compared(screen, OpenAISession("compared", database))
     return not screen.failed
 
 
@@ -122,5 +108,5 @@ async def _call(session: Session, call: str, number: int, limit: int | None) -> 
     return await session.pop_item() if call == "pop" else await session.clear_session()
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [SessionOperations(config, SESSION).schema]

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TextIO
 
 from pydantic_ai.conversation_store import ConversationConflict
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 from locus_mysql.integrations.pydantic_ai.conversation_operations import ConversationOperations
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agent import CONVERSATION, CUSTOMER, questions, turn
 from .worker import Shift
@@ -36,24 +33,13 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            store = PydanticConversationStore(database)
-            screen.title(f"Conversations of Pydantic AI in MySQL at {where} through {config.driver}")
-            await killed(screen, store, config)
-            await shared(screen, store, config)
-            await forked(screen, store)
-    finally:
-        try:
-            await engine.run(_drop(ConversationOperations(config).schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config = this.screen, this.config
+        store = PydanticConversationStore(database)
+        screen.title(f"Conversations of Pydantic AI in MySQL at {this.where}")
+        await killed(screen, store, config)
+        await shared(screen, store, config)
+        await forked(screen, store)
     return not screen.failed
 
 
@@ -107,5 +93,5 @@ async def forked(screen: Screen, store: PydanticConversationStore) -> None:
     screen.check(gone, "entries that only the deleted conversation had are deleted")
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [ConversationOperations(config).schema]

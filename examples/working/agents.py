@@ -63,10 +63,10 @@ def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelRespon
     if done < len(calls):
         name, arguments = calls[done]
         return tool_call(name, **arguments)
-    return text(_told(messages[-1].content or ""))
+    return text(_summary_of(messages[-1].content or ""))
 
 
-def _told(block: str) -> str:
+def _summary_of(block: str) -> str:
     """Return the content of the working memory's block as a sentence."""
     lines = [json.loads(line) for line in block.splitlines() if line.startswith("{")]
     notes = [line["note"] for line in lines if "note" in line]

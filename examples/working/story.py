@@ -12,16 +12,14 @@ from typing import TextIO
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
 from locus_mysql.dialect.working.tables import working_schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
 from locus_mysql.families.working.store import WorkingMemory
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agents import BEGIN, HOTEL, TICKETS, TRAIN, make_agent
 from .redis_server import PrivateRedis, private_redis
@@ -77,32 +75,22 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
     logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the scenes report outages themselves
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            screen.title(f"What agents have in hand, at {', '.join(map(str, config.endpoints))} and in a Redis")
-            await killed(screen, config, database)
-            with private_redis() as redis:
-                mysql = MySQLStorage(database)
-                on_redis = RedisStorage(redis.url, timeout_s=PATIENCE_S)
-                storage = FallbackStorage(on_redis, FallbackStorage(mysql, "memory"), timeout_s=PATIENCE_S)
-                try:
-                    stage = Stage(screen, mysql, redis, WorkingMemory("trip", storage))
-                    await worked(stage)
-                    await bereft(stage)
-                    await back(stage)
-                    await overtaken(stage)
-                finally:
-                    await storage.aclose()
-    finally:
-        try:
-            await engine.run(_drop(working_schema(config.table_prefix)))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen = this.screen
+        screen.title(f"What agents have in hand, at {', '.join(map(str, this.config.endpoints))} and in a Redis")
+        await killed(screen, this.config, database)
+        with private_redis() as redis:
+            mysql = MySQLStorage(database)
+            on_redis = RedisStorage(redis.url, timeout_s=PATIENCE_S)
+            storage = FallbackStorage(on_redis, FallbackStorage(mysql, "memory"), timeout_s=PATIENCE_S)
+            try:
+                stage = Stage(screen, mysql, redis, WorkingMemory("trip", storage))
+                await worked(stage)
+                await bereft(stage)
+                await back(stage)
+                await overtaken(stage)
+            finally:
+                await storage.aclose()
     return not screen.failed
 
 
@@ -113,9 +101,9 @@ async def killed(screen: Screen, config: MySQLConfig, database: Database) -> Non
         await make_agent(session).arun(BEGIN)
         step = Step(options=options_of(config), session_id="night-train", prompt=TRAIN)
         async with running("examples.working.worker", step) as other:
-            told = (await other.next_event()).get("answer", "")
+            answer = (await other.next_event()).get("answer", "")
             screen.line("Ada", TRAIN)
-            screen.line(f"pid {other.pid}", told)
+            screen.line(f"pid {other.pid}", answer)
             screen.line(f"pid {other.pid}", f"killed with SIGKILL, exit code {await other.kill()}")
         task = await session.get_task_state()
         notes = await session.get_scratchpad()
@@ -141,8 +129,8 @@ async def bereft(stage: Stage) -> None:
     screen = stage.screen
     screen.scene("Redis is killed while the agent works")
     screen.line("Redis", f"killed with SIGKILL, exit code {stage.redis.kill()}")
-    told = await stage.turn(HOTEL)
-    screen.check("step 2 of 3" in told, "the agent goes on from step 1: what passed through is known without Redis")
+    answer = await stage.turn(HOTEL)
+    screen.check("step 2 of 3" in answer, "the agent continues after step 1: MySQL has its state without Redis")
     stats = await stage.session.stats()
     screen.line("stats", f"degraded {stats.degraded}, {stats.pending} writes pending")
     screen.check(stats.degraded and stats.pending > 0, "the session says that it is served by its fallback")
@@ -193,5 +181,5 @@ async def overtaken(stage: Stage) -> None:
     await stage.session.end()
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [working_schema(config.table_prefix)]

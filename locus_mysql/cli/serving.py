@@ -61,6 +61,21 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     add_tenant(parser, "threads, memories and sessions to serve, where no tokens are needed")
     add_prefix(parser)
+    _add_access(parser)
+    _add_limits(parser)
+    parser.add_argument(
+        "--root-path",
+        default="",
+        metavar="PATH",
+        help="the path under which a proxy publishes the service, and which it strips",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument("--quiet", action="store_true", help="log only warnings and errors")
+
+
+def _add_access(parser: argparse.ArgumentParser) -> None:
+    """Add the address, and the arguments that decide who may do what."""
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1); elsewhere, tokens are needed")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"TCP port ({DEFAULT_PORT}); 0 for a free one")
     parser.add_argument(
@@ -88,8 +103,12 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="the key that signs sign-ins to the inspector, at least 32 random bytes, shared by several processes "
-        "behind one load balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (default: a random key)",
+        f"behind one load balancer; or its text in the environment as {COOKIE_KEY_VARIABLE} (default: a random key)",
     )
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of requests, and the numbers of processes."""
     parser.add_argument(
         "--max-body-bytes", type=int, metavar="BYTES", help="the largest request body, in bytes (16777216)"
     )
@@ -112,15 +131,6 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="COUNT",
         help="most processes of each worker for requests that may take long, started on demand (4); 0 for none",
     )
-    parser.add_argument(
-        "--root-path",
-        default="",
-        metavar="PATH",
-        help="the path under which a proxy publishes the service, and which it strips",
-    )
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
-    parser.add_argument("--quiet", action="store_true", help="log only warnings and errors")
 
 
 def add_token(parser: argparse.ArgumentParser) -> None:
@@ -163,10 +173,7 @@ def serve(arguments: argparse.Namespace) -> int:
     sockets = bind(arguments.host, arguments.port)
     try:
         if tokens is None and not is_local(sockets):
-            raise ConfigError(
-                f"At {arguments.host!r} is reachable from other machines, so the service needs tokens. Create one with "
-                "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
-            )
+            raise _needs_tokens(arguments.host)
         logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO"))
         app = create_app(
             config,
@@ -207,6 +214,13 @@ def serve(arguments: argparse.Namespace) -> int:
         for one in sockets:
             one.close()
     return OK
+
+
+def _needs_tokens(host: str) -> ConfigError:
+    return ConfigError(
+        f"Other machines can reach {host!r}, so the service needs tokens. Create one with "
+        "`python -m locus_mysql token NAME --write >> tokens.toml`, and give --tokens tokens.toml."
+    )
 
 
 def _service_config(arguments: argparse.Namespace) -> MySQLConfig:

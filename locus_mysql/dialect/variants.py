@@ -203,10 +203,9 @@ def _selected(values: re.Match[str]) -> str:
 #: OceanBase; tried with 4.3.5.
 OCEANBASE = Variant(
     "OceanBase",
-    families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts"),
+    families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts", "memu"),
     rules=(
-        Rule(r"\bVARCHAR\(128\)", "VARBINARY(512)", _IDS, tables=True),
-        Rule(r"\bVARCHAR\(512\)", "VARBINARY(2048)", _IDS, tables=True),
+        Rule(r"\bVARCHAR\((\d+)\)", lambda length: f"VARBINARY({4 * int(length[1])})", _IDS, tables=True),
         Rule(r"\butf8mb4_0900_bin\b", "utf8mb4_bin", "There is no other for text that is no key.", tables=True),
         Rule(r"\butf8mb4_0900_ai_ci\b", "utf8mb4_general_ci", "It is the only one that ignores case.", tables=True),
         Rule(r" COLLATE utf8mb4_0900_bin\b", "", "Text is compared with ids, which are binary, as bytes."),

@@ -79,22 +79,28 @@ def create_app(
     if inspector:
         routers.append(pages_router(tokens, anyone, cookie_key))
 
+    allowed = Hosts(allowed_hosts, loopback=tokens is None)
+    # One connection is left for work outside of requests: live pages and health checks.
+    dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
+    app = Application(dispatcher, lifespan=_lifespan(dispatcher, services, database if owned else None))
+    app.state.services = services
+    app.state.limits = limits  # for `running.run`
+    return app
+
+
+def _lifespan(dispatcher: Dispatcher, services: Services, owned: Database | None) -> Lifespan[Starlette]:
+    """Return the lifespan of an application, at whose end its processes and its own database are closed."""
+
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         yield
         services.stopping.set()
         if dispatcher.processes is not None:
             await dispatcher.processes.close()
-        if owned:
-            await database.aclose()
+        if owned is not None:
+            await owned.aclose()
 
-    allowed = Hosts(allowed_hosts, loopback=tokens is None)
-    # One connection is left for work outside of requests: live pages and health checks.
-    dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
-    app = Application(dispatcher, lifespan=lifespan)
-    app.state.services = services
-    app.state.limits = limits  # for `running.run`
-    return app
+    return lifespan
 
 
 class Application(Starlette):

@@ -39,17 +39,20 @@ MakeConfig: TypeAlias = Callable[..., MySQLConfig]
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Run all tests that use the durable server in one process, as each such server takes 600 MB of memory.
 
-    pytest-xdist reads the mark before `pytest_collection_modifyitems` below runs, so it is added here.
+    The same holds for tests that share a filled schema. pytest-xdist reads the mark before
+    `pytest_collection_modifyitems` below runs, so it is added here.
     """
-    if "own_server" in getattr(item, "fixturenames", ()):
-        item.add_marker(pytest.mark.xdist_group("own_server"))
+    for shared in ("own_server", "filled_pages"):
+        if shared in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m: a test whose other sides they deselect is kept
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In short runs, select one side for each test of several sides. Run slow tests first.
+    """In short runs, select one side for each test of several sides. Run groups first, and then slow tests.
 
-    With the slow tests first, no process still runs one when all others have finished.
+    A group runs in one process, and may take longer than any test. So no process still runs a group or a slow test
+    when all others have finished.
     """
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
     if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY)):
@@ -58,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out := [item for item in items if left_out_because(item.nodeid, getattr(item, "fixturenames", ()))]:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
 
 
 @pytest.fixture(scope="session")

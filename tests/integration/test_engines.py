@@ -12,6 +12,7 @@ from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWork
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.working import MySQLStorage
 
@@ -73,6 +74,19 @@ def test_namespaces_and_items_that_a_collation_takes_for_the_same_are_apart(make
         assert store.get(("a",), "a") is None
         assert store.get(("a ",), "a") == ["a ", "a"]
         assert store.get(("a",), "a ") == ["a", "a "]
+
+
+def test_records_of_memu_that_a_collation_takes_for_the_same_are_apart(make_config: MakeConfig) -> None:
+    with closing(MemuDatabase(make_config(driver="pymysql"))) as memu:
+        for user in ALIKE:
+            for name in ALIKE:
+                memu.memory_category_repo.get_or_create_category(
+                    name=name, description=user, embedding=[1.0], user_data={"user_id": user}
+                )
+        for user in ALIKE:
+            found = memu.memory_category_repo.list_categories({"user_id": user}).values()
+            assert sorted(one.name for one in found) == sorted(ALIKE)
+            assert {one.description for one in found} == {user}
 
 
 def test_the_items_of_one_write_have_one_time_and_later_writes_a_later_one(make_config: MakeConfig) -> None:

@@ -8,6 +8,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from .sources import of_sources, trees
+
+pytestmark = of_sources
+
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
@@ -28,7 +32,10 @@ FOREIGN = {
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{
         framework: {"integrations"}
-        for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents", "pydantic_ai")
+        for framework in (
+            *("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents"),
+            *("pydantic_ai", "pydantic_ai_harness"),
+        )
     },
 }
 
@@ -48,9 +55,9 @@ def imports() -> list[tuple[str, str]]:
 
 def read_imports() -> Iterator[tuple[str, str]]:
     """Read `imports` from the files."""
-    for path in (ROOT / "locus_mysql").rglob("*.py"):
+    for path, tree in trees().items():
         module = path.relative_to(ROOT).with_suffix("").parts
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 yield from ((".".join(module), name.name) for name in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -125,7 +132,7 @@ def test_every_module_that_a_folders_docstring_names_exists() -> None:
     families = re.findall(r'^    "(\w+)": "', (ROOT / "locus_mysql/families/registry.py").read_text(), re.MULTILINE)
     missing = []
     for path in (ROOT / "locus_mysql").rglob("__init__.py"):
-        tree = ast.parse(path.read_text())
+        tree = trees()[path]
         # what the module defines, imports, or imports when it is first used
         given = {getattr(node, field, None) for node in ast.walk(tree) for field in ("name", "value")}
         names = re.findall(r"(?<!`)`([a-z_][a-z_/.]*)`(?!`)", ast.get_docstring(tree) or "")

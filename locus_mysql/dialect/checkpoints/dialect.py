@@ -16,6 +16,7 @@ from .pieces import PIECES
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .tables import Kind, checkpoint_schema, table_names
+from .thread_pages import ThreadPageStatements
 from .threads import ThreadStatements
 from .turns import TurnStatements
 
@@ -63,8 +64,13 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def inspection(self) -> InspectionStatements:
-        """Pages of threads, histories and states, for inspection."""
+        """Histories, states and metadata, for inspection."""
         return InspectionStatements(self._pieces)
+
+    @cached_property
+    def thread_pages(self) -> ThreadPageStatements:
+        """Pages of threads, for inspection."""
+        return ThreadPageStatements(self._pieces)
 
     @cached_property
     def measuring(self) -> MeasuringStatements:

@@ -1,9 +1,8 @@
-"""Statements of the inspection: read threads and checkpoints without loading them. They only read."""
+"""Statements of the inspection: read histories, states and metadata without loading threads. They only read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -14,96 +13,7 @@ from ..statement import Param, Query
 from ..template import Statements, places
 from ..variants import OCEANBASE
 from .queries import HitRow
-
-# The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
-# comparison of rows, which MySQL does not turn into a range.
-AFTER = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
-
-# A step of a walk along the index recent. The index ends with thread_id, so no row is read. Both columns must be sorted
-# in the same direction; otherwise MySQL sorts all threads.
-WALK = """step AS (
-  SELECT r.thread_id, r.updated_at
-    FROM {threads} r FORCE INDEX (recent)
-   WHERE r.tenant = %s{within}
-   ORDER BY r.updated_at DESC, r.thread_id DESC
-   LIMIT %s
-)
-"""
-
-# Threads by the beginning of their ids: a range of the primary key.
-BEGINNING = """candidates AS (
-  SELECT b.thread_id
-    FROM {threads} b FORCE INDEX (PRIMARY)
-   WHERE b.tenant = %s AND b.thread_id LIKE %s
-   LIMIT %s
-),
-{OF_CANDIDATES}
-"""
-
-# Threads that have a checkpoint with one of some metadata keys: by the multi-valued index metadata_pairs.
-HAVING = """candidates AS (
-  SELECT c.thread_id
-    FROM {checkpoints} c FORCE INDEX (metadata_pairs)
-   WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
-   LIMIT %s
-),
-{OF_CANDIDATES}
-"""
-
-THESE = """step AS (
-  SELECT r.thread_id, r.updated_at
-    FROM {threads} r
-   WHERE r.tenant = %s AND r.thread_id IN ({ids})
-)
-"""
-
-# The first threads of a step that pass the filters, each with its newest checkpoint and its size; and a row with the
-# end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk backwards
-# along the primary key. ORDER BY must name all columns of that key: with seq alone, MySQL sorts the rows.
-THREADS = """
-WITH {step},
-fitting AS (
-  SELECT t.tenant, t.thread_id, t.first_seq, t.created_at, t.updated_at
-    FROM step
-    STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
-   WHERE {LIVE_THREAD}{fits}
-   ORDER BY step.updated_at DESC, step.thread_id DESC
-   LIMIT %s
-)
-(SELECT fitting.thread_id, fitting.created_at, fitting.updated_at, newest.checkpoint_id, newest.metadata,
-        newest.sound, counted.checkpoints, counted.size_bytes
-   FROM fitting
-   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, {SOUND.c} AS sound
-                        FROM {checkpoints} c
-                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
-                         AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
-                       ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-                       LIMIT 1) AS newest ON TRUE
-   LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
-                        FROM {checkpoints} c FORCE INDEX (PRIMARY)
-                       WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
-                         AND c.seq >= fitting.first_seq) AS counted ON TRUE)
-UNION ALL
-(SELECT (SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1), NULL,
-        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, NULL, (SELECT COUNT(*) FROM {counted}), NULL)
-"""
-
-# Threads whose newest checkpoint has one of these metadata keys.
-NEWEST_HAS = """
-     AND (SELECT JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON))
-            FROM {checkpoints} c
-           WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
-             AND c.seq >= t.first_seq
-           ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-           LIMIT 1)
-"""
-
-# Threads whose rows take at least a number of bytes.
-AT_LEAST = """
-     AND (SELECT SUM({SIZE})
-            FROM {checkpoints} c FORCE INDEX (PRIMARY)
-           WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq >= t.first_seq) >= %s
-"""
+from .thread_pages import Step
 
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
 CHOSEN = """WITH RECURSIVE chosen AS (
@@ -243,67 +153,6 @@ SELECT t.thread_id, t.version
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadRange:
-    """A part of a tenant's threads in the order of their last saves, times as text.
-
-    Args:
-        after: Those after the thread last saved at this time with this id.
-        since: Those last saved at this time or later.
-        until: Those last saved before this time.
-    """
-
-    after: tuple[str, str] | None = None
-    since: str | None = None
-    until: str | None = None
-
-    def condition(self) -> tuple[str, tuple[Param, ...]]:
-        """Return the conditions on a row of a thread, aliased ``r``."""
-        text, params = "", list[Param]()
-        if self.since is not None:
-            text += " AND r.updated_at >= %s"
-            params.append(self.since)
-        if self.until is not None:
-            text += " AND r.updated_at < %s"
-            params.append(self.until)
-        if self.after is not None:
-            text += f" AND {AFTER}"
-            params += (self.after[0], *self.after)
-        return text, tuple(params)
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Threads to examine, as common table expressions of which the last is ``step``.
-
-    Args:
-        pieces: Their text as the piece ``step``, and its pieces.
-        params: Their parameters.
-        counted: The expression whose rows are counted.
-    """
-
-    pieces: Mapping[str, str]
-    params: tuple[Param, ...]
-    counted: str
-
-
-class SteppedThread(NamedTuple):
-    """A thread of a step with its newest checkpoint; or, without ``created_at``, the row about the step.
-
-    In the row about the step, the id and the time are those of its last thread, and ``checkpoints`` is the number of
-    threads that it examined.
-    """
-
-    thread_id: str | None
-    created_at: datetime | None
-    updated_at: datetime | None
-    checkpoint_id: str | None
-    metadata: str | None
-    sound: int | None
-    checkpoints: int | None
-    size_bytes: int | Decimal | None
-
-
 class HistoryRow(NamedTuple):
     """A checkpoint in the history of its thread."""
 
@@ -357,73 +206,7 @@ class BeginningRow(NamedTuple):
 
 
 class InspectionStatements(Statements):
-    """Inspection of threads: pages of threads, histories, earlier states."""
-
-    def walk(self, tenant: str, within: ThreadRange, threads: int) -> Step:
-        """Return threads from the newest on.
-
-        Args:
-            tenant: The tenant.
-            within: Where to begin and to end.
-            threads: The number of threads.
-        """
-        conditions, params = within.condition()
-        return Step({"step": WALK, "within": conditions}, (tenant, *params, threads), "step")
-
-    def beginning(self, tenant: str, pattern: str, within: ThreadRange, candidates: int) -> Step:
-        """Threads whose ids match a glob without a leading wildcard; none if more than ``candidates`` match."""
-        conditions, params = within.condition()
-        return Step(
-            {"step": BEGINNING, "within": conditions},
-            (tenant, like(pattern), candidates + 1, tenant, candidates, *params),
-            "candidates",
-        )
-
-    def having(self, tenant: str, keys: str, within: ThreadRange, candidates: int) -> Step:
-        """Threads with a checkpoint with one of these metadata keys; none if there are more than ``candidates``."""
-        conditions, params = within.condition()
-        return Step(
-            {"step": HAVING, "within": conditions},
-            (tenant, keys, candidates + 1, tenant, candidates, *params),
-            "candidates",
-        )
-
-    def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
-        """Return these threads."""
-        return Step({"step": THESE, "ids": places(len(thread_ids))}, (tenant, *thread_ids), "step")
-
-    def threads(
-        self,
-        tenant: str,
-        step: Step,
-        *,
-        pattern: str | None = None,
-        keys: str | None = None,
-        min_bytes: int | None = None,
-        limit: int,
-    ) -> Query[SteppedThread]:
-        """Return the first threads of a step that pass the filters, unordered, and a row about the step.
-
-        Args:
-            tenant: The tenant.
-            step: The threads to examine.
-            pattern: A glob of their ids.
-            keys: Their newest checkpoint has one of these metadata keys.
-            min_bytes: The smallest size of their rows.
-            limit: The most threads to return.
-        """
-        fits, params = "", list[Param]()
-        if pattern is not None:
-            fits += " AND step.thread_id LIKE %s"
-            params.append(like(pattern))
-        if keys is not None:
-            fits += NEWEST_HAS
-            params.append(keys)
-        if min_bytes is not None:
-            fits += AT_LEAST
-            params.append(min_bytes)
-        text = self._text(THREADS, **step.pieces, fits=fits, counted=step.counted)
-        return Query(text, (*step.params, tenant, *params, limit), row=SteppedThread)
+    """Inspection of checkpoints: histories, earlier states, metadata, text that is not indexed yet."""
 
     def history(
         self, tenant: str, thread_id: str, before_seq: int | None, at: str | None, limit: int
@@ -435,7 +218,7 @@ class InspectionStatements(Statements):
             thread_id: The thread.
             before_seq: Only those with a smaller seq.
             at: Only those that were saved at this time or before.
-            limit: The most checkpoints to return.
+            limit: The maximum number of checkpoints to return.
         """
         key = (tenant, thread_id)
         which, params = "", list[Param]()
@@ -490,7 +273,7 @@ class InspectionStatements(Statements):
             tenant: The tenant.
             parts: Words and phrases; a hit holds at least one of them.
             waiting_rows: The number of unindexed rows to examine, of all tenants.
-            limit: The most hits to return.
+            limit: The maximum number of hits to return.
         """
         score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
         text = self._text(WAITING, score=score, rows=str(waiting_rows))

@@ -21,7 +21,7 @@ class MemuDialect(Dialect):
 
     def __init__(self, table_prefix: str, scope: Sequence[ScopeColumn]) -> None:
         super().__init__(memu_schema(table_prefix, scope), table_names(table_prefix))
-        self._scope = tuple(column.name for column in scope)
+        self._scope = tuple(scope)
 
     @cached_property
     def records(self) -> MemuStatements:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
-from typing import NamedTuple
 
 from ..checksums import checksum_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, fill, places
+from ..variants import OCEANBASE
 from .record_filters import RecordFilter
-from .tables import CORE
+from .result_rows import AgeRow, EmbeddingRow, FingerprintRow, IdRow, MarkRow, TimeRow, TotalRow
+from .tables import CORE, SHORT_TEXTS, ScopeColumn
 
 #: The maximum number of ids in one statement. A statement with more other parameters than this takes as many ids.
 IDS_PER_STATEMENT = 500
@@ -23,7 +22,14 @@ NEXT = "GREATEST(UTC_TIMESTAMP(6), {row}.updated_at + INTERVAL 1 MICROSECOND)"
 #: The format of the times in ``extra``, as memU writes them.
 ISO_FORMAT = "%Y-%m-%dT%H:%i:%s.%f+00:00"
 
+# The times of a new record besides that of its creation. On OceanBase, each evaluation of the clock gives another time,
+# also in one statement, so all times are that of the creation.
+UPDATED = "{now}"
+OCEANBASE.instead_of(UPDATED, "created_at")
+
 LIST = "SELECT {columns}\n  FROM {table} r\n WHERE r.locus_tenant = %s{where}"
+# Text in short columns is binary there; the rows of this statement declare no types by which it would become text.
+OCEANBASE.instead_of(LIST, LIST.replace("{columns}", "{as_text}"))
 # The checksums come last, as the server computes them from the columns as stored.
 INSERT = """
 INSERT INTO {table} ({names}, locus_checksum, locus_scope_checksums)
@@ -55,6 +61,15 @@ COMPLETE = """ AS fresh
        description = IF({categories}.description = '', fresh.description, {categories}.description),
        locus_checksum = {categories}.locus_checksum ^ {stored}"""
 
+# With an alias of the new row, its values cannot refer to each other, as the checksums do (error 1054).
+OCEANBASE.instead_of(REINFORCE, REINFORCE.removeprefix(" AS fresh"))
+OCEANBASE.instead_of(
+    COMPLETE,
+    COMPLETE.removeprefix(" AS fresh")
+    .replace("fresh.embedding", "VALUES(embedding)")
+    .replace("fresh.description", "VALUES(description)"),
+)
+
 # Inserts only if item and category exist; the locks keep them until the transaction is committed.
 LINK = """
 INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant{names})
@@ -65,6 +80,12 @@ SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id,
    FOR SHARE
     ON DUPLICATE KEY UPDATE id = {links}.id
 """
+OCEANBASE.instead_of(
+    LINK,
+    LINK.replace("UTC_TIMESTAMP(6)", "clock.now").replace(
+        " WHERE i.id", "  JOIN (SELECT MAX(UTC_TIMESTAMP(6)) AS now) AS clock\n WHERE i.id"
+    ),
+)
 
 # The assignments run left to right. The first makes the checksum 0, or its difference to the right one; the last adds
 # the checksum of the new columns.
@@ -137,68 +158,9 @@ NOW = "SELECT UTC_TIMESTAMP(6)"
 #: The expressions of columns whose value is not just their parameter. A time that is None is the server's time.
 _WRITTEN = {
     "created_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
-    "updated_at": "COALESCE(%s, UTC_TIMESTAMP(6))",
+    "updated_at": "COALESCE(%s, {updated})",
     "extra": "CAST(%s AS JSON)",
 }
-
-
-class MarkRow(NamedTuple):
-    """The values by which an item with an embedding is ranked.
-
-    Args:
-        id: The item's id.
-        mark: The mark of the embedding; None if another program wrote the row.
-        embedding: The embedding, if it was requested.
-        count_json: JSON text of ``extra.reinforcement_count``, if it was requested.
-        reinforced_at_json: JSON text of ``extra.last_reinforced_at``, if it was requested.
-    """
-
-    id: str
-    mark: int | None
-    embedding: bytes | None
-    count_json: str | None
-    reinforced_at_json: str | None
-
-
-class FingerprintRow(NamedTuple):
-    """The number of embeddings, and the XOR and the sum of their marks."""
-
-    total: int
-    xor: Decimal | int
-    sum: Decimal | int
-
-
-class EmbeddingRow(NamedTuple):
-    """The embedding of an item, with its mark."""
-
-    id: str
-    mark: int
-    embedding: bytes
-
-
-class AgeRow(NamedTuple):
-    """The id of a record, and when it was created."""
-
-    id: str
-    created_at: datetime
-
-
-class TotalRow(NamedTuple):
-    """A number of records."""
-
-    total: int
-
-
-class IdRow(NamedTuple):
-    """The id of a record."""
-
-    id: str
-
-
-class TimeRow(NamedTuple):
-    """The server's time, in UTC."""
-
-    now: datetime
 
 
 class MemuStatements(Statements):
@@ -209,16 +171,22 @@ class MemuStatements(Statements):
         scope: The columns of the user model's fields.
     """
 
-    def __init__(self, pieces: Mapping[str, str], scope: Sequence[str]) -> None:
+    def __init__(self, pieces: Mapping[str, str], scope: Sequence[ScopeColumn]) -> None:
         super().__init__(pieces)
-        self._scope = tuple(scope)
+        self._scope = tuple(column.name for column in scope)
+        self._short_texts = SHORT_TEXTS.union(column.name for column in scope if column.type.startswith("VARCHAR"))
         #: The columns of records by role, in the order in which they are read.
-        self.columns = {role: (*core, *scope) for role, core in CORE.items()}
+        self.columns = {role: (*core, *self._scope) for role, core in CORE.items()}
 
     def list(self, role: str, tenant: str, condition: RecordFilter) -> Statement:
         """Return the records that match a filter, each with whether its checksums are right."""
         columns = ", ".join(f"r.`{name}`" for name in self.columns[role])
-        return self._list(f"{columns}, {self._sound(role)}", role, tenant, condition)
+        as_text = ", ".join(
+            f"CONVERT(r.`{name}` USING utf8mb4)" if name in self._short_texts else f"r.`{name}`"
+            for name in self.columns[role]
+        )
+        sound = self._sound(role)
+        return self._list(f"{columns}, {sound}", role, tenant, condition, as_text=f"{as_text}, {sound}")
 
     def ids(self, role: str, tenant: str, condition: RecordFilter | None = None) -> Query[AgeRow]:
         """Return the ids of all records, or of those that match a filter, and when they were created."""
@@ -240,7 +208,7 @@ class MemuStatements(Statements):
 
     def insert_or_reinforce(self, values: Mapping[str, Param]) -> Statement:
         """Write an item, or reinforce the existing one with its scope and hash."""
-        first = "JSON_SET(CAST(%s AS JSON), '$.last_reinforced_at', DATE_FORMAT(UTC_TIMESTAMP(6), %s))"
+        first = "JSON_SET(CAST(%s AS JSON), '$.last_reinforced_at', DATE_FORMAT({updated}, %s))"
         text = self._insert("items", values, REINFORCE, extra=first)
         params: list[Param] = []
         for name, value in values.items():
@@ -373,8 +341,8 @@ class MemuStatements(Statements):
         """Return the server's time."""
         return Query(NOW, row=TimeRow)
 
-    def _list(self, columns: str, role: str, tenant: str, condition: RecordFilter) -> Statement:
-        text = self._text(LIST, columns=columns, table=f"{{{role}}}", where=condition.sql)
+    def _list(self, columns: str, role: str, tenant: str, condition: RecordFilter, as_text: str = "") -> Statement:
+        text = self._text(LIST, columns=columns, as_text=as_text or columns, table=f"{{{role}}}", where=condition.sql)
         return Statement(text, (tenant, *condition.params))
 
     def _insert(self, role: str, values: Mapping[str, Param], then: str = "", **written: str) -> str:
@@ -398,6 +366,8 @@ class MemuStatements(Statements):
             stored=self._sealed(role, "{table}."),
             next=NEXT,
             row="{table}",
+            updated=UPDATED,
+            now="UTC_TIMESTAMP(6)",
         )
 
     def _sealed(self, role: str, alias: str) -> str:

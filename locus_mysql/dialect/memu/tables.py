@@ -6,6 +6,7 @@ that its later releases added. The names of columns that memU does not have begi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -39,6 +40,11 @@ CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "categories": ("id", "created_at", "updated_at", "name", "description", "summary", "embedding"),
         "links": ("id", "created_at", "updated_at", "item_id", "category_id"),
     }
+)
+
+#: The columns of short text.
+SHORT_TEXTS = frozenset(
+    ("id", "url", "modality", "local_path", "resource_id", "memory_type", "name", "item_id", "category_id")
 )
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
@@ -133,6 +139,9 @@ _DEFINITIONS = {
 }
 
 
+#: The display width of an integer, which OceanBase shows, and MySQL before 8.0.19.
+_INTEGER_WIDTH = re.compile(r"(?<=INT)\(\d+\)")
+
 _KINDS = {"BIGINT": "int", "TINYINT": "bool", "CHAR(36)": "uuid", "DATETIME(6)": "datetime"}
 
 
@@ -156,7 +165,7 @@ class ScopeColumn:
 
 def kind_of(type: str) -> str:
     """Return the kind of value of an SQL type, as the command line names it."""
-    return _KINDS.get(type.upper(), "str")
+    return _KINDS.get(_INTEGER_WIDTH.sub("", type.upper()), "str")
 
 
 def table_names(table_prefix: str) -> dict[str, str]:

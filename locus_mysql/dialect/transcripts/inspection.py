@@ -10,6 +10,7 @@ from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
 from ..template import Statements
+from .pieces import RowKey
 from .reading import StoredHeader
 
 #: The id of a transcript as a thread: its key as the segments of a path, with ``~`` and ``/`` escaped as in JSON
@@ -63,6 +64,23 @@ SELECT {THREAD_ID}, CAST(t.revision AS CHAR)
  WHERE t.tenant = %s AND ({keys}) AND {LIVE_TRANSCRIPT}
 """
 ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
+
+
+# The last items of a transcript with the sizes of their contents, last first.
+SIZES = """
+SELECT i.seq, LENGTH(i.content)
+  FROM {items} i
+ WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT})
+ ORDER BY i.seq DESC
+ LIMIT %s
+"""
+
+
+class SizeRow(NamedTuple):
+    """The size of an item; see `SIZES`."""
+
+    seq: int
+    size_bytes: int
 
 
 class Totals(NamedTuple):
@@ -130,6 +148,10 @@ class InspectionStatements(Statements):
             params += (revision, revision, kind, kind, collection, collection, name, name, part)
         text = self._text(THREADS, conditions=conditions, THREAD_ID=_ID)
         return Query(text, (*params, limit), row=StoredHeader)
+
+    def sizes(self, key: RowKey, limit: int) -> Query[SizeRow]:
+        """Return the sizes of the last items of a transcript, last first."""
+        return Query(self._text(SIZES), (key.tenant, *key, limit), row=SizeRow)
 
     def totals(self, tenant: str) -> Query[Totals]:
         """Totals over all transcripts."""

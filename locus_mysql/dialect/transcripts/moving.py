@@ -10,11 +10,12 @@ from ..checksums import version_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, places
 from .pieces import RowKey
+from .reading import StoredHeader
 from .writing import RECOUNT, REMOVE_AT, ItemRow
 
 # In the order of the primary key, from a transcript on.
 HEADERS = """
-SELECT {HEADER}, t.state, t.sid
+SELECT {HEADER}, t.state
   FROM {transcripts} t
  WHERE t.tenant = %s
    AND (t.kind > %s OR t.kind = %s AND (t.collection > %s OR t.collection = %s
@@ -45,8 +46,11 @@ SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
 CREATE = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, tag, scope, state, items,
                            size_bytes, last_seq, created_at, expires_at, checksum)
-VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, 0, %s, %s, %s)
+VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, %s, %s, %s, %s)
 """
+
+# The seqs of later items are above this one.
+RAISE_LAST_SEQ = "UPDATE {transcripts} t SET t.last_seq = GREATEST(t.last_seq, %s) WHERE {KEY}"
 
 # Lock an existing transcript. Its revision does not rise: an import only adds items that are missing.
 HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
@@ -58,26 +62,6 @@ SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_a
   JOIN (VALUES {rows}) AS fresh (seq, item_id, content, created_at, checksum)
  WHERE {KEY}
 """
-
-
-class MovedHeader(NamedTuple):
-    """A transcript with its state and its sid."""
-
-    kind: bytes
-    collection: bytes
-    name: bytes
-    part: bytes
-    revision: int
-    tag: bytes | None
-    scope: bytes | None
-    items: int
-    size_bytes: int
-    last_seq: int
-    created_at: datetime
-    expires_at: datetime | None
-    checksum: int
-    state: bytes | None
-    sid: bytes
 
 
 class MovedItem(NamedTuple):
@@ -93,11 +77,11 @@ class MovedItem(NamedTuple):
 class MovingStatements(Statements):
     """Reading and writing transcripts and items with all columns."""
 
-    def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[MovedHeader]:
+    def headers(self, tenant: str, first: tuple[bytes, bytes, bytes, bytes], limit: int) -> Query[StoredHeader]:
         """Transcripts from a kind, collection, name and part on, in the order of their keys."""
         kind, collection, name, part = first
         params = (tenant, kind, kind, collection, collection, name, name, part, limit)
-        return Query(self._text(HEADERS), params, row=MovedHeader)
+        return Query(self._text(HEADERS), params, row=StoredHeader)
 
     def items(self, tenant: str, sid: bytes, after: int, limit: int) -> Query[MovedItem]:
         """Items after a seq."""
@@ -108,8 +92,12 @@ class MovingStatements(Statements):
         return Query(self._text(AT, seqs=places(len(seqs))), (*seqs, *key), row=MovedItem)
 
     def create(self, key: RowKey, sid: bytes, *columns: Param) -> Statement:
-        """A new transcript; the columns are revision, tag, scope, state, created_at, expires_at and checksum."""
+        """A new transcript: its revision, tag, scope, state, last_seq, created_at, expires_at and checksum."""
         return Statement(self._text(CREATE), (*key, sid, *columns))
+
+    def raise_last_seq(self, key: RowKey, last_seq: int) -> Statement:
+        """Give later items seqs above this one."""
+        return Statement(self._text(RAISE_LAST_SEQ), (last_seq, *key))
 
     def hold(self, key: RowKey) -> Statement:
         """Lock a transcript."""

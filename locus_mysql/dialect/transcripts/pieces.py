@@ -17,7 +17,7 @@ PIECES = {
     "OF_TRANSCRIPT": "i.tenant = t.tenant AND i.sid = t.sid",
     "HEADER": (
         "t.kind, t.collection, t.name, t.part, t.revision, t.tag, t.scope, t.items, t.size_bytes, t.last_seq,"
-        " t.created_at, t.expires_at, t.checksum"
+        " t.created_at, t.expires_at, t.checksum, t.sid"
     ),
 }
 

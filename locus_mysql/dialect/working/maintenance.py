@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import NamedTuple
 
+from ..maintenance import ExpiredCount
 from ..statement import Query
 from ..template import Statements
 
@@ -24,12 +25,6 @@ class Usage(NamedTuple):
 
     sessions: int
     size_bytes: Decimal | int
-
-
-class ExpiredCount(NamedTuple):
-    """The number of expired sessions; see `COUNT_EXPIRED`."""
-
-    sessions: int
 
 
 class MaintenanceStatements(Statements):

@@ -33,11 +33,9 @@ _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
 
 
 @cache
-def blocking_class() -> Any:
-    """`mysql.connector.connection.MySQLConnection` with our hooks."""
+def _blocking_authenticator() -> Any:
+    """`mysql.connector.authentication.MySQLAuthenticator` with our hooks."""
     from mysql.connector.authentication import MySQLAuthenticator
-    from mysql.connector.connection import MySQLConnection
-    from mysql.connector.constants import ClientFlag
     from mysql.connector.protocol import MySQLProtocol
 
     class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
@@ -60,6 +58,17 @@ def blocking_class() -> Any:
                 sock.send(encrypt_password(self._passwords[1], self.nonce, public_key))
                 pkt = bytes(sock.recv())
             return super()._handle_server_response(sock, pkt)
+
+    return Authenticator
+
+
+@cache
+def blocking_class() -> Any:
+    """`mysql.connector.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.connection import MySQLConnection
+    from mysql.connector.constants import ClientFlag
+
+    authenticator_class = _blocking_authenticator()
 
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         check_greeting: Callable[[str, bool], None]
@@ -89,7 +98,7 @@ def blocking_class() -> Any:
             )
             _use_tls_blocking(self._socket, self.tls, self.tls_host)
             self.check_login(greeting["auth_plugin"])
-            self._authenticator = authenticator = Authenticator()
+            self._authenticator = authenticator = authenticator_class()
             authenticator.nonce = bytes(greeting["auth_data"])
             authenticator.private, authenticator.check_login = self.private, self.check_login
 
@@ -100,12 +109,10 @@ def blocking_class() -> Any:
 
 
 @cache
-def awaited_class() -> Any:
-    """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
+def _awaited_authenticator() -> Any:
+    """`mysql.connector.aio.authentication.MySQLAuthenticator` with our hooks."""
     from mysql.connector.aio.authentication import MySQLAuthenticator
-    from mysql.connector.aio.connection import MySQLConnection
     from mysql.connector.aio.protocol import MySQLProtocol
-    from mysql.connector.constants import ClientFlag
 
     class Authenticator(MySQLAuthenticator):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         nonce: bytes
@@ -128,6 +135,17 @@ def awaited_class() -> Any:
                 pkt = bytes(await sock.read())
             return await super()._handle_server_response(sock, pkt)
 
+    return Authenticator
+
+
+@cache
+def awaited_class() -> Any:
+    """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
+    from mysql.connector.aio.connection import MySQLConnection
+    from mysql.connector.constants import ClientFlag
+
+    authenticator_class = _awaited_authenticator()
+
     class Connection(MySQLConnection):  # type: ignore[misc,unused-ignore]  # of Any if not installed
         check_greeting: Callable[[str, bool], None]
         check_login: Callable[[str], None]
@@ -147,7 +165,7 @@ def awaited_class() -> Any:
             sock: Any = self._socket
             sock.close_connection = _leave_to_adapter
             self.check_login(greeting["auth_plugin"])
-            self._authenticator = authenticator = Authenticator()
+            self._authenticator = authenticator = authenticator_class()
             authenticator.nonce = bytes(greeting["auth_data"])
             authenticator.private, authenticator.check_login = self.private, self.check_login
 

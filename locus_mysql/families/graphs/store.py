@@ -75,9 +75,7 @@ class SaverOperations(VersionsOfTenants):
         if parent_checkpoint_id is not None:
             check_id(parent_checkpoint_id, "Parent checkpoint id")
         check_json_object(checkpoint_data, "The checkpoint")
-        fields = [
-            NewValue(name, None, EncodedValue("json", encode_json(value))) for name, value in checkpoint_data.items()
-        ]
+        fields = [NewValue(name, None, EncodedValue("json", encode_json(one))) for name, one in checkpoint_data.items()]
         text, _ = encode_metadata(metadata)
         searchable = None if text is None else _searchable(metadata or {})
 
@@ -248,7 +246,7 @@ class SaverOperations(VersionsOfTenants):
         return (yield from self.versions.removing.copy_thread(tenant, source_thread_id, dest_thread_id))
 
     def prune(self, *, thread_id: str, keep: int = 1, checkpoint_ns: str | None = None) -> Operation[int]:
-        """Delete all but the newest checkpoints; returns how many were deleted. One round trip.
+        """Delete all but the newest checkpoints; returns the number of deleted ones. One round trip.
 
         Args:
             thread_id: The thread.
@@ -261,7 +259,7 @@ class SaverOperations(VersionsOfTenants):
         return (yield from self.versions.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Delete checkpoints older than this many days; returns how many.
+        """Delete checkpoints older than this many days; returns their number.
 
         Threads that have expired, or were not saved for that long, are deleted; others keep the newest checkpoint of
         each namespace. Locks one thread at a time, so writers wait for one thread at most.

@@ -1,4 +1,4 @@
-"""Records that the inspector returns: plain values, the same for every family."""
+"""Records that the inspector returns about threads and sessions: plain values, the same for every family."""
 
 from __future__ import annotations
 
@@ -385,77 +385,3 @@ class SessionView:
     task_state: Mapping[str, Any] | None
     scratchpad: Sequence[str]
     checkpoints: Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceRow:
-    """A namespace of long-term memory in a list.
-
-    Attributes:
-        namespace: Its labels.
-        items: Number of its items, without those of namespaces below it.
-        size_bytes: Size of their values.
-        updated_at: When one of them was last written.
-    """
-
-    namespace: tuple[str, ...]
-    items: int
-    size_bytes: int
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ItemRow:
-    """An item of long-term memory in a list.
-
-    Attributes:
-        namespace: Its namespace.
-        key: Its key.
-        preview: The beginning of its value, JSON text that may be truncated.
-        size_bytes: Size of value and metadata.
-        version: 1 for a new item; each write adds 1.
-        created_at: When it was first written.
-        updated_at: When it was last written.
-        expires_at: When it expires; None if never.
-    """
-
-    namespace: tuple[str, ...]
-    key: str
-    preview: str
-    size_bytes: int
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemView:
-    """An item of long-term memory.
-
-    Attributes:
-        item: Its row.
-        value: The JSON value; a text that reports the damage if it is damaged.
-        metadata: Its metadata.
-        embeddings: Number of its embeddings.
-        dims: Their number of dimensions; None without embeddings.
-    """
-
-    item: ItemRow
-    value: Any
-    metadata: Mapping[str, Any]
-    embeddings: int
-    dims: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemHit:
-    """An item of long-term memory that a search found.
-
-    Attributes:
-        item: Its row.
-        score: Its relevance, comparable within one search only.
-    """
-
-    item: ItemRow
-    score: float

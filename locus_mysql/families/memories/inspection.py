@@ -18,8 +18,9 @@ from ...runtime.damaged_rows import readable
 from ...runtime.server_times import aware
 from ...runtime.words import parts_of
 from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import describe_bytes
-from ..inspection.records import ItemHit, ItemRow, ItemView, NamespaceRow, Page
+from ..inspection.records import Page
 from ..inspection.sources import PAGE_LIMIT
 from ..inspection.to_json import DAMAGED, finite, metadata_of
 from .embedding import EmbedFunction, Procedure

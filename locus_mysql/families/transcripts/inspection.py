@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 from ...config import MySQLConfig
@@ -19,7 +20,7 @@ from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...engine.operation import Batch, Operation, fetch
-from ...errors import CorruptCheckpoint, InvalidInput, ThreadExists, VersionConflict
+from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.server_times import aware
 from ..inspection.conversation import messages_of
@@ -39,11 +40,10 @@ from ..inspection.records import (
 from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
 from ..inspection.to_json import DAMAGED, finite
 from .coding import item_of, row_key, time_of, transcript_of
+from .copying import CopyingOperations
 from .operations import TranscriptOperations
-from .records import NewItem, TranscriptKey
-
-#: The number of most recent transcripts that a search reads, and the number of last items of each.
-SEARCHED_TRANSCRIPTS, SEARCHED_ITEMS = 50, 200
+from .records import TranscriptKey
+from .searched import SEARCHED_ITEMS, SEARCHED_TRANSCRIPTS, pages_of, pieces_of
 
 #: The number of largest transcripts in statistics.
 LARGEST = 10
@@ -173,13 +173,24 @@ class TranscriptThreads:
         if not words or not limit:
             return list
         rows = yield from fetch(self.sql.inspection.threads(self._tenant, SEARCHED_TRANSCRIPTS), allow_secondary=True)
-        keys = [RowKey(self._tenant, *row[:4]) for row in rows]
-        queries = tuple(self.sql.reading.items(key, limit=SEARCHED_ITEMS, last=True) for key in keys)
-        if not queries:
+        found = {RowKey(self._tenant, *row[:4]): row for row in rows}
+        sizes = [self.sql.inspection.sizes(key, SEARCHED_ITEMS) for key in found]
+        if not sizes:
             return list
-        results = yield Batch(queries, atomic=False, allow_secondary=True)
-        found = [_Found(key, row, results.rows(query)) for key, row, query in zip(keys, rows, queries, strict=True)]
-        return partial(_hits, found, words, limit)
+        results = yield Batch(tuple(sizes), atomic=False, allow_secondary=True)
+        pieces = pieces_of({key: results.rows(query) for key, query in zip(found, sizes, strict=True)})
+        read = dict[RowKey, list[StoredItem]]()
+        for page in pages_of(pieces):
+            queries = [self.sql.reading.items(piece.key, within=((piece.first, piece.last),)) for piece in page]
+            results = yield Batch(tuple(queries), atomic=False, allow_secondary=True)
+            for piece, items in zip(page, queries, strict=True):
+                read.setdefault(piece.key, []).extend(results.rows(items))
+        return partial(
+            _hits,
+            [_Found(key, found[key], sorted(items, key=attrgetter("seq"))) for key, items in read.items()],
+            words,
+            limit,
+        )
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
         """See `ThreadSource.by_metadata`: none, as transcripts have no metadata."""
@@ -248,6 +259,7 @@ class TranscriptChanges:
 
     def __init__(self, config: MySQLConfig) -> None:
         self._operations = TranscriptOperations(config)
+        self._copying = CopyingOperations(config)
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
         """See `ThreadChanges.delete`. A transcript without a part is deleted with its parts."""
@@ -261,16 +273,7 @@ class TranscriptChanges:
         key, new = key_of_thread(source), key_of_thread(target)
         if new is None:
             raise InvalidInput(f"{target!r} is no id of a transcript. Write it as kind/collection/name.")
-        found = None if key is None else (yield from self._operations.open(key))
-        if found is None:
-            return False
-        transcript, items = found
-        copies = [NewItem(item.content, item.item_id) for item in items]
-        try:
-            yield from self._operations.append(new, copies, header=transcript.header, expected=0)
-        except VersionConflict as error:
-            raise ThreadExists(f"There is a thread {target!r} already. Choose another name.") from error
-        return True
+        return key is not None and (yield from self._copying.copy(key, new))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
         """Refuse: a transcript has one state."""

@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
-from ...dialect.transcripts.moving import MovedHeader, MovedItem
+from ...dialect.transcripts.moving import MovedItem
 from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, sealed_at
+from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
 from ...runtime.server_times import as_sql_time, aware
@@ -35,6 +36,7 @@ class KeptHeader(NamedTuple):
     created_at: datetime
     expires_at: datetime | None
     damaged: bool = False
+    last_seq: int = 0
 
     @property
     def position(self) -> Position:
@@ -132,6 +134,10 @@ class MovingOperations:
             yield from self._restore(RowKey(self._tenant, *names), some, done, overwrite=overwrite)
         return done
 
+    def finish(self, key: RowKey, last_seq: int) -> Operation[None]:
+        """Give later items of a restored transcript seqs above this one. May be repeated."""
+        yield Batch.of(self.sql.moving.raise_last_seq(key, last_seq))
+
     def _restore(self, key: RowKey, records: Sequence[Kept], done: Restored, *, overwrite: bool) -> Operation[None]:
         items = {record.seq: record for record in records if isinstance(record, KeptItem)}
         for record in records:
@@ -178,6 +184,7 @@ class MovingOperations:
             yield Batch.of(
                 self.sql.writing.lock_existing(key),
                 self.sql.writing.set_header(key, row),
+                self.sql.moving.raise_last_seq(key, header.last_seq),
                 self.sql.ledger.record(self._tenant, token),
                 landed=self.sql.ledger.find(self._tenant, token),
             )
@@ -194,6 +201,7 @@ class MovingOperations:
             row.tag,
             row.scope,
             row.state,
+            header.last_seq,
             as_sql_time(header.created_at),
             None if header.expires_at is None else as_sql_time(header.expires_at),
             header_checksum(key, row.tag, row.scope, row.state),
@@ -221,12 +229,13 @@ class MovingOperations:
         return None if text is None else frame(text, self._config.compression)
 
 
-def _kept_header(tenant: str, row: MovedHeader) -> KeptHeader:
+def _kept_header(tenant: str, row: StoredHeader) -> KeptHeader:
     names = (row.kind, row.collection, row.name, row.part)
     sound = row.checksum == header_checksum(RowKey(tenant, *names), row.tag, row.scope, row.state)
     state = unframe(row.state, "The state") if sound and row.state is not None else None
     expires_at = None if row.expires_at is None else aware(row.expires_at)
-    return KeptHeader(names, row.revision, row.tag, row.scope, state, aware(row.created_at), expires_at, not sound)
+    created_at = aware(row.created_at)
+    return KeptHeader(names, row.revision, row.tag, row.scope, state, created_at, expires_at, not sound, row.last_seq)
 
 
 def _kept_item(key: RowKey, row: MovedItem) -> KeptItem:

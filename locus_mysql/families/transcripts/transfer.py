@@ -25,6 +25,7 @@ T = TypeVar("T")
 FORMAT = "locus-mysql transcripts 1"
 
 _OF_HEADER = {"revision", "tag", "scope", "state", "created_at", "expires_at"}
+_OF_HEADER_WITH_LAST_SEQ = _OF_HEADER | {"last_seq"}  # earlier exports lack it
 _OF_ITEM = {"seq", "id", "content", "created_at"}
 
 _LARGEST = 2**63 - 1
@@ -138,6 +139,7 @@ def line_of(record: Kept) -> bytes:
         "state": None if record.state is None else decode_json(record.state),
         "created_at": _iso(record.created_at),
         "expires_at": None if record.expires_at is None else _iso(record.expires_at),
+        "last_seq": record.last_seq,
     }
     return checksummed_text(encode_json({**names, **content}))
 
@@ -149,7 +151,7 @@ def record_of(content: Mapping[str, Any]) -> Kept:
         InvalidInput: It cannot be stored.
     """
     fields = set(content) - {"kind", "collection", "name", "part"}
-    if len(content) - len(fields) != 4 or fields not in (_OF_HEADER, _OF_ITEM):
+    if len(content) - len(fields) != 4 or fields not in (_OF_HEADER, _OF_HEADER_WITH_LAST_SEQ, _OF_ITEM):
         raise InvalidInput("A line is a transcript or an item, with all fields of one.")
     key = TranscriptKey(content["kind"], content["collection"], content["name"], content["part"])
     names, created_at = row_key("", key)[1:], _time(content["created_at"])
@@ -166,6 +168,7 @@ def record_of(content: Mapping[str, Any]) -> Kept:
         None if content["state"] is None else encode_exactly(content["state"], "The state"),
         created_at,
         None if content["expires_at"] is None else _time(content["expires_at"]),
+        last_seq=_number(content.get("last_seq", 0), "last_seq", least=0),
     )
 
 
@@ -183,9 +186,9 @@ def _iso(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _number(value: Any, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LARGEST:
-        raise InvalidInput(f"{what} must be a whole number from 1 to {_LARGEST}.")
+def _number(value: Any, what: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _LARGEST:
+        raise InvalidInput(f"{what} must be a whole number from {least} to {_LARGEST}.")
     return value
 
 

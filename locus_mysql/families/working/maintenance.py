@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from ...config import MySQLConfig
-from ...engine.operation import Batch, Operation, fetch
-from ...runtime.ledger import forget_old_tokens
+from ...engine.operation import Operation, fetch
+from ..expired import count_waste, remove_waste
 from ..family import Count, Counts
 from .storages.mysql_calls import WorkingOperations
-
-#: Expired sessions that one statement finds. Each is removed in a transaction of its own.
-AT_ONCE = 500
 
 
 class WorkingMaintenance:
@@ -31,23 +28,12 @@ class WorkingMaintenance:
 
     def waste(self) -> Operation[Counts]:
         """Count rows that are no longer needed, or soon will not be; of all tenants. One round trip."""
-        expired, tokens = self.sql.maintenance.count_expired(), self.sql.ledger.count()
-        results = yield Batch((expired, tokens), atomic=False)
-        (waste,), (ledger,) = results.rows(expired), results.rows(tokens)
-        return _waste(waste.sessions, ledger.tokens)
+        return count_waste("session", self.sql.maintenance.count_expired(), self.sql.ledger)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove rows that writers also remove from time to time, a few rows at a time; of all tenants.
+        """Remove rows of all tenants that writers also remove from time to time, a few at a time.
 
         Args:
             older_than_days: Ignored.
         """
-        expired = 0
-        while some := (yield from self._operations.sweep(AT_ONCE)):
-            expired += some
-        return _waste(expired, (yield from forget_old_tokens(self.sql.ledger)))
-
-
-def _waste(expired: int, tokens: int) -> Counts:
-    # Tokens identify repeated writes for a quarter of an hour.
-    return Count(expired, "{expired session}"), Count(tokens, "{token} of writes")
+        return remove_waste("session", self._operations.sweep, self.sql.ledger)

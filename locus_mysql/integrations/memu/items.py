@@ -105,7 +105,6 @@ class ItemOperations(RecordOperations[MemoryItem]):
         once = reinforce and memory_type != "tool"
         if not once:
             extra.update(_tool_fields(tool_record))
-        key = self.store.scope.key(self.tenant, scope)
         kind, text = cast(str, text_of("memory_type", memory_type)), cast(str, text_of("summary", summary))
         hash = content_hash(text, kind) if once else None
         if once:
@@ -118,24 +117,29 @@ class ItemOperations(RecordOperations[MemoryItem]):
             happened_at=None,
             extra=encode_extra(extra),
             embedding=raw,
-            locus_scope=key,
+            locus_scope=self.store.scope.key(self.tenant, scope),
             locus_hash=hash,
             **vector_columns(raw),
         )
-        guards = () if resource_id is None else (self.store.sql.guard_resource(self.tenant, resource_id),)
-        if once:
-            insert = self.store.sql.insert_or_reinforce(values)
-            found = RecordFilter.all([equals("locus_scope", key), equals("locus_hash", hash)])
-        else:
-            insert = self.store.sql.insert(self.role, values)
-            found = equals("id", values["id"])
-        try:
-            rows = yield from self.store.write(guards, insert, read=self.store.sql.list(self.role, self.tenant, found))
-        except Outdated:
-            raise NotFound(f"Resource with id {resource_id} not found") from None
+        rows = yield from self._insert(values, once=once)
         if rows:
             return self.read(rows[0])
         return self.gone(values, embedding=decode_embedding(raw), extra=extra)
+
+    def _insert(self, values: Mapping[str, Param], *, once: bool) -> Operation[Sequence[tuple[Any, ...]]]:
+        """Insert an item, or reinforce the stored one with its scope and hash if ``once``; returns the item's row."""
+        sql, resource_id = self.store.sql, cast(str | None, values["resource_id"])
+        if once:
+            insert = sql.insert_or_reinforce(values)
+            found = RecordFilter.all([equals(name, values[name]) for name in ("locus_scope", "locus_hash")])
+        else:
+            insert = sql.insert(self.role, values)
+            found = equals("id", values["id"])
+        guards = () if resource_id is None else (sql.guard_resource(self.tenant, resource_id),)
+        try:
+            return (yield from self.store.write(guards, insert, read=sql.list(self.role, self.tenant, found)))
+        except Outdated:
+            raise NotFound(f"Resource with id {resource_id} not found") from None
 
     def update_item(
         self,

@@ -8,7 +8,8 @@ from typing import cast
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.inspection.records import ItemHit, ItemRow, NamespaceRow, Page
+from ...families.inspection.memory_records import ItemHit, ItemRow, NamespaceRow
+from ...families.inspection.records import Page
 from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way
 from ..problems import not_found

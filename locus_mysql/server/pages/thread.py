@@ -97,6 +97,20 @@ def _texts_of(call: ToolCall) -> Iterator[str]:
     yield from (text for text in (call.result, call.error) if text is not None)
 
 
+def first_shown(messages: int, wanted: int, hit: int | None) -> int:
+    """Return the index of the first message on the page of a whole conversation: by default, the last ones are shown.
+
+    Args:
+        messages: The number of messages.
+        wanted: The number of the requested first one, from 1; 0 for none.
+        hit: The index of a message that a search found, which is shown unless another first message is requested.
+    """
+    if wanted:
+        return max(0, min(wanted - 1, messages))
+    last = max(0, messages - MESSAGES)
+    return last if hit is None else min(last, hit)
+
+
 async def thread_page(request: Request) -> Response:
     """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
@@ -123,12 +137,7 @@ async def thread_page(request: Request) -> Response:
         before, after = (0, 0) if state is None else (state.before, state.after)
         placed = [one for one in conversation(messages, times, before) if not one.answers]
         hit = place_of(placed, query.words)
-        if before or after:  # only the displayed part of a long conversation was read
-            first = 0
-        else:
-            first = max(0, len(placed) - MESSAGES) if not query.first else max(0, min(query.first - 1, len(placed)))
-        if hit is not None and not query.first:
-            first = min(first, hit)
+        first = 0 if before or after else first_shown(len(placed), query.first, hit)
         root = tree({} if state is None else state.state, query.find)
         return page(
             request,

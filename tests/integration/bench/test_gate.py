@@ -26,7 +26,7 @@ from bench.gate import (
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.checkpoints import inspection as statements
-from locus_mysql.dialect.working import sessions as of_sessions
+from locus_mysql.dialect.working import count_changes
 from locus_mysql.dialect.working.pieces import Named
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
@@ -189,7 +189,7 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
     def in_a_list(names: Any, as_json: str) -> Named:
         return Named("", (), f"e.name IN ({', '.join(['%s'] * len(names))})", tuple(names))
 
-    monkeypatch.setattr(of_sessions, "named", in_a_list)
+    monkeypatch.setattr(count_changes, "named", in_a_list)
     monkeypatch.setattr(of_working, "HOUSEKEEPING_EVERY", 1)
     assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
         "rows read, set_many of 10, 50 variables",

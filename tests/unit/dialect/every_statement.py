@@ -12,7 +12,7 @@ from typing import Any, Literal, Union
 
 from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.inspection import Step, ThreadRange
+from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
 from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.graphs.dialect import GraphDialect
 from locus_mysql.dialect.memories.dialect import MemoryDialect
@@ -26,8 +26,8 @@ from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
+from locus_mysql.dialect.working.count_changes import Change
 from locus_mysql.dialect.working.dialect import WorkingDialect
-from locus_mysql.dialect.working.sessions import Change
 
 #: The dialect of each folder in ``dialect``.
 DIALECTS: Mapping[str, Dialect] = {
@@ -39,7 +39,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "working": WorkingDialect("p_"),
 }
 
-CHECKPOINTS = CheckpointDialect("p_").inspection
+CHECKPOINTS = CheckpointDialect("p_").thread_pages
 
 #: Arguments whose type allows more than the method does, by the class of statements and the parameter's name.
 ARGUMENTS: Mapping[tuple[type, str], Any] = {

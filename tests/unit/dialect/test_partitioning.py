@@ -14,8 +14,11 @@ from locus_mysql.families.registry import families
 
 SUPPORTED = [family for family in families() if family.name in OCEANBASE.families]
 
+#: The keys of memU's tables are those of memU: an id alone.
+PARTITIONED = [family for family in SUPPORTED if family.name != "memu"]
 
-@pytest.mark.parametrize("family", SUPPORTED, ids=lambda family: family.name)
+
+@pytest.mark.parametrize("family", PARTITIONED, ids=lambda family: family.name)
 def test_each_table_of_a_supported_family_is_partitioned_by_columns_of_all_its_unique_keys(family: object) -> None:
     schema = family.schema(MySQLConfig())  # type: ignore[attr-defined]
     made = partitioned(schema, OCEANBASE, 4)
@@ -34,6 +37,13 @@ def test_a_table_whose_keys_have_no_thread_is_refused_by_name() -> None:
     with pytest.raises(CannotPartition, match=r"^Table `odd` cannot be partitioned"):
         partitioned(schema, OCEANBASE, 4)
     assert len(partitioned(schema, OCEANBASE, None)) == 1
+
+
+def test_the_tables_of_memu_cannot_be_partitioned() -> None:
+    (memu,) = (family for family in SUPPORTED if family not in PARTITIONED)
+    with pytest.raises(CannotPartition, match=r"^Table `resources` cannot be partitioned"):
+        partitioned(memu.schema(MySQLConfig()), OCEANBASE, 4)
+    assert all("PARTITION" not in one.sql for one in partitioned(memu.schema(MySQLConfig()), OCEANBASE, None))
 
 
 def test_a_family_that_is_not_supported_is_refused() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
+from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMemoryStore, WorkingMemory
+from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers import registry
 from locus_mysql.drivers.registry import find_driver, register_driver
@@ -80,3 +83,18 @@ def test_finding_a_driver_imports_no_client_library() -> None:
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("kind", [CheckpointStore, SyncCheckpointStore, SyncMemoryStore, WorkingMemory])
+def test_a_store_refuses_an_unknown_driver_before_its_first_call(kind: Callable[..., object]) -> None:
+    named = ("session",) if kind is WorkingMemory else ()
+    with pytest.raises(ConfigError, match=r"no driver 'oracle'\. Known: aiomysql, asyncmy, mysql-connector, pymysql"):
+        kind(*named, MySQLConfig(driver="oracle"))
+
+
+@pytest.mark.parametrize("command", [["health"], ["threads"], ["vacuum", "--older-than-days", "1"]])
+def test_a_command_refuses_an_unknown_driver_and_names_the_known_ones(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--dsn", "mysql://user:password@localhost/app?driver=oracle"]) != 0
+    assert "no driver 'oracle'. Known: aiomysql, asyncmy, mysql-connector, pymysql" in capsys.readouterr().err

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 from locus_mysql.families.registry import families
 
-PACKAGE = Path(__file__).parents[3] / "locus_mysql"
+from ..sources import PACKAGE, of_sources, trees
+
+pytestmark = of_sources
 
 #: Modules that may name several families: the registry, the kinds of thread states with shared definitions, and the
 #: families that other engines support.
@@ -30,9 +31,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_module_but_the_registry_names_several_families() -> None:
-    named = {
-        str(path.relative_to(PACKAGE)): set(names_in(ast.parse(path.read_text()))) for path in PACKAGE.rglob("*.py")
-    }
+    named = {str(path.relative_to(PACKAGE)): set(names_in(tree)) for path, tree in trees().items()}
     assert {module: sorted(names) for module, names in named.items() if len(names) > 1 and module not in LISTS} == {}
 
 
@@ -43,11 +42,12 @@ def test_no_template_names_a_family() -> None:
 
 
 def test_a_module_outside_the_families_folders_compares_no_family_by_name() -> None:
-    for path in PACKAGE.rglob("*.py"):
+    for path, tree in trees().items():
         compared = {
-            constant
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Compare) and "family" in ast.unparse(node.left)
-            for constant in map(ast.unparse, node.comparators)
+            constant.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Compare)
+            for constant in node.comparators
+            if isinstance(constant, ast.Constant) and constant.value in NAMES and "family" in ast.unparse(node.left)
         }
-        assert not compared & {repr(name) for name in NAMES}, path
+        assert not compared, path

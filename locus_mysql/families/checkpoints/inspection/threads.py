@@ -12,17 +12,10 @@ from typing import Any, Self, cast
 from ....config import MySQLConfig
 from ....dialect import Query
 from ....dialect.checkpoints.dialect import CheckpointDialect
-from ....dialect.checkpoints.inspection import (
-    BeginningRow,
-    HistoryRow,
-    StateRow,
-    Step,
-    SteppedThread,
-    TaggedRow,
-    ThreadRange,
-)
+from ....dialect.checkpoints.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow
 from ....dialect.checkpoints.queries import HitRow
 from ....dialect.checkpoints.tables import Kind
+from ....dialect.checkpoints.thread_pages import Step, SteppedThread, ThreadRange
 from ....dialect.inspection import ThreadMarker
 from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
@@ -63,17 +56,17 @@ from ..records import Described, decode_state_text, metadata_of
 from ..state_rows import assemble_rows
 from .statistics import statistics_of
 
-#: Most threads that one page examines: by ids and times alone; if their newest metadata is read; and if their sizes are
-#: summed up.
+#: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
+#: if their sizes are summed up.
 STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
 
-#: Most threads or checkpoints that one page reads from an index and sorts.
+#: The maximum number of threads or checkpoints that one page reads from an index and sorts.
 CANDIDATES = 3_000
 
 #: Bytes of a state's small fields that are read for a chart.
 HEAD_BYTES = 16_384
 
-#: Most hits that a search examines: for a frequent word, those that the index returns first.
+#: The maximum number of hits that a search examines: for a frequent word, those that the index returns first.
 HITS = 5_000
 
 #: Rows waiting for the full-text index that a search examines.
@@ -153,7 +146,7 @@ class CheckpointThreads:
             if examined <= CANDIDATES:
                 return self._page(rows, wanted, rows[-1] if len(rows) == limit else None, walks=False)
         size = max(limit + 1, filters.step)
-        step = self.sql.inspection.walk(self._tenant, within, size)
+        step = self.sql.thread_pages.walk(self._tenant, within, size)
         rows, end, examined = yield from self._examine(step, filters, limit)
         if len(rows) < limit:
             last = end if examined == size else None
@@ -163,18 +156,18 @@ class CheckpointThreads:
 
     def _candidates(self, filters: _Filters, within: ThreadRange) -> Step | None:
         """Return the candidates that an index has for the filters; None if no index supports them."""
-        inspection = self.sql.inspection
+        pages = self.sql.thread_pages
         if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return inspection.beginning(self._tenant, filters.pattern, within, CANDIDATES)
+            return pages.beginning(self._tenant, filters.pattern, within, CANDIDATES)
         if filters.keys is not None:
-            return inspection.having(self._tenant, filters.keys, within, CANDIDATES)
+            return pages.having(self._tenant, filters.keys, within, CANDIDATES)
         return None
 
     def _examine(
         self, step: Step, filters: _Filters, limit: int
     ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
         """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
-        find = self.sql.inspection.threads(
+        find = self.sql.thread_pages.threads(
             self._tenant,
             step,
             pattern=filters.pattern,
@@ -203,7 +196,7 @@ class CheckpointThreads:
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
-        these = self.sql.inspection.these(self._tenant, [check_thread_id(thread_id)])
+        these = self.sql.thread_pages.these(self._tenant, [check_thread_id(thread_id)])
         rows, _, _ = yield from self._examine(these, _Filters(), 1)
         return self._thread_row(rows[0]) if rows else None
 
@@ -269,7 +262,7 @@ class CheckpointThreads:
         rows = yield from fetch(find, allow_secondary=True)
         count = next(row.size_bytes for row in rows if row.thread_id is None)
         if count > CANDIDATES:
-            step = self.sql.inspection.walk(self._tenant, ThreadRange(), RECENT_THREADS)
+            step = self.sql.thread_pages.walk(self._tenant, ThreadRange(), RECENT_THREADS)
             lately = self.sql.inspection.tagged_lately(self._tenant, keys, step, RECENT_CHECKPOINTS, limit)
             rows = yield from fetch(lately, allow_secondary=True)
         rows = [row for row in rows if row.thread_id is not None]
@@ -289,7 +282,7 @@ class CheckpointThreads:
         """Return those of these threads that exist."""
         if not thread_ids:
             return []
-        these = self.sql.inspection.these(self._tenant, thread_ids)
+        these = self.sql.thread_pages.these(self._tenant, thread_ids)
         rows, _, _ = yield from self._examine(these, _Filters(), len(thread_ids))
         return [self._thread_row(row) for row in rows]
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ....dialect import Statement
 from ....dialect.statement import Query
-from ....dialect.working import sessions
+from ....dialect.working import count_changes, sessions
 from ....dialect.working.checkpoints import CheckpointRow, checkpoint_checksum
 from ....dialect.working.dialect import WorkingDialect
 from ....dialect.working.entries import EntryRow, KeyRow, StoredEntry, VersionRow, entry_checksum
@@ -115,7 +115,7 @@ class WritePlan:
         result: Its result, if it has no outcome.
     """
 
-    change: sessions.Change = field(default_factory=sessions.Change)
+    change: count_changes.Change = field(default_factory=count_changes.Change)
     steps: tuple[Statement, ...] = ()
     begins: bool = False
     addition: Addition | None = None
@@ -196,7 +196,7 @@ class Plans:
         rows = [EntryRow(v.key, v.value, _short(v.likeness), v.size_bytes, v.ttl_us) for v in command.variables]
         size_bytes = sum(row.size_bytes for row in rows)
         return WritePlan(
-            sessions.with_variables(names, _json_if_many(names), len(names), size_bytes),
+            count_changes.with_variables(names, _json_if_many(names), len(names), size_bytes),
             self.sql.entries.put(target.key, VARIABLE, rows),
             begins=True,
             addition=Addition(names, size_bytes),
@@ -206,25 +206,25 @@ class Plans:
         keys = tuple(dict.fromkeys(command.keys))
         as_json = _json_if_many(keys)
         return WritePlan(
-            sessions.with_variables(keys, as_json, 0, 0),
+            count_changes.with_variables(keys, as_json, 0, 0),
             (self.sql.entries.remove(target.key, VARIABLE, keys, as_json),),
             outcome=Outcome(self.sql.ledger.record_count(target.key, target.token, VARIABLE, keys, as_json), int),
         )
 
     def _clear(self, command: calls.Clear, target: Target) -> WritePlan:
-        return self._remove_all(target, VARIABLE, sessions.without_variables())
+        return self._remove_all(target, VARIABLE, count_changes.without_variables())
 
     def _clear_notes(self, command: calls.ClearNotes, target: Target) -> WritePlan:
-        return self._remove_all(target, NOTE, sessions.without_notes())
+        return self._remove_all(target, NOTE, count_changes.without_notes())
 
-    def _remove_all(self, target: Target, kind: int, change: sessions.Change) -> WritePlan:
+    def _remove_all(self, target: Target, kind: int, change: count_changes.Change) -> WritePlan:
         outcome = Outcome(self.sql.ledger.record_count(target.key, target.token, kind), int)
         return WritePlan(change, (self.sql.entries.remove(target.key, kind),), outcome=outcome)
 
     def _increment(self, command: calls.Increment, target: Target) -> WritePlan:
         key, name, by = target.key, command.key, command.by
         return WritePlan(
-            sessions.with_variables((name,), "", 0, 0),
+            count_changes.with_variables((name,), "", 0, 0),
             (self.sql.entries.can_add(key, name, by), self.sql.entries.add(key, name, by)),
             begins=True,
             addition=Addition((name,), len(name.encode()) + len(str(by)), self._counting(key, name)),
@@ -236,7 +236,7 @@ class Plans:
         row = EntryRow(variable.key, variable.value, _short(variable.likeness), variable.size_bytes)
         likeness = command.likeness and _short(command.likeness)
         return WritePlan(
-            sessions.with_variables((variable.key,), "", 0, 0),
+            count_changes.with_variables((variable.key,), "", 0, 0),
             (self.sql.entries.put_if_matched(key, target.token, row),),
             begins=True,
             addition=Addition((variable.key,), variable.size_bytes, self._counting(key, variable.key)),
@@ -250,7 +250,7 @@ class Plans:
         value = command.value
         row = EntryRow("", value, None, len(value or b""))
         return WritePlan(
-            sessions.with_task(row.size_bytes),
+            count_changes.with_task(row.size_bytes),
             self.sql.entries.put(target.key, TASK, [row]),
             begins=True,
             addition=None if value is None else Addition((), row.size_bytes),
@@ -259,14 +259,14 @@ class Plans:
     def _append(self, command: calls.Append, target: Target) -> WritePlan:
         size_bytes = len(command.note)
         return WritePlan(
-            sessions.with_note(size_bytes),
+            count_changes.with_note(size_bytes),
             (self.sql.entries.append(target.key, command.note),),
             begins=True,
             addition=Addition((), size_bytes),
         )
 
     def _touch(self, command: calls.Touch, target: Target) -> WritePlan:
-        change = sessions.Change() if command.ttl_us is None else sessions.with_ttl(command.ttl_us)
+        change = count_changes.Change() if command.ttl_us is None else count_changes.with_ttl(command.ttl_us)
         return WritePlan(change, result=True)
 
     def _create_checkpoint(self, command: calls.CreateCheckpoint, target: Target) -> WritePlan:
@@ -283,7 +283,7 @@ class Plans:
                 checkpoints.there(key, checkpoint_id),
                 *checkpoints.create(key, command.undo_id, f"before restoring {checkpoint_id}"),
                 trim,
-                self.sql.sessions.lock_again(key, sessions.Change()),
+                self.sql.sessions.lock_again(key, count_changes.Change()),
                 *checkpoints.restore(key, checkpoint_id),
             ),
             checkpoint=NewCheckpoint(trim, restores=True),

@@ -17,13 +17,13 @@ the package and the standard library. Begin with `checks`, then `variables`.
 
 from __future__ import annotations
 
-from . import checkpoints, expiry, limits, stamps, variables, writers
+from . import checkpoints, expiry, limits, stamps, variables, whole_sessions, writers
 from .checks import Check, ContractBroken
 
 #: All checks.
 CHECKS: tuple[Check, ...] = tuple(
     Check(begin.__name__, begin)
-    for module in (variables, stamps, expiry, limits, checkpoints, writers)
+    for module in (variables, whole_sessions, stamps, expiry, limits, checkpoints, writers)
     for begin in module.CHECKS
 )
 

@@ -7,10 +7,11 @@ opens them by name; `private_attributes` lists what copies read of Locus beside 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from ....runtime.transfer import Notify, TransferReport
 from ....transfer.engine import Advance
+from ....transfer.thread_sides import CopySource, CopyTarget
 from ....transfer.threads import copy_in_order
 from .locations import Location, Side, open_source, open_target, refuse_same
 
@@ -68,19 +69,21 @@ async def copy_threads(
     """
     report = TransferReport() if report is None else report
     report.dry_run, report.notify = dry_run, notify
+    async with _opened(source, target, report) as (reading, writing):
+        return await copy_in_order(
+            reading, writing, report, threads=threads, pattern=pattern, at_once=at_once, verify=verify, advance=advance
+        )
+
+
+@contextlib.asynccontextmanager
+async def _opened(
+    source: Side | Location, target: Side | Location, report: TransferReport
+) -> AsyncIterator[tuple[CopySource, CopyTarget]]:
+    """Open both sides of a copy, which must not be the same, and close them at the end."""
     async with contextlib.AsyncExitStack() as opened:
-        reading = open_source(source, notify)
+        reading = open_source(source, report.notify)
         opened.push_async_callback(reading.close)
-        writing = open_target(target, dry_run=dry_run)
+        writing = open_target(target, dry_run=report.dry_run)
         opened.push_async_callback(writing.close)
         refuse_same(reading, writing)
-        return await copy_in_order(
-            reading,
-            writing,
-            report,
-            threads=threads,
-            pattern=pattern,
-            at_once=at_once,
-            verify=verify,
-            advance=advance,
-        )
+        yield reading, writing

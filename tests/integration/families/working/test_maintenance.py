@@ -9,7 +9,7 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncWorkingMemory, TaskState
 from locus_mysql.cli import main as cli
-from locus_mysql.families.working import maintenance
+from locus_mysql.families import expired
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -34,7 +34,7 @@ def test_vacuum_removes_all_of_expired_sessions_and_nothing_of_others(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(maintenance, "AT_ONCE", 2)
+    monkeypatch.setattr(expired, "AT_ONCE", 2)
     config: MySQLConfig = make_config(driver="pymysql")
     for number in range(5):
         fill(f"old-{number}", config)

@@ -71,7 +71,15 @@ def test_a_record_is_read_from_its_line_equal() -> None:
     time = "2026-01-02T03:04:05.000006Z"
     for fields in (
         {"seq": 3, "id": None, "content": ["\ud800", float("inf"), 2**70], "created_at": time},
-        {"revision": 1, "tag": "t", "scope": None, "state": {"b": 1, "a": 2}, "created_at": time, "expires_at": None},
+        {
+            "revision": 1,
+            "tag": "t",
+            "scope": None,
+            "state": {"b": 1, "a": 2},
+            "created_at": time,
+            "expires_at": None,
+            "last_seq": 7,
+        },
     ):
         record = record_of({**names, **fields})
         again = content_of(line_of(record), 2, constants=True)

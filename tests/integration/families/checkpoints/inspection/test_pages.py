@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql import CheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
-from locus_mysql.dialect.checkpoints.inspection import ThreadRange
+from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
 from locus_mysql.families.checkpoints.inspection import threads as checkpoints
 from locus_mysql.families.inspection.cursors import to_cursor
@@ -196,7 +196,7 @@ async def test_an_unknown_family_is_refused(inspector: Inspector) -> None:
 class TestPlans:
     """The server's plans of the statements, with many threads."""
 
-    SQL = CheckpointDialect(kind="dicts").inspection
+    SQL = CheckpointDialect(kind="dicts").thread_pages
     WITHIN = ThreadRange(("2026-01-01 00:00:00.000000", "x"), None, None)
 
     @pytest.fixture

@@ -1,0 +1,61 @@
+"""Keys and values that mean something to a part of some storage."""
+
+from __future__ import annotations
+
+#: Keys that mean something to some part of some storage. Given out of order.
+HOSTILE_KEYS = (
+    "plain",
+    " ",
+    "trailing ",
+    "trailing",
+    "Plain",
+    "é",
+    "e\u0301",
+    "E\u0301",
+    "straße",
+    "strasse",
+    "NULL\x00in the middle",
+    "\x00",
+    "line\nbreak",
+    "tab\tand\rreturn",
+    "{tag}",
+    "}{",
+    "a:b",
+    "a:b:c",
+    "*",
+    "?",
+    "a*",
+    "a?c",
+    "abc",
+    "[a-c]",
+    "\\",
+    "%",
+    "_",
+    "'\"`;--",
+    "$.path[0]",
+    "🙂",
+    "\uffff",
+    "\U0010ffff",
+    "-1",
+    "0",
+    "00",
+    "1e3",
+    "nil",
+    "k" * 512,
+    "🙂" * 512,
+)
+
+#: Values as JSON, which a storage gives back to the byte.
+HOSTILE_VALUES = (
+    b"null",
+    b"0",
+    b"-0.0",
+    b'""',
+    b'" "',
+    b'{"b":1,"a":2}',
+    b"[ 1 ,\n2 ]",
+    b'"\\u0000"',
+    '"🙂\u2028é\'%s {0} ?"'.encode(),
+    b"123456789012345678901234567890",
+    b'"' + b"x" * 100_000 + b'"',
+)

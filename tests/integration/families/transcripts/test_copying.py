@@ -1,0 +1,136 @@
+"""Copies, exports and searches of long transcripts, and copies that are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLConfig
+from locus_mysql.cli import main as cli
+from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable
+from locus_mysql.families.registry import find_family
+from locus_mysql.families.transcripts import copying, searched
+from locus_mysql.families.transcripts.moving import MovingOperations
+from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.inspection import Inspector
+
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
+from ...drivers_under_test import SYNC_DRIVERS
+
+pytestmark = pytest.mark.kept_tables("transcripts")
+
+LONG = TranscriptKey("test", "project", "long")
+
+Copy = Callable[[str, str], bool]
+
+
+@pytest.fixture(params=SYNC_DRIVERS)
+def config(make_config: MakeConfig, request: pytest.FixtureRequest) -> MySQLConfig:
+    return make_config(driver=request.param)
+
+
+@pytest.fixture
+def store(config: MySQLConfig) -> Iterator[Any]:
+    with SyncTranscriptStore(config) as store:
+        yield store
+
+
+@pytest.fixture
+def copy(store: Any, config: MySQLConfig) -> Copy:
+    changes = find_family("transcripts").changes(config)
+    assert changes is not None
+    return lambda source, target: bool(store._run(changes.copy(source, target)))
+
+
+def fill(store: Any, number: int) -> None:
+    """Store items, the last of which is removed."""
+    for start in range(0, number + 1, 5_000):
+        items = [NewItem(one, f"item {one}") for one in range(start, min(start + 5_000, number + 1))]
+        store.append(LONG, items, header=Header({"title": "Long"}, "tag", "ada"))
+    store.pop(LONG)
+
+
+def test_more_than_ten_thousand_items_are_copied_with_their_places(store: Any, copy: Copy) -> None:
+    fill(store, 10_100)
+    assert copy("test/project/long", "test/project/other")
+    (there, items), (here, expected) = store.open(LONG._replace(name="other")), store.open(LONG)
+    assert items == expected
+    assert (there.header, there.items, there.size_bytes) == (here.header, here.items, here.size_bytes)
+    assert there.last_seq == here.last_seq == 10_101
+    with pytest.raises(ThreadExists):
+        copy("test/project/long", "test/project/other")
+
+
+def test_a_copy_that_fails_leaves_nothing(store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "AT_ONCE", 10)
+    fill(store, 35)
+    restore, calls = MovingOperations.restore, list[int]()
+
+    def failing(self: Any, records: Any, **options: Any) -> Any:
+        calls.append(len(records))
+        if len(calls) == 3:
+            raise Unavailable("the server is gone")
+        return (yield from restore(self, records, **options))
+
+    monkeypatch.setattr(MovingOperations, "restore", failing)
+    with pytest.raises(Unavailable):
+        copy("test/project/long", "test/project/other")
+    assert calls == [10, 10, 10]
+    assert store.get(LONG._replace(name="other")) is None
+    monkeypatch.undo()
+    assert copy("test/project/long", "test/project/other")
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("other/project/copy", "other software reads"),
+        ("test/project/a~1b~1c", "another number of parts"),
+        ("test/project/x~1copy", "holds its own name"),
+    ],
+)
+def test_a_copy_that_its_framework_could_not_use_is_refused(store: Any, copy: Copy, target: str, problem: str) -> None:
+    key = TranscriptKey("test", "project", "ada/session")
+    store.append(key, [NewItem(1)], header=Header({"record": [{"id": "ada/session"}]}))
+    with pytest.raises(InvalidInput, match=problem):
+        copy("test/project/ada~1session", target)
+    assert store.count() == 1
+
+
+def test_more_than_ten_thousand_items_are_exported_and_imported(
+    store: Any, config: MySQLConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store, 10_100)
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    file = str(tmp_path / "transcripts.jsonl")
+    assert cli.main(["export", file, "--family", "transcripts"]) == 0
+    assert cli.main(["import", file, "--tenant", "acme"]) == 0
+    with SyncTranscriptStore(config.model_copy(update={"tenant": "acme"})) as imported:
+        assert imported.open(LONG)[1] == store.open(LONG)[1]
+        imported.append(LONG, [NewItem("new", "new")])  # its place is none that an item had before
+        found = imported.find(LONG, "new")
+        assert found is not None
+        assert found.seq == 10_102
+
+
+async def test_a_search_reads_a_bounded_number_of_bytes_in_pages(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searched, "SEARCHED_BYTES", 100_000)
+    monkeypatch.setattr(searched, "PAGE_BYTES", 20_000)
+    with SyncTranscriptStore(make_config(driver="pymysql", compression="none")) as store:
+        for name in ("old", "new"):
+            said = [{"role": "user", "content": f"word{number} " + "x" * 900} for number in range(90)]
+            store.append(TranscriptKey("test", "", name), [NewItem(one) for one in said])
+    async with Inspector(make_config(driver="aiomysql")) as inspector:
+        before = inspector.database.stats().round_trips
+        hits = await inspector.search("word80", family="transcripts")
+        assert [hit.thread_id for hit in hits] == ["test//new", "test//old"]
+        assert inspector.database.stats().round_trips - before <= 3 + 7  # also whether the tables exist
+        (hit,) = await inspector.search("word5", family="transcripts")
+        assert hit.thread_id == "test//new"
