@@ -243,7 +243,7 @@ def test_a_statement_that_was_killed_is_repeated_as_after_a_lost_connection(errn
 
 @pytest.mark.parametrize("errno", sorted(GIVEN_UP))
 def test_a_commit_that_a_member_gave_up_when_it_left_its_group_may_have_been_executed(errno: int) -> None:
-    """The other members may have committed it: repeated without a check, an append was stored twice."""
+    """The other members may have committed it: repeated without a check, a put failed on its own token."""
     several = MySQLConfig(hosts=("a", "b"))
     for error in (ServerError(errno, "replication hook"), LeadsToSecondary("[3100] hook", gave_up=True)):
         retry = Retry(several, reached_before=True)
