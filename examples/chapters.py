@@ -46,6 +46,11 @@ CHAPTERS: Mapping[str, Chapter] = {
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
     "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.story"),
     "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
+    "harness": Chapter(
+        "a Pydantic AI Harness run: killed in a tool call, continued, its memory kept",
+        "pydantic-ai-harness",
+        "pydantic_ai_harness.story",
+    ),
     "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.story"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
     "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.story"),

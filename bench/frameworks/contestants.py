@@ -16,7 +16,11 @@ from locus_mysql import MySQLConfig
 from ..agents import prose
 
 #: The modules of this package, each with a `FRAMEWORK`.
-FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands")
+<<<<<<< HEAD
+FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands", "pydantic_ai", "pydantic_ai_harness")
+=======
+FRAMEWORKS = ("claude_agent_sdk", "google_adk", "openai_agents", "strands", "strands_messages")
+>>>>>>> trunk
 
 #: The name of the conversation that is measured.
 CONVERSATION = "conversation"

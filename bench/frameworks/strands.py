@@ -1,4 +1,4 @@
-"""Strands Agents: snapshots in storages, and messages in session repositories, beside the framework's own in files."""
+"""Strands Agents: snapshots in a storage, beside the framework's own in files and in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from strands.session.file_session_manager import FileSessionManager
-from strands.session.session_repository import SessionRepository
 from strands.storage import InMemoryStorage, LocalFileStorage, Storage
-from strands.types.session import Session, SessionAgent, SessionMessage, SessionType
 
 from locus_mysql import MySQLConfig
-from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
+from locus_mysql.integrations.strands import StrandsStorage
 
 from .contestants import CONVERSATION, Contestant, Entrant, Framework, Turn
 
@@ -73,49 +70,6 @@ class SnapshotsInFiles(Snapshots):
         return bytes_of_files(Path(self._folder.name))
 
 
-class Messages(Contestant):
-    """A `SessionRepository`, called as `RepositorySessionManager` does: two messages, and the agent's state."""
-
-    def __init__(self, config: MySQLConfig, repository: SessionRepository) -> None:
-        super().__init__(config)
-        self._repository = repository
-
-    async def append(self, turn: Turn) -> None:
-        """See `Contestant.append`."""
-        if not turn.number:
-            self._repository.create_session(Session(CONVERSATION, SessionType.AGENT))
-            self._repository.create_agent(CONVERSATION, SessionAgent(AGENT, {}, {}))
-        for place, message in enumerate(messages(turn)):
-            stored = SessionMessage.from_message(message, MESSAGES_PER_TURN * turn.number + place)
-            self._repository.create_message(CONVERSATION, AGENT, stored)
-        self._repository.update_agent(CONVERSATION, SessionAgent(AGENT, {"turns": turn.number}, {}))
-
-    async def load(self) -> int:
-        """See `Contestant.load`."""
-        return len(self._repository.list_messages(CONVERSATION, AGENT)) // MESSAGES_PER_TURN
-
-    async def close(self) -> None:
-        """See `Contestant.close`."""
-        if isinstance(self._repository, StrandsSessionRepository):
-            self._repository.close()
-
-
-class MessagesInFiles(Messages):
-    """The framework's repository in files, one for each message, which it does not flush."""
-
-    def __init__(self, config: MySQLConfig) -> None:
-        self._folder = tempfile.TemporaryDirectory()
-        super().__init__(config, FileSessionManager("another", storage_dir=self._folder.name))
-
-    async def close(self) -> None:
-        """See `Contestant.close`."""
-        self._folder.cleanup()
-
-    def stored_bytes(self) -> int:
-        """See `Contestant.stored_bytes`."""
-        return bytes_of_files(Path(self._folder.name))
-
-
 def bytes_of_files(folder: Path) -> int:
     """Return the sizes of all files below a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
@@ -150,22 +104,16 @@ def snapshot(messages: list[Any], number: int) -> bytes:
 
 
 FRAMEWORK = Framework(
-    title="Strands Agents 1.62.0",
+    title="Strands Agents 1.62.0, snapshots",
     entrants=(
-        Entrant("locus-mysql, snapshots, aiomysql", lambda config: Snapshots(config, StrandsStorage(config))),
+        Entrant("locus-mysql, aiomysql", lambda config: Snapshots(config, StrandsStorage(config))),
         Entrant(
-            "locus-mysql, snapshots, mysql-connector",
+            "locus-mysql, mysql-connector",
             lambda config: Snapshots(config, StrandsStorage(config)),
             "mysql-connector",
         ),
-        Entrant(
-            "locus-mysql, messages, pymysql",
-            lambda config: Messages(config, StrandsSessionRepository(config)),
-            "pymysql",
-        ),
-        Entrant("LocalFileStorage, snapshots", SnapshotsInFiles),
-        Entrant("FileSessionManager, messages", MessagesInFiles),
-        Entrant("InMemoryStorage, snapshots", SnapshotsInMemory),
+        Entrant("LocalFileStorage, not flushed", SnapshotsInFiles),
+        Entrant("InMemoryStorage", SnapshotsInMemory),
     ),
-    remark="The framework has no SQL store. Its own are in files, which it does not flush, or in memory.",
+    remark="The framework encodes and writes the whole agent after each turn; it has no SQL store.",
 )

@@ -194,7 +194,7 @@ class Duplicate(Undone):
 
 
 class Outdated(Undone):
-    """The batch was undone because its assumptions no longer hold: a thread is gone, or another process wrote to it.
+    """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile.
 
     Args:
         message: The server's message.

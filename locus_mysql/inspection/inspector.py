@@ -119,7 +119,7 @@ class Inspector:
 
         Args:
             family: The family.
-            limit: The most threads to return; 1,000 is the maximum.
+            limit: The maximum number of threads to return, up to 1,000.
             cursor: The cursor of the previous page.
             pattern: A glob of their ids: ``*`` matches any text, ``?`` one character; others match themselves.
             metadata: A top-level key, and a value that the metadata of the newest checkpoint contains under it.
@@ -154,7 +154,7 @@ class Inspector:
         Args:
             family: The family.
             thread_id: The thread.
-            limit: The most checkpoints to return; 1,000 is the maximum.
+            limit: The maximum number of checkpoints to return, up to 1,000.
             cursor: The cursor of the previous page.
             at: Only checkpoints saved until this time, which has a time zone.
         """
@@ -219,7 +219,7 @@ class Inspector:
         Args:
             family: The family.
             thread_id: The thread.
-            limit: The most states to return; 1,000 is the maximum.
+            limit: The most states to return, up to 1,000.
             at: Only checkpoints saved until this time, which has a time zone.
         """
         source = self._source(family)
@@ -319,7 +319,7 @@ class Inspector:
         Args:
             query: The query.
             namespace_prefix: The first labels; empty for all.
-            limit: The most items to return.
+            limit: The maximum number of items to return.
             way: ``word``, ``meaning`` or ``hybrid``; by default by meaning if ``embed`` was given.
 
         Raises:
@@ -338,7 +338,7 @@ class Inspector:
         """Return sessions of working memory on MySQL, in the order of their ids.
 
         Args:
-            limit: The most sessions to return.
+            limit: The maximum number of sessions to return.
             cursor: The cursor of the previous page.
             pattern: A glob of their ids.
         """

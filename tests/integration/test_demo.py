@@ -90,6 +90,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 9),
         ("openai", 6),
         ("pydantic", 6),
+        ("harness", 7),
         ("strands", 8),
         ("adk", 8),
         ("engines", 5),
@@ -124,6 +125,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
+        "harness",
         "strands",
         "adk",
         "engines",
@@ -133,8 +135,8 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, incident, "
-        "failover" in capsys.readouterr().err
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, harness, strands, adk, engines, "
+        "incident, failover" in capsys.readouterr().err
     )
 
 

@@ -16,6 +16,7 @@ from locus.memory.checkpointer import BaseCheckpointer
 from pydantic import SecretStr
 
 import locus_mysql
+import locus_mysql.transcripts
 from ci import options as written
 from locus_mysql import errors
 from locus_mysql.cli.main import _parser, main
@@ -162,6 +163,16 @@ def test_the_table_of_methods_of_memories_is_the_store(name: str) -> None:
         code(method.strip()) for _, cell in rows(section("Methods", "docs/memories.md")) for method in cell.split(",")
     }
     assert found == public(getattr(locus_mysql, name)) - {"config", "close", "embed_texts", "database"}
+
+
+@pytest.mark.parametrize("name", ["TranscriptStore", "SyncTranscriptStore"])
+def test_the_table_of_methods_of_transcripts_is_the_store(name: str) -> None:
+    found = {
+        code(method.strip())
+        for _, cell in rows(section("Methods", "docs/transcripts.md"))
+        for method in cell.split(",")
+    }
+    assert found == public(getattr(locus_mysql.transcripts, name)) - {"config", "close", "database"}
 
 
 def test_the_table_of_commands_is_the_command_line() -> None:

@@ -32,7 +32,10 @@ FOREIGN = {
     **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
     **{
         framework: {"integrations"}
-        for framework in ("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents", "pydantic_ai")
+        for framework in (
+            *("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents"),
+            *("pydantic_ai", "pydantic_ai_harness"),
+        )
     },
 }
 

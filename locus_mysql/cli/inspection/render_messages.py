@@ -18,10 +18,11 @@ STYLES: Mapping[str, str] = {
     "tool": "bold magenta",
 }
 
-#: Most characters shown of a message, and of the arguments or the result of a call. ``--full`` shows all.
+#: The maximum number of characters shown of a message, and of the arguments or the result of a call. ``--full`` shows
+#: all.
 TEXT_LIMIT, TOOL_LIMIT = 4_000, 600
 
-#: Most characters of a value in one line.
+#: The maximum number of characters of a value in one line.
 VALUE_LIMIT = 300
 
 

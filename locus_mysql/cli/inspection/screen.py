@@ -114,7 +114,7 @@ class Screen:
             text: The text.
             style: Its style.
             indent: Spaces before each line.
-            limit: The most characters to show on a terminal.
+            limit: The maximum number of characters to show on a terminal.
         """
         from rich.padding import Padding
         from rich.text import Text

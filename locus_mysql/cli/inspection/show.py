@@ -25,7 +25,7 @@ from .measures import TIME_HELP, format_size
 from .render_messages import one_line, show_messages, show_writes
 from .screen import Column, Screen, Segment, as_json, json_text, write_json
 
-#: Most characters of metadata shown for each checkpoint in a list.
+#: The maximum number of characters of metadata shown for each checkpoint in a list.
 _METADATA_LIMIT = 60
 
 #: The smallest width of a terminal on which lists show metadata.

@@ -218,7 +218,7 @@ class InspectionStatements(Statements):
             thread_id: The thread.
             before_seq: Only those with a smaller seq.
             at: Only those that were saved at this time or before.
-            limit: The most checkpoints to return.
+            limit: The maximum number of checkpoints to return.
         """
         key = (tenant, thread_id)
         which, params = "", list[Param]()
@@ -273,7 +273,7 @@ class InspectionStatements(Statements):
             tenant: The tenant.
             parts: Words and phrases; a hit holds at least one of them.
             waiting_rows: The number of unindexed rows to examine, of all tenants.
-            limit: The most hits to return.
+            limit: The maximum number of hits to return.
         """
         score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
         text = self._text(WAITING, score=score, rows=str(waiting_rows))

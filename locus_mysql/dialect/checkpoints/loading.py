@@ -10,12 +10,12 @@ from ..statement import Query, Statement
 from ..template import Statements, places
 from ..variants import OCEANBASE
 
-#: The most rows that `newest` and `named` read: a checkpoint's and those that it builds on. In this form, a row takes
-#: the server a quarter of the time of a separate look-up. In a conversation of 120 turns no state builds on more rows;
-#: with 250 to 500 turns, one in eight does.
+#: The maximum number of rows that `newest` and `named` read: a checkpoint's and those that it builds on. In this form,
+#: a row takes the server a quarter of the time of a separate look-up. In a conversation of 120 turns no state builds on
+#: more rows; with 250 to 500 turns, one in eight does.
 CHAIN_ROWS = 6
 
-#: The most rows that are sent to a process of those saved since it read the thread.
+#: The maximum number of rows that are sent to a process of those saved since it read the thread.
 SINCE_ROWS = 16
 
 # The newest checkpoint is the last saved one. If that was deleted, this returns the thread without a row.

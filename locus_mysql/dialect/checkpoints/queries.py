@@ -354,7 +354,7 @@ class QueryStatements(Statements):
         """Index the text of checkpoints that were saved since the last time, whatever their tenant.
 
         Args:
-            limit: The most checkpoints to index.
+            limit: The maximum number of checkpoints to index.
             skip_locked: Skip those that another session is writing or indexing.
         """
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
@@ -369,8 +369,8 @@ class QueryStatements(Statements):
             tenant: The tenant whose checkpoints are searched.
             query: Words and phrases. A hit holds at least one of them.
             parts: The words and phrases that are used for the score.
-            limit: The most hits to return.
-            bound: The most hits to examine, the first ones of the index; None for all.
+            limit: The maximum number of hits to return.
+            bound: The maximum number of hits to examine, the first ones of the index; None for all.
         """
         places = range(len(parts) if len(parts) > 1 else 0)  # every hit contains a single part
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"

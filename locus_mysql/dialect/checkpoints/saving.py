@@ -296,7 +296,7 @@ class CheckpointStatements(Statements):
         return Statement(text, (checkpoint_id, *values, int(row.provisional), tenant, thread_id))
 
     def insert_after(self, tenant: str, thread_id: str, row: NewRow, parent: RowKey, base: RowKey | None) -> Statement:
-        """Insert a state with a parent and perhaps a base; affects no row if one of them is gone."""
+        """Insert a state with a parent and perhaps a base; affects no row if one of them is missing."""
         checkpoint_id, _, *values = row.params
         builds = int(base is not None)
         rows = (*parent, *(base or parent), builds)

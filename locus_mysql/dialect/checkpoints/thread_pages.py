@@ -218,7 +218,7 @@ class ThreadPageStatements(Statements):
             pattern: A glob of their ids.
             keys: Their newest checkpoint has one of these metadata keys.
             min_bytes: The smallest size of their rows.
-            limit: The most threads to return.
+            limit: The maximum number of threads to return.
         """
         fits, params = "", list[Param]()
         if pattern is not None:

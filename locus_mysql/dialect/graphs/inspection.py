@@ -265,7 +265,7 @@ class InspectionStatements(Statements):
         Args:
             tenant: The tenant.
             root_key: The namespace of graphs themselves.
-            limit: The most threads to return.
+            limit: The maximum number of threads to return.
             asked: The filter.
             end: The last thread to examine.
         """
@@ -330,7 +330,7 @@ class InspectionStatements(Statements):
             threads: The number of threads to search.
             newest: The number of newest checkpoints to search in each.
             pair: The pair, as a JSON object; None for checkpoints with any metadata.
-            limit: The most checkpoints to return.
+            limit: The maximum number of checkpoints to return.
         """
         text = self._text(BY_METADATA, holds="" if pair is None else HOLDS)
         return Query(text, (tenant, threads, newest, *(() if pair is None else (pair,)), limit), row=TaggedRow)

@@ -6,7 +6,8 @@ from typing import NamedTuple, TypeAlias
 
 from ..statement import Param
 
-#: The most parts that one checkpoint may have of its own. Smaller numbers of parts mean those of the row itself.
+#: The maximum number of parts that one checkpoint may have of its own. Smaller numbers of parts mean those of the row
+#: itself.
 OWN_PARTS = 1024
 
 #: The stored_seq of a row that does not hold its part itself is the sum of this and the number of the save within its

@@ -197,14 +197,16 @@ THREADS_OF_RUNS = """
 SELECT DISTINCT v.thread_id FROM {versions} v WHERE v.tenant = %s AND v.run_key IN ({runs}) AND v.hidden = 0
 """
 
-# Turn the row of a locked thread into that of a copy, and lock the source. If the source does not exist, no row is
-# affected. A live destination fails with error 3141, which undoes the batch. The assignments run left to right.
+# Lock the source of a copy. OceanBase ignores FOR SHARE in an INSERT with ON DUPLICATE KEY UPDATE, as the next one is.
+HOLD_SOURCE = "SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id = %s FOR SHARE"
+
+# Turn the row of a locked thread into that of a copy. If the source does not exist, no row is affected. A live
+# destination fails with error 3141, which undoes the batch. The assignments run left to right.
 COPY_THREAD = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, epoch, created_at, updated_at, expires_at)
 SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND (t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))
-   FOR SHARE
     ON DUPLICATE KEY UPDATE
        last_seq   = t.last_seq + JSON_LENGTH(IF({threads}.expires_at <= UTC_TIMESTAMP(6), '[]', '')),
        epoch      = %s,
@@ -328,6 +330,10 @@ class RemovingStatements(Statements):
         """Ids of threads that have checkpoints of runs."""
         text = self._text(THREADS_OF_RUNS, runs=places(len(run_keys)))
         return Query(text, (tenant, *run_keys), row=ThreadRow)
+
+    def hold_source(self, tenant: str, source: str) -> Query[ThreadRow]:
+        """Lock the source of a copy until the end of the batch."""
+        return Query(self._text(HOLD_SOURCE), (tenant, source), row=ThreadRow)
 
     def copy_thread(self, tenant: str, source: str, destination: str, epoch: bytes, ttl_us: int | None) -> Statement:
         """Turn the row of a locked thread into that of a copy; affects no row if there is no source.

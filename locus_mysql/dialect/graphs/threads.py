@@ -173,7 +173,7 @@ class ThreadStatements(Statements):
     def take_seq_in_epoch(
         self, tenant: str, thread_id: str, epoch: bytes, ttl_us: int | None, base: BaseKey | None
     ) -> Statement:
-        """The thread's next number as last insert id; changes nothing if its epoch is another, or its base is gone."""
+        """The thread's next number as last insert id; changes nothing if its epoch differs, or its base is missing."""
         text = self._text(TAKE_SEQ_IN_EPOCH, base="" if base is None else "{BASE_IS_THERE}")
         return Statement(
             text, (ttl_us, tenant, thread_id, epoch, *(() if base is None else (tenant, thread_id, *base)))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from decimal import Decimal
-from typing import NamedTuple
 
 from ..checksums import checksum_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, fill, places
 from ..variants import OCEANBASE
 from .record_filters import RecordFilter
+from .result_rows import AgeRow, EmbeddingRow, FingerprintRow, IdRow, MarkRow, TimeRow, TotalRow
 from .tables import CORE, SHORT_TEXTS, ScopeColumn
 
 #: The maximum number of ids in one statement. A statement with more other parameters than this takes as many ids.
@@ -163,65 +161,6 @@ _WRITTEN = {
     "updated_at": "COALESCE(%s, {updated})",
     "extra": "CAST(%s AS JSON)",
 }
-
-
-class MarkRow(NamedTuple):
-    """The values by which an item with an embedding is ranked.
-
-    Args:
-        id: The item's id.
-        mark: The mark of the embedding; None if another program wrote the row.
-        embedding: The embedding, if it was requested.
-        count_json: JSON text of ``extra.reinforcement_count``, if it was requested.
-        reinforced_at_json: JSON text of ``extra.last_reinforced_at``, if it was requested.
-    """
-
-    id: str
-    mark: int | None
-    embedding: bytes | None
-    count_json: str | None
-    reinforced_at_json: str | None
-
-
-class FingerprintRow(NamedTuple):
-    """The number of embeddings, and the XOR and the sum of their marks."""
-
-    total: int
-    xor: Decimal | int
-    sum: Decimal | int
-
-
-class EmbeddingRow(NamedTuple):
-    """The embedding of an item, with its mark."""
-
-    id: str
-    mark: int
-    embedding: bytes
-
-
-class AgeRow(NamedTuple):
-    """The id of a record, and when it was created."""
-
-    id: str
-    created_at: datetime
-
-
-class TotalRow(NamedTuple):
-    """A number of records."""
-
-    total: int
-
-
-class IdRow(NamedTuple):
-    """The id of a record."""
-
-    id: str
-
-
-class TimeRow(NamedTuple):
-    """The server's time, in UTC."""
-
-    now: datetime
 
 
 class MemuStatements(Statements):

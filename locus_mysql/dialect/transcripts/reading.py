@@ -76,6 +76,8 @@ SELECT {HEADER}, {state}
 IN_COLLECTION = " AND t.collection = %s"
 NAMED = " AND t.name = %s"
 MAIN = " AND t.part = _binary''"
+BEGINS, END = " AND t.name >= %s AND t.name < %s", b"\xff"  # UTF-8 has no such byte
+UNDIVIDED = " AND LOCATE(%s, t.name, %s) = 0"
 AFTER_KEY = """
    AND (t.collection > %s OR t.collection = %s AND (t.name > %s OR t.name = %s AND t.part > %s))"""
 
@@ -215,6 +217,8 @@ class ReadingStatements(Statements):
         *,
         collection: bytes | None,
         name: bytes | None,
+        prefix: bytes = b"",
+        delimiter: bytes | None = None,
         parts: bool,
         after: tuple[bytes, bytes, bytes] | None,
         limit: int | None,
@@ -227,6 +231,8 @@ class ReadingStatements(Statements):
             kind: Their kind.
             collection: Their collection; None for any.
             name: Their name; None for any.
+            prefix: The start of their names.
+            delimiter: Leave out names with this text behind the prefix.
             parts: Whether to include transcripts with a part.
             after: Only those after this collection, name and part.
             limit: The maximum number of results.
@@ -237,6 +243,12 @@ class ReadingStatements(Statements):
             if value is not None:
                 conditions += text
                 params.append(value)
+        if prefix:
+            conditions += BEGINS
+            params += (prefix, prefix + END)
+        if delimiter is not None:
+            conditions += UNDIVIDED
+            params += (delimiter, len(prefix) + 1)
         if not parts:
             conditions += MAIN
         if after is not None:

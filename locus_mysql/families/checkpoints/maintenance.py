@@ -49,7 +49,7 @@ class ThreadMaintenance:
         self._ttl_us = context.ttl_us
 
     def vacuum(self, tenant: str, older_than_days: float = 30) -> Operation[int]:
-        """Remove a tenant's old checkpoints, a few threads at a time; returns how many.
+        """Remove a tenant's old checkpoints, a few threads at a time; returns their number.
 
         A thread without a save during that time is deleted entirely. Other threads lose their older checkpoints, but
         never the newest. Expired threads and rows that nothing refers to are deleted too.
@@ -72,7 +72,7 @@ class ThreadMaintenance:
                 return removed
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
-        """Delete all of a tenant's threads, one at a time; returns how many checkpoints there were.
+        """Delete all of a tenant's threads, one at a time; returns the number of checkpoints.
 
         The tenant's name remains for a while in the ledger, with the random tokens that identify a repeated delete:
         they are kept for a quarter of an hour, and then until the next clean-up.
@@ -136,7 +136,7 @@ class ThreadMaintenance:
     def _remove(
         self, lock: Statement, landed: Query[OutcomeRow], place: tuple[str, str], token: bytes
     ) -> Operation[int]:
-        """Remove a whole thread if it can be locked; returns how many checkpoints it had."""
+        """Remove a whole thread if it can be locked; returns the number of its checkpoints."""
         try:
             results = yield Batch.of(
                 lock,

@@ -57,9 +57,9 @@ class Saving:
         """Store a state as the newest checkpoint of its thread; return its id.
 
         One round trip; another one if another process wrote to the thread since this process last read it, if the row
-        that the state would build on is gone by then, if the id of a provisional state exists already, and occasionally
-        for housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two more if
-        another process wrote to the thread.
+        that the state would build on was removed by then, if the id of a provisional state exists already, and
+        occasionally for housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two
+        more if another process wrote to the thread.
 
         Args:
             tenant: The thread's tenant.
@@ -166,7 +166,7 @@ class _Save:
         return self._complete(row, delta, transaction, results)
 
     def _complete(self, row: NewRow, delta: Delta, transaction: _Transaction, results: Results) -> bool:
-        """Cache the saved state. Return False if no row was inserted because the basis is gone."""
+        """Cache the saved state. Return False if no row was inserted because the basis was removed."""
         cache = self._context.cache
         if transaction.prune is not None:  # the number of names that an earlier attempt removed is not known
             self.pruned_several |= results.landed is not None or results.of(transaction.prune).affected > 1

@@ -198,7 +198,7 @@ class StoreOperations:
         return (yield from self.checkpoints.queries.health_check())
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Remove checkpoints older than this many days; returns how many.
+        """Remove checkpoints older than this many days; returns their number.
 
         A thread that was not saved since is deleted; others always keep their newest checkpoint. Locks one thread at a
         time, so writers wait for one thread at most.
@@ -206,7 +206,7 @@ class StoreOperations:
         return (yield from self.checkpoints.maintenance.vacuum(self._tenant, older_than_days))
 
     def forget_tenant(self) -> Operation[int]:
-        """Delete all threads of the tenant; returns how many checkpoints there were."""
+        """Delete all threads of the tenant; returns the number of checkpoints."""
         return (yield from self.checkpoints.maintenance.forget_tenant(self._tenant))
 
 

@@ -52,7 +52,7 @@ class Removing:
     def prune(
         self, tenant: str, thread_id: str, keep: int, ns: str | None = None, *, calls: bool = False
     ) -> Operation[int]:
-        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns how many were deleted.
+        """Delete all but the newest ``keep`` checkpoints of each namespace, or of one; returns their number.
 
         Args:
             tenant: The thread's tenant.
@@ -66,7 +66,7 @@ class Removing:
         return (yield from self._remove(tenant, thread_id, hide, calls=calls))
 
     def delete_runs(self, tenant: str, run_ids: Sequence[str]) -> Operation[int]:
-        """Delete the checkpoints of runs in all threads; returns how many. One round trip, and one for each thread."""
+        """Delete the checkpoints of runs in all threads; returns their number. One round trip, and one per thread."""
         removed = 0
         for start in range(0, len(run_ids), _PAGE):
             run_keys = [keys.run_key(run_id) for run_id in run_ids[start : start + _PAGE]]
@@ -89,6 +89,7 @@ class Removing:
             threads.begin_epoch(tenant, destination, os.urandom(8)),
             self._sql.ledger.record_expired(tenant, destination),
             *threads.clear_expired(tenant, destination),
+            removing.hold_source(tenant, source),
             removing.copy_thread(tenant, source, destination, epoch, self._ttl_us),
         )
         then = (
@@ -103,7 +104,7 @@ class Removing:
             ) from None
 
     def vacuum(self, tenant: str, older_than_s: float) -> Operation[int]:
-        """Delete checkpoints that are older; returns how many.
+        """Delete checkpoints that are older; returns their number.
 
         Threads that have expired, or were not saved for that long, are deleted. Others keep the newest checkpoint of
         each namespace, except for calls of subgraphs whose calling checkpoint is deleted; these are not counted. Older
@@ -156,7 +157,7 @@ class Removing:
             after = page[-1].thread_id
 
     def _remove_broken(self, tenant: str, first: str, last: str) -> Operation[int]:
-        """Remove checkpoints with a missing part from the threads between two ids; returns how many."""
+        """Remove checkpoints with a missing part from the threads between two ids; returns their number."""
         removed = 0
         for row in (yield from fetch(self._sql.removing.threads_with_broken(tenant, first, last))):
             thread_id = row.thread_id
@@ -191,7 +192,7 @@ class Removing:
         )
 
     def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
-        """Delete threads that have expired or were not saved for that long; returns how many checkpoints they had."""
+        """Delete threads that have expired or were not saved for that long; returns the number of checkpoints."""
         removed = 0
         while True:
             found = yield from fetch(self._sql.threads.stale(tenant, age_us, _PAGE))

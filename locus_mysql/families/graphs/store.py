@@ -246,7 +246,7 @@ class SaverOperations(VersionsOfTenants):
         return (yield from self.versions.removing.copy_thread(tenant, source_thread_id, dest_thread_id))
 
     def prune(self, *, thread_id: str, keep: int = 1, checkpoint_ns: str | None = None) -> Operation[int]:
-        """Delete all but the newest checkpoints; returns how many were deleted. One round trip.
+        """Delete all but the newest checkpoints; returns the number of deleted ones. One round trip.
 
         Args:
             thread_id: The thread.
@@ -259,7 +259,7 @@ class SaverOperations(VersionsOfTenants):
         return (yield from self.versions.removing.prune(self.tenancy.of(thread_id), thread_id, keep, ns))
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Delete checkpoints older than this many days; returns how many.
+        """Delete checkpoints older than this many days; returns their number.
 
         Threads that have expired, or were not saved for that long, are deleted; others keep the newest checkpoint of
         each namespace. Locks one thread at a time, so writers wait for one thread at most.

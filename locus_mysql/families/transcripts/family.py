@@ -14,7 +14,10 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore"
+    users = (
+        "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore, "
+        "PydanticMemoryStore, PydanticStepStore"
+    )
     holds_threads = True
     vacuumed_by_age = False
     on_request = False

@@ -328,6 +328,8 @@ class TranscriptOperations:
         collection: str | None = None,
         *,
         name: str | None = None,
+        prefix: str = "",
+        delimiter: str | None = None,
         parts: bool = False,
         states: bool = False,
         after: TranscriptKey | None = None,
@@ -339,6 +341,8 @@ class TranscriptOperations:
             kind: Their kind.
             collection: Their collection; None for any.
             name: Their name; None for any.
+            prefix: The start of their names; with a collection, only rows of such names are read.
+            delimiter: Leave out transcripts whose names have this text behind the prefix.
             parts: Whether transcripts with a part are listed, too.
             states: Whether their states are read.
             after: Only those after this key: the last one of the page before.
@@ -349,6 +353,8 @@ class TranscriptOperations:
             _kind(kind),
             collection=check_optional(collection, "The collection"),
             name=check_optional(name, "The name"),
+            prefix=check_name(prefix, "The prefix", least=0),
+            delimiter=None if delimiter is None else check_name(delimiter, "The delimiter"),
             parts=parts,
             after=None if after is None else row_key(self._tenant, after)[2:],
             limit=None if limit is None else check_limit(limit),

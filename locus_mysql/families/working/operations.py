@@ -141,12 +141,12 @@ class SessionOperations:
         return bool((yield from self._only("delete", calls.Remove((arguments.check_variable(key),)))))
 
     def delete_many(self, keys: Iterable[str]) -> Procedure[int]:
-        """Delete variables, all or none, in one round trip; returns how many existed."""
+        """Delete variables, all or none, in one round trip; returns the number of existing ones."""
         wanted = _keys(keys)
         return (yield from self._only("delete_many", calls.Remove(wanted))) if wanted else 0
 
     def clear(self) -> Procedure[int]:
-        """Delete all variables; returns how many existed. Task state, notes and checkpoints stay; `end` removes all."""
+        """Delete all variables; returns their number. Task state, notes and checkpoints stay; `end` removes all."""
         return (yield from self._only("clear", calls.Clear()))
 
     def increment(self, key: str, by: int = 1) -> Procedure[int]:
@@ -283,7 +283,7 @@ class SessionOperations:
         return [values.decode(note, "A note") for note in notes]
 
     def clear_scratchpad(self) -> Procedure[int]:
-        """Remove all notes; returns how many there were."""
+        """Remove all notes; returns their number."""
         return (yield from self._only("clear_scratchpad", calls.ClearNotes()))
 
     def create_checkpoint(self, label: str | None = None) -> Procedure[str]:

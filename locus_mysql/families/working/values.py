@@ -40,7 +40,7 @@ def encode(value: object, what: str, limit_bytes: int, session_id: str) -> bytes
     Args:
         value: The value.
         what: The name of the value in errors.
-        limit_bytes: The most bytes of the JSON.
+        limit_bytes: The maximum number of bytes of the JSON.
         session_id: For errors.
 
     Raises:

@@ -248,7 +248,7 @@ class LocusOperations:
         return None if info is None else as_returned(info)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[int]:
-        """Remove the tenant's checkpoints older than this many days; returns how many.
+        """Remove the tenant's checkpoints older than this many days; returns their number.
 
         A thread not saved since is deleted; others always keep their newest checkpoint. Runs thread by thread, so
         writers wait for one thread at most.
@@ -316,7 +316,7 @@ class LocusOperations:
         return (yield from self.checkpoints.queries.history(self.tenancy.of(thread_id), thread_id, limit))
 
     def forget_tenant(self) -> Operation[int]:
-        """Delete all threads of the current tenant; returns how many checkpoints there were."""
+        """Delete all threads of the current tenant; returns the number of checkpoints."""
         return (yield from self.checkpoints.maintenance.forget_tenant(self.tenancy.of()))
 
     def purge_messages(

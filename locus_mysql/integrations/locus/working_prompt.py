@@ -114,7 +114,7 @@ def quoted(text: str, limit: int) -> str:
 
     Args:
         text: Any text.
-        limit: The most characters of the result, at least 3. A longer text is cut, and ends with an ellipsis.
+        limit: The maximum length of the result, at least 3. A longer text is cut, and ends with an ellipsis.
     """
     parts: list[str] = []
     used = 2

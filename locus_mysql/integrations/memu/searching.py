@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ...dialect.memu.record_filters import RecordFilter
-from ...dialect.memu.statements import MarkRow
+from ...dialect.memu.result_rows import MarkRow
 from ...engine.operation import Batch, Operation, fetch
 from ...families.memories.vectors.scoring import QueryVector
 from .operations import MemuStore

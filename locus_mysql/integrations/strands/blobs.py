@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.coding.codec import EncodedState, encode
+from ...runtime.exact_json import check_json_object
 
 #: The ways of writing JSON that can be repeated: those of Python's encoder that Strands uses, the usual one first.
 STYLES: Mapping[str, Mapping[str, Any]] = {
@@ -65,7 +66,9 @@ def _json_state(text: str) -> EncodedState | None:
         style = next((name for name, options in STYLES.items() if json.dumps(value, **options) == text), None)
         if style is None:
             return None
-        return encode({STYLE: style, **_divided(value)})
+        state = {STYLE: style, **_divided(value)}
+        check_json_object(state, "The state")  # as an import does
+        return encode(state)
     except (ValueError, RecursionError, InvalidInput):
         return None
 

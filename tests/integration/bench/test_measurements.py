@@ -8,6 +8,7 @@ import pytest
 
 from bench import (
     copying,
+    engines,
     fill,
     frameworks,
     graphs,
@@ -208,4 +209,16 @@ def test_frameworks_are_measured_beside_their_own_stores(server_dsn: str) -> Non
             assert ours["stored"] > 0
             assert all(one["append_ms"] > 0 and one["load_ms"] > 0 for one in (ours, *others))
         assert framework["title"] in frameworks.table(result)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.slow
+def test_both_engines_are_measured_in_one_run(server_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "QUICK_ROUNDS", 2)
+    result = engines.measure(server_dsn, quick=True)
+    (measured,) = result["sizes"].values()
+    assert tuple(measured) == engines.ENGINES
+    assert all(one.keys() == {*engines.OPERATIONS} and min(one.values()) > 0 for one in measured.values())
+    assert "OceanBase" in result["environment"][engines.OCEANBASE]
+    assert "get_tuple" in engines.table(result)
     assert json.loads(json.dumps(result)) == result

@@ -56,7 +56,7 @@ class Delta:
         marks: The marks of its logs.
         parent: The state it follows, or None if it is the first.
         news: For each log that continues its parent's, how many of its items the parent has.
-        discontinued: Logs of the parent that the state does not continue: they are gone or were changed in place.
+        discontinued: Logs of the parent that the state does not continue: they were removed or changed in place.
     """
 
     payload: bytes

@@ -66,7 +66,7 @@ def unpack(payload: bytes, tokens: bytes) -> Content:
     """
     frame = _FRAMING.split(payload)
     if frame.checksum != _checksum(frame.kind, tokens, (frame.body,)):
-        raise DamagedFrame("its bytes were changed, or the row it builds on is gone")
+        raise DamagedFrame("its bytes were changed, or the row it builds on is missing")
     return _content(memoryview(_FRAMING.content(frame)))
 
 

@@ -56,17 +56,17 @@ from ..records import Described, decode_state_text, metadata_of
 from ..state_rows import assemble_rows
 from .statistics import statistics_of
 
-#: Most threads that one page examines: by ids and times alone; if their newest metadata is read; and if their sizes are
-#: summed up.
+#: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
+#: if their sizes are summed up.
 STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
 
-#: Most threads or checkpoints that one page reads from an index and sorts.
+#: The maximum number of threads or checkpoints that one page reads from an index and sorts.
 CANDIDATES = 3_000
 
 #: Bytes of a state's small fields that are read for a chart.
 HEAD_BYTES = 16_384
 
-#: Most hits that a search examines: for a frequent word, those that the index returns first.
+#: The maximum number of hits that a search examines: for a frequent word, those that the index returns first.
 HITS = 5_000
 
 #: Rows waiting for the full-text index that a search examines.

@@ -64,7 +64,8 @@ from .statistics import statistics_of
 from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
 from .values_as_json import stored_as_writes
 
-#: Most threads that a filtered page examines, and the size of a batch. The next page continues after them.
+#: The maximum number of threads that a filtered page examines, and the size of a batch. The next page continues after
+#: them.
 EXAMINED, AT_ONCE = 2_000, 200
 
 #: Threads whose ids a page compares with a pattern that begins with a wildcard.
@@ -73,17 +74,17 @@ STEP = 50_000
 #: Threads whose newest states a search reads.
 SEARCHED = 200
 
-#: Most words of a search. Each is searched in all of those states.
+#: The maximum number of words of a search. Each is searched in all of those states.
 WORDS = 32
 
 #: Checkpoints whose metadata is compared here if the server refuses to compare damaged metadata.
 RECENT_LIMIT = 2_000
 
-#: Most bytes of states that a search reads.
+#: The maximum number of bytes of states that a search reads.
 SEARCHED_BYTES = 33_554_432
 
-#: Most conversations that are read for the turns of a thread, one for each branch with a different beginning; and their
-#: most bytes in all.
+#: The maximum number of conversations that are read for the turns of a thread, one for each branch with a different
+#: beginning; and their most bytes in all.
 LISTS, LISTS_BYTES = 4, 67_108_864
 
 #: The namespace of a graph itself. Those of its subgraphs have names.

@@ -140,7 +140,7 @@ class FallbackStorage:
         return self._run_blocking(self._failover.serve(call))
 
     async def flush(self) -> int:
-        """Try the primary now and write all queued writes to it; returns how many are still queued."""
+        """Try the primary now and write all queued writes to it; returns the number of those still queued."""
         return await self._run(self._failover.flush())
 
     def flush_blocking(self) -> int:
@@ -148,10 +148,10 @@ class FallbackStorage:
         return self._run_blocking(self._failover.flush())
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove expired sessions from the primary, unless it is unavailable; returns how many.
+        """Remove expired sessions from the primary, unless it is unavailable; returns their number.
 
         Args:
-            limit: The most sessions to remove.
+            limit: The maximum number of sessions to remove.
         """
         self._failover.mirror.sweep()
         if self.fallback is not None:

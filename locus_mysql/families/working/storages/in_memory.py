@@ -21,8 +21,8 @@ class InMemoryStorage:
     """Keeps sessions in this process, with all guarantees of the other storages except durability. Thread-safe.
 
     Args:
-        max_sessions: The most sessions at once.
-        max_bytes: The most bytes of variables, task states and notes of all sessions together, checkpoints included.
+        max_sessions: The maximum number of sessions at once.
+        max_bytes: The maximum bytes of variables, task states and notes of all sessions, including checkpoints.
         forgets: Whether the least recently used sessions are dropped to make room; otherwise a write that would exceed
             a limit raises `CapacityExceeded`.
         clock: Returns the time in microseconds since 1970.
@@ -166,7 +166,7 @@ class InMemoryStorage:
         return None
 
     def _sweep(self, limit: int, now_us: int, spared: calls.Address | None = None) -> int:
-        """Remove expired sessions; returns how many."""
+        """Remove expired sessions; returns their number."""
         removed = 0
         kept: list[calls.Address] = []
         for address in self._expiries.due(now_us):

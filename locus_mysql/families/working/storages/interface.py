@@ -26,17 +26,17 @@ class Storage(Protocol):
         """The same, blocking."""
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove expired sessions, each whole; returns how many. They are invisible to calls even before that.
+        """Remove expired sessions, each whole; returns their number. They are invisible to calls even before that.
 
         Args:
-            limit: The most sessions to remove.
+            limit: The maximum number of sessions to remove.
         """
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
 
     async def forget_tenant(self, tenant: str) -> int:
-        """Remove all sessions of a tenant with all their content; returns how many. Those begun meanwhile may stay.
+        """Remove all sessions of a tenant with all their content; returns their number. Those begun meanwhile may stay.
 
         Another call removes the remaining ones. The random tokens by which repeated calls are recognised may stay for a
         quarter of an hour, and the tenant's name with them.

@@ -58,10 +58,10 @@ class MySQLStorage:
         return self._blocking._run(self._operations.execute(call))
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Remove expired sessions of all tenants, each whole; returns how many.
+        """Remove expired sessions of all tenants, each whole; returns their number.
 
         Args:
-            limit: The most sessions to remove.
+            limit: The maximum number of sessions to remove.
         """
         return await self._awaited._run(self._operations.sweep(limit))
 

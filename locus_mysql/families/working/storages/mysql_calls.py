@@ -55,10 +55,10 @@ class WorkingOperations:
         return operation
 
     def sweep(self, limit: int = 1_000) -> Operation[int]:
-        """Remove expired sessions, each whole, of all tenants; returns how many.
+        """Remove expired sessions, each whole, of all tenants; returns their number.
 
         Args:
-            limit: The most sessions to remove.
+            limit: The maximum number of sessions to remove.
         """
         removed = 0
         for found in (yield from fetch(self.sql.sessions.expired(limit))):
@@ -70,7 +70,7 @@ class WorkingOperations:
         return removed
 
     def forget_tenant(self, tenant: str) -> Operation[int]:
-        """Remove all sessions of a tenant, each whole; returns how many there were, without expired ones.
+        """Remove all sessions of a tenant, each whole; returns their number, without expired ones.
 
         Args:
             tenant: The tenant.

@@ -63,7 +63,7 @@ def restoring_a_missing_checkpoint_is_refused(sessions: checks.Sessions) -> chec
     """The refusal changes nothing."""
     session = sessions.new()
     yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
-    checks.equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a session that is not there")
+    checks.equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a missing session")
     yield from session.ask(calls.Append(b"1"), calls.CreateCheckpoint("c"))
     before = yield from session.ask(*_CONTENT, calls.ListCheckpoints(), calls.Inspect())
     error = yield from session.refused(NotFound, calls.RestoreCheckpoint("absent", "undo"))
@@ -286,9 +286,13 @@ def deleted_checkpoints_can_not_be_restored(sessions: checks.Sessions) -> checks
         yield from session.ask(
             calls.Write((checks.variable(name), checks.variable("n", str(place)))), calls.CreateCheckpoint(name)
         )
-    checks.equal((yield from session.do(calls.DeleteCheckpoint("absent"))), False, "the deletion of what is not there")
+    checks.equal(
+        (yield from session.do(calls.DeleteCheckpoint("absent"))), False, "the deletion of a missing checkpoint"
+    )
     checks.equal((yield from session.do(calls.DeleteCheckpoint("middle"))), True, "deleting an existing checkpoint")
-    checks.equal((yield from session.do(calls.DeleteCheckpoint("middle"))), False, "the deletion of what was deleted")
+    checks.equal(
+        (yield from session.do(calls.DeleteCheckpoint("middle"))), False, "the deletion of a deleted checkpoint"
+    )
     yield from session.refused(NotFound, calls.RestoreCheckpoint("middle", "undo"))
     checks.equal((yield from _ids(session)), ["last", "first"], "the checkpoints that are left")
     yield from session.do(calls.DeleteCheckpoint("first"))

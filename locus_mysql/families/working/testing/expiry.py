@@ -237,7 +237,7 @@ def expired_sessions_are_invisible(sessions: checks.Sessions) -> checks.Script[N
     )
     checks.equal(reply.results[1:5], ([b"2"], {}, None, []), "what a session holds that was begun when it had expired")
     checks.equal(reply.ttl_us, HOUR_US, "the time to live of a session that was begun when it had expired")
-    checks.true(reply.stamp > stamp, "the stamp rose when the session was begun again")
+    checks.true(reply.stamp > stamp, "the stamp rose when the session was created again")
 
 
 def a_short_touch_ends_a_session_soon(sessions: checks.Sessions) -> checks.Script[None]:
@@ -252,7 +252,7 @@ def a_short_touch_ends_a_session_soon(sessions: checks.Sessions) -> checks.Scrip
         checks.equal(
             (yield from session.ask(calls.ReadNotes(), calls.ReadAll(), calls.ReadTask())).results,
             ([], {}, None),
-            "what is left of it",
+            "the content of an expired session",
         )
 
 
@@ -277,7 +277,7 @@ def a_sweep_removes_only_expired_sessions(sessions: checks.Sessions) -> checks.S
         checks.equal(
             (yield from session.ask(calls.ReadAll(), calls.ReadNotes())),
             calls.Reply(({}, [])),
-            "what is left of a session swept",
+            "the content of a session that was swept",
         )
     for session in (stays, lasts):
         checks.equal(
@@ -305,7 +305,7 @@ def forgetting_a_tenant_removes_all_its_sessions(sessions: checks.Sessions) -> c
         checks.equal(
             (yield from session.ask(calls.ReadAll(), calls.ReadNotes(), calls.ListCheckpoints(), calls.Measure())),
             calls.Reply(({}, [], [], calls.Measured())),
-            "what is left of a session of a tenant that was forgotten",
+            "the content of a session of a tenant that was forgotten",
         )
     for session in stay:
         found = yield from session.ask(calls.ReadAll(), calls.ReadNotes())

@@ -129,7 +129,7 @@ def the_least_recently_used_variables_are_evicted(sessions: Sessions) -> Script[
     equal(reply.evicted, 1, "how many had to go for one")
     equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d"], "the keys after the first had to go")
     version = (yield from session.do(calls.Inspect(("c",)))).variables
-    equal(version, {"c": reply.stamp}, "the version of what had to go")
+    equal(version, {"c": reply.stamp}, "the version of an evicted variable")
     yield from session.do(calls.Increment("a", 1))
     yield from session.do(calls.Write((variable("e"),)))
     equal((yield from session.do(calls.ListKeys("*"))), ["a", "d", "e"], "the keys where one was incremented lately")
@@ -179,7 +179,7 @@ def of_equally_old_variables_the_first_by_key_is_evicted(sessions: Sessions) -> 
     for place in range(1, len(keys) + 1):
         yield from session.do(calls.Write((variable(f"new {place}"),)))
         left = [key for key in (yield from session.do(calls.ListKeys("*"))) if not key.startswith("new")]
-        equal(left, sorted(keys)[place:], f"what is left of those equally old after {place} had to go")
+        equal(left, sorted(keys)[place:], f"the rest of equally old variables after {place} were evicted")
 
 
 def as_many_variables_are_evicted_as_needed(sessions: Sessions) -> Script[None]:

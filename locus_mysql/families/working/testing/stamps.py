@@ -148,7 +148,7 @@ def a_call_with_an_outdated_stamp_changes_nothing(sessions: checks.Sessions) -> 
     """The call raises `StampMoved`."""
     session = sessions.new()
     yield from session.refused(calls.StampMoved, calls.Write((checks.variable("a"),)), if_stamp=1)
-    checks.equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a session that was to be there")
+    checks.equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a session that should exist")
     stamp = (yield from session.ask(calls.Write((checks.variable("a"),)), if_stamp=0)).stamp
     yield from session.refused(calls.StampMoved, calls.Write((checks.variable("a", b"2"),)), if_stamp=0)
     yield from session.refused(calls.StampMoved, calls.Write((checks.variable("a", b"2"),)), if_stamp=stamp - 1)

@@ -117,7 +117,7 @@ def deleted_variables_are_counted(sessions: Sessions) -> Script[None]:
     equal((yield from session.do(calls.ListKeys("*"))), list("bcdef"), "the keys that are left")
     equal((yield from session.do(calls.Clear())), 5, "how many Clear deleted")
     equal((yield from session.do(calls.Clear())), 0, "how many Clear deleted after Clear")
-    equal((yield from session.do(calls.ReadAll())), {}, "what is left after Clear")
+    equal((yield from session.do(calls.ReadAll())), {}, "the variables after Clear")
     equal((yield from session.do(calls.Measure()))[:2], (0, 0), "keys and bytes after Clear")
 
 
@@ -140,7 +140,7 @@ def clearing_variables_leaves_the_rest(sessions: Sessions) -> Script[None]:
 def whole_numbers_are_incremented(sessions: Sessions) -> Script[None]:
     """The sum is exact on all 64 bits."""
     session = sessions.new()
-    equal((yield from session.do(calls.Increment("n", 5))), 5, "an increment of what is not there, by 5")
+    equal((yield from session.do(calls.Increment("n", 5))), 5, "an increment of a missing variable, by 5")
     equal((yield from session.do(calls.Increment("n", -7))), -2, "5 incremented by -7")
     equal((yield from session.do(calls.Increment("n", 0))), -2, "-2 incremented by 0")
     equal(
@@ -161,7 +161,7 @@ def whole_numbers_are_incremented(sessions: Sessions) -> Script[None]:
         equal(stored, str(start + by).encode(), f"the JSON of {start} incremented by {by}")
     for by in (calls.INT_LEAST, calls.INT_MOST):
         yield from session.do(calls.Remove(("n",)))
-        equal((yield from session.do(calls.Increment("n", by))), by, f"an increment of what is not there, by {by}")
+        equal((yield from session.do(calls.Increment("n", by))), by, f"an increment of a missing variable, by {by}")
     was = yield from session.do(calls.CompareAndSet(variable("n", b"1"), str(calls.INT_MOST).encode()))
     equal(was, True, "whether a number that was incremented has its digits as likeness")
 
@@ -201,30 +201,40 @@ def compare_and_set_compares_likenesses(sessions: Sessions) -> Script[None]:
     equal(
         (yield from session.do(calls.CompareAndSet(first, b"L1"))),
         False,
-        "setting what is not there, expecting a value",
+        "setting a missing variable, expecting a value",
     )
-    equal((yield from session.do(calls.Read(("a",)))), {}, "what a comparison that failed has set")
-    equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting what is not there, expecting that")
+    equal((yield from session.do(calls.Read(("a",)))), {}, "the variables after a comparison that failed")
+    equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting a missing variable, expecting none")
     equal(
         (yield from session.do(calls.CompareAndSet(second, None))),
         False,
         "setting an existing variable, expecting none",
     )
-    equal((yield from session.do(calls.CompareAndSet(second, first.value))), False, "setting what has another likeness")
-    equal((yield from session.do(calls.Read(("a",))))["a"].value, first.value, "what comparisons that failed left")
-    equal((yield from session.do(calls.CompareAndSet(second, b"L1"))), True, "setting what has the likeness")
-    equal((yield from session.do(calls.CompareAndSet(first, b"L1"))), False, "setting what had the likeness before")
-    equal((yield from session.do(calls.Read(("a",))))["a"].value, second.value, "what a comparison that held has set")
     equal(
-        (yield from session.do(calls.CompareAndSet(first, second.likeness))), True, "setting what has a binary likeness"
+        (yield from session.do(calls.CompareAndSet(second, first.value))),
+        False,
+        "setting a variable that has another likeness",
+    )
+    equal((yield from session.do(calls.Read(("a",))))["a"].value, first.value, "what comparisons that failed left")
+    equal((yield from session.do(calls.CompareAndSet(second, b"L1"))), True, "setting a variable that has the likeness")
+    equal(
+        (yield from session.do(calls.CompareAndSet(first, b"L1"))),
+        False,
+        "setting a variable that had the likeness before",
+    )
+    equal(
+        (yield from session.do(calls.Read(("a",))))["a"].value, second.value, "the value after a comparison that held"
+    )
+    equal(
+        (yield from session.do(calls.CompareAndSet(first, second.likeness))),
+        True,
+        "setting a variable that has a binary likeness",
     )
     yield from session.do(calls.Write((variable("a", b"[3]", likeness=b"[3]"),)))
     equal((yield from session.do(calls.CompareAndSet(first, b"L1"))), False, "a likeness from before another write")
     equal((yield from session.do(calls.CompareAndSet(first, b"[3]"))), True, "a likeness that is the JSON")
     yield from session.do(calls.Remove(("a",)))
-    equal(
-        (yield from session.do(calls.CompareAndSet(first, None))), True, "setting what was deleted, expecting nothing"
-    )
+    equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting a deleted variable, expecting none")
 
 
 CHECKS = (

@@ -201,7 +201,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
         InvalidInput, calls.Clear(), calls.RestoreCheckpoint("c", "undo"), calls.CreateCheckpoint("c")
     )
     equal((yield from session.ask(*looks)), before, "a session after a call whose checkpoint was there")
-    equal((yield from session.do(calls.CompareAndSet(variable("text"), b"L"))), True, "whether a likeness was put back")
+    equal((yield from session.do(calls.CompareAndSet(variable("text"), b"L"))), True, "whether a likeness was restored")
     new = sessions.new()
     yield from new.refused(InvalidInput, calls.Write((variable("a", b'"x"'),)), calls.Increment("a", 1))
     equal(
@@ -212,7 +212,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
 
 
 def ended_sessions_have_no_content(sessions: Sessions) -> Script[None]:
-    """A session that is begun again is empty."""
+    """A session that is created again is empty."""
     session = sessions.new()
     yield from session.ask(
         calls.Write((variable("a"),)), calls.Append(b"1"), calls.WriteTask(b"{}"), calls.CreateCheckpoint("c")
@@ -225,14 +225,14 @@ def ended_sessions_have_no_content(sessions: Sessions) -> Script[None]:
     equal(
         reply,
         calls.Reply(({}, [], None, [], calls.Measured(), calls.Versions({}))),
-        "what is left of a session that was ended",
+        "the content of a session that was ended",
     )
     equal((yield from session.ask(calls.End())), calls.Reply((False,)), "the reply to a second End")
     reply = yield from session.ask(
         calls.Append(b"2"), calls.ReadNotes(), calls.ReadAll(), calls.ListCheckpoints(), calls.ReadTask()
     )
-    equal(reply.results[1:], ([b"2"], {}, [], None), "the content of a session that was begun again")
-    true(reply.stamp > stamp, "the stamp rose when a session was begun again")
+    equal(reply.results[1:], ([b"2"], {}, [], None), "the content of a session that was created again")
+    true(reply.stamp > stamp, "the stamp rose when a session was created again")
 
 
 CHECKS = (

@@ -49,7 +49,7 @@ class Failover:
             self.states.leave(state)
 
     def flush(self) -> Steps[int]:
-        """Replay all queued writes, as far as the primary answers; returns how many are still queued."""
+        """Replay all queued writes, as far as the primary answers; returns the number of those still queued."""
         for state in list(self.states.waiting.values()):
             if not (yield from self._admitted(state.address, at_once=True)):
                 break

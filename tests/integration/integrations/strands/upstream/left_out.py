@@ -13,9 +13,9 @@ _OWN = "reads the files, the private paths or the private attributes of the othe
 LEFT_OUT: dict[str, str] = {
     r"::(test_clear|test_namespace_clear)": "is about `clear`, which is not part of the contract",
     r"test_local_file_storage\.py::.*(creates_directories|returns_local_file|normpath|sandbox|host_fs)": _FILES,
-    r"test_local_file_storage\.py::.*(error_raises_storage_error|atomic)": _FILES,
+    r"test_local_file_storage\.py::.*(error_raises_storage_error|atomic_cleanup)": _FILES,
     r"test_keyword\.py::.*read_returns_none": _OWN,
-    r"StashIntegration::.*(inline_stash|omits_stash|immutable_snapshot|ephemeral)": (
+    r"StashIntegration::.*(inline_stash|omits_stash_when_empty|immutable_snapshot|ephemeral)": (
         "is about a storage that ends with its process; ours lasts"
     ),
     r"test_file_session_manager\.py::test_(create|delete)_(session|agent|message|multi_agent)(?!.*nonexistent)": _OWN,

@@ -47,7 +47,7 @@ class Suite(NamedTuple):
 
 
 #: The newest tested version, and the oldest whose storages take a search strategy.
-SUITES = (Suite("1.62.0", 320), Suite("1.57.0", 261))
+SUITES = (Suite("1.62.0", 321), Suite("1.57.0", 261))
 
 #: The files with tests of storages, of session repositories, and of what uses them.
 FILES = (

@@ -41,8 +41,12 @@ def _blocking_database() -> AnyDatabase:
 BLOCKING = _blocking_database()
 
 
-def _tenant(name: object) -> str:
-    return hashlib.sha256(repr(name).encode()).hexdigest()[:32]
+_process = os.urandom(8).hex()
+
+
+def _tenant(folder: str | None) -> str:
+    """Return the tenant of a folder of this run."""
+    return hashlib.sha256(f"{_process}/{os.path.abspath(folder or '')}".encode()).hexdigest()[:32]  # noqa: PTH100
 
 
 class InMemoryStorage(StrandsStorage):
@@ -56,7 +60,7 @@ class LocalFileStorage(StrandsStorage):
     """Our storage, with the constructor of the one in files: each folder is a tenant."""
 
     def __init__(self, base_dir: str = "./.strands/", *, sandbox: Any = None, search_strategy: Any = None) -> None:
-        super().__init__(DATABASE, search_strategy=search_strategy, tenant=_tenant(os.path.normpath(base_dir)))
+        super().__init__(DATABASE, search_strategy=search_strategy, tenant=_tenant(base_dir))
         self.base_dir = os.path.normpath(base_dir)
 
 

@@ -1,0 +1,1 @@
+"""Tests of `locus_mysql.integrations.pydantic_ai_harness` with Pydantic AI Harness itself."""
