@@ -72,7 +72,7 @@ def test_schema_for_oceanbase_has_partitions_by_thread(capsys: pytest.CaptureFix
         (["--partitions", "4"], "--partitions is for OceanBase: give --engine oceanbase"),
         (["--engine", "oceanbase", "--partitions", "1"], "must be 2 to 8192, not 1"),
         (["--engine", "oceanbase", "--partitions", "9000"], "must be 2 to 8192, not 9000"),
-        (["--engine", "oceanbase", "--family", "memu"], "family 'memu' are not supported on OceanBase"),
+        (["--engine", "oceanbase", "--partitions", "4", "--family", "memu"], "Table `resources` cannot be partitioned"),
     ],
 )
 def test_partitions_that_cannot_be_are_refused(
