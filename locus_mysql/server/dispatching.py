@@ -2,7 +2,7 @@
 
 `__call__` adds ids, headers and logs; `_answer` finds the endpoint; `_carry_out` checks the caller and reads the body;
 `_within_time` limits the time; `_perform` chooses this process (`_perform_here`) or a request process, in which
-`answer_apart` answers.
+`answer_in_subprocess` answers.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Dispatcher:
         finally:
             share.give_back()
 
-    async def answer_apart(self, scope: Scope, body: bytes) -> Response:
+    async def answer_in_subprocess(self, scope: Scope, body: bytes) -> Response:
         """Answer a request in a request process. The service has checked it and read its body already."""
         request = Request(scope)
         request.state.body_bytes = len(body)
@@ -238,7 +238,7 @@ class Dispatcher:
         if endpoint.access == "open":
             await self._parse_body(request, endpoint, body)
             return await endpoint.respond(request)
-        processes = None if endpoint.runs == "here" else self.processes
+        processes = None if endpoint.runs == "event_loop" else self.processes
         if processes is None:
             return await self._perform_here(request, endpoint, body, tenant, self.limits.answer_bytes)
         key = (tenant, request.method, request.scope["path"])

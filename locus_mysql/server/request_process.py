@@ -83,7 +83,7 @@ async def _serve(app: Application, sock: socket.socket) -> None:
 
 async def _answer_one(app: Application, sock: socket.socket, header: dict[str, Any], body: bytes) -> bool:
     """Answer a request; return whether the process may take another."""
-    answering = asyncio.create_task(app.dispatcher.answer_apart(scope_of(app, header), body))
+    answering = asyncio.create_task(app.dispatcher.answer_in_subprocess(scope_of(app, header), body))
     gone = asyncio.create_task(_closed(sock))
     await asyncio.wait({answering, gone}, return_when=asyncio.FIRST_COMPLETED)
     if not answering.done():

@@ -33,7 +33,7 @@ Explain: TypeAlias = Callable[[Request, Problem, str], Response]
 
 #: Where a service with request processes carries out a request: in its own process; in its own process unless the
 #: request is large; or in a request process.
-Runs: TypeAlias = Literal["here", "unless_large", "apart"]
+Runs: TypeAlias = Literal["event_loop", "unless_large", "subprocess"]
 
 #: The access that an endpoint needs: none, a token, or a token that may write.
 Access: TypeAlias = Literal["open", "read", "write"]
@@ -58,8 +58,9 @@ class Endpoint:
         body: The model of the JSON body; without one, there must be none. ``"form"``: a form of a page, up to the
             endpoint, as bytes in ``request.state.body``.
         answer: The model, or type, of the answer, for the description of the API.
-        runs: Where it is carried out. ``"here"`` is for requests that are always small, or need data that only the
-            service's own process has; ``"apart"`` for requests that may read or compute much for a short answer.
+        runs: Where it is carried out. ``"event_loop"`` is for requests that are always small, or need data
+            that only the service's own process has; ``"subprocess"`` for requests that may read or compute much for a
+            short answer.
         small_bytes: The largest body that may be carried out in the service's own process.
         family: The family whose tables the endpoint uses; None if it uses no tables, or checks for them itself.
         without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,

@@ -62,11 +62,11 @@ LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread
 
 # Undoes the batch, with error 3141, unless the statement before it locked a thread. Without the lock, another process
 # may create the thread at any moment, so the batch must not touch it.
-HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # The same, and also undoes the batch if it was already carried out: by a first try whose answer was lost while the
 # second one waited for the lock; or by the second try, if the first packet arrives late.
-HELD_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
+GUARD_LOCKED_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
 
 # Insert the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left to
 # right.
@@ -185,8 +185,8 @@ class ThreadStatements(Statements):
     def guard(self, landed: Statement | None = None) -> Statement:
         """Undo the batch unless the statement before it locked a thread, and ``landed`` finds nothing."""
         if landed is None:
-            return Statement(HELD)
-        return Statement(self._text(HELD_ONCE, landed=landed.sql), landed.params)
+            return Statement(GUARD_LOCKED)
+        return Statement(self._text(GUARD_LOCKED_ONCE, landed=landed.sql), landed.params)
 
     def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """Insert or extend the thread's row so that it covers all its checkpoints."""

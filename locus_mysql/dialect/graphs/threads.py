@@ -150,7 +150,7 @@ UPDATE {threads} t SET t.epoch = %s
 """
 
 # Undo the batch, with error 3141, if the statement before locked no thread.
-HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # The visible checkpoints of a thread, deleted first where they are to be counted.
 DELETE_VISIBLE = "DELETE FROM {versions} WHERE tenant = %s AND thread_id = %s AND hidden = 0"
@@ -257,7 +257,7 @@ class ThreadStatements(Statements):
         """Lock a thread if it still is stale; else undo the batch."""
         return (
             Statement(self._text(LOCK_STALE), (epoch, tenant, thread_id, age_us)),
-            Statement(HELD),
+            Statement(GUARD_LOCKED),
         )
 
     def delete_visible(self, tenant: str, thread_id: str) -> Statement:

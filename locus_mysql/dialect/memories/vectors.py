@@ -118,7 +118,7 @@ SCOPES = """
 SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
   FROM {scopes} s WHERE s.tenant = %s{range}{changes}
 """
-STILL_THERE = """
+KNOWN_TOKENS = """
 UNION ALL
 SELECT NULL, NULL, NULL, t.token, NULL, NULL, NULL, NULL
   FROM {ledger} t WHERE t.tenant = %s AND t.token IN ({tokens})
@@ -392,7 +392,7 @@ class VectorStatements(MemoryStatements):
         text = self._text(
             SCOPES,
             range=where.condition("s"),
-            changes=STILL_THERE + CHANGES if since else "",
+            changes=KNOWN_TOKENS + CHANGES if since else "",
             tokens=places(len(since or ())),
             since=" OR ".join(["c.path = %s AND c.stamp > %s"] * len(since or ())),
         )

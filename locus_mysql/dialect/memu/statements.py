@@ -126,7 +126,7 @@ UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND categ
 # The id of the resource, or NULL if it does not exist.
 SAME_TENANT = "(SELECT f.id FROM {resources} f WHERE f.id = %s AND f.locus_tenant = %s)"
 
-GUARD_THERE = """SELECT CAST(IF((SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids})) = %s,
+GUARD_EXIST = """SELECT CAST(IF((SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids})) = %s,
                '1', '') AS JSON)"""
 
 # IGNORE skips items that the unique key refuses.
@@ -243,9 +243,9 @@ class MemuStatements(Statements):
             params += (value, values["locus_tenant"]) if name == "resource_id" else (value,)
         return Statement(text, tuple(params))
 
-    def guard_there(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
+    def guard_exist(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
         """Undo the batch unless all of these records exist and belong to the tenant."""
-        text = self._text(GUARD_THERE, table=f"{{{role}}}", ids=places(len(ids)))
+        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=places(len(ids)))
         return Statement(text, (tenant, *ids, len(ids)))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:

@@ -18,7 +18,7 @@ ROWS_PER_STATEMENT = 100
 SEQS_PER_STATEMENT = 1_000
 
 # Remove a transcript that has expired, so that the next statement creates a new one.
-BURY = """
+REMOVE_EXPIRED = """
 DELETE t, i
   FROM {transcripts} t
   LEFT JOIN {items} i ON {OF_TRANSCRIPT}
@@ -117,8 +117,8 @@ UPDATE {transcripts} t
 
 REMOVE_ITEM = "DELETE i FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = %s WHERE {KEY}"
 
-# Remove items by their seqs, after counting them out; and recount the items of a transcript.
-COUNT_OUT = """
+# Remove items by their seqs, after subtracting them from the counts; and recount the items of a transcript.
+SUBTRACT_COUNTS = """
 UPDATE {transcripts} t
   JOIN (SELECT COUNT(*) AS items, COALESCE(SUM(LENGTH(i.content)), 0) AS size_bytes
           FROM {transcripts} t
@@ -234,7 +234,7 @@ class WritingStatements(Statements):
         counts = (len(rows), size_bytes, len(rows))
         params = (*key, sid, *counts, *ttl, header_checksum(key, None, None, None))
         text = self._text(LOCK, expiry=expiry, later=LATEST if only_later else REPLACED)
-        return Statement(self._text(BURY), key), Statement(text, params)
+        return Statement(self._text(REMOVE_EXPIRED), key), Statement(text, params)
 
     def lock_existing(self, key: RowKey, removed: int = 0, size_bytes: int = 0) -> Statement:
         """Lock a transcript if it exists, and subtract items from its counts; the batch must then remove them."""
@@ -295,7 +295,7 @@ class WritingStatements(Statements):
         statements = []
         for start in range(0, len(seqs), SEQS_PER_STATEMENT):
             some = seqs[start : start + SEQS_PER_STATEMENT]
-            statements.append(Statement(self._text(COUNT_OUT, seqs=places(len(some))), (*some, *key, *key)))
+            statements.append(Statement(self._text(SUBTRACT_COUNTS, seqs=places(len(some))), (*some, *key, *key)))
             statements.append(Statement(self._text(REMOVE_AT, seqs=places(len(some))), (*some, *key)))
         return tuple(statements)
 
@@ -313,7 +313,7 @@ class WritingStatements(Statements):
 
     def bury(self, key: RowKey) -> Statement:
         """Delete a transcript with its items if it has expired."""
-        return Statement(self._text(BURY), key)
+        return Statement(self._text(REMOVE_EXPIRED), key)
 
     def expired(self, limit: int) -> Query[KeyRow]:
         """Transcripts of all tenants that have expired."""

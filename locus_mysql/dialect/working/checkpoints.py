@@ -71,7 +71,7 @@ SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_byte
 """
 
 # Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right.
-THERE = """
+GUARD_CHECKPOINT = """
 SELECT CAST(IF(EXISTS ({found}), '1', '') AS JSON)
 """
 FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
@@ -81,12 +81,12 @@ FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c
 CHANGED = """e.value IS NULL OR e.version > c.stamp OR e.expires_at IS NOT NULL"""
 
 # An entry as of a checkpoint: its newest row up to then, unless it was deleted or had expired by then.
-HELD_ROW = """
+ENTRY_THEN = """
   FROM {history} h
  WHERE h.tenant = e.tenant AND h.sid = e.sid AND h.kind = e.kind AND h.name = e.name AND h.version <= c.stamp
  ORDER BY h.version DESC
  LIMIT 1"""
-HELD = "h.value IS NOT NULL AND (h.expires_at IS NULL OR h.expires_at > c.created_at)"
+EXISTED_THEN = "h.value IS NOT NULL AND (h.expires_at IS NULL OR h.expires_at > c.created_at)"
 
 REMOVE_OTHERS = """
 UPDATE {sessions} s
@@ -178,7 +178,7 @@ class CheckpointStatements(Statements):
 
     def there(self, key: SessionKey, checkpoint_id: str) -> Statement:
         """Undo the batch unless a checkpoint exists and is undamaged."""
-        return Statement(self._text(THERE, found=f"{FOUND} AND {{CHECKPOINT_SOUND}}"), (*key, checkpoint_id))
+        return Statement(self._text(GUARD_CHECKPOINT, found=f"{FOUND} AND {{CHECKPOINT_SOUND}}"), (*key, checkpoint_id))
 
     def found(self, key: SessionKey, checkpoint_id: str) -> Query[FoundCheckpoint]:
         """Return whether the checksum of a checkpoint is right; no row if there is none."""
@@ -188,7 +188,7 @@ class CheckpointStatements(Statements):
         """Restore a locked session from a checkpoint, except its counts."""
         return tuple(
             Statement(
-                self._text(sql, changed=CHANGED, row=HELD_ROW, held=HELD, version=VERSION_OF_HISTORY),
+                self._text(sql, changed=CHANGED, row=ENTRY_THEN, held=EXISTED_THEN, version=VERSION_OF_HISTORY),
                 (checkpoint_id, *key),
             )
             for sql in (REMOVE_OTHERS, PUT_BACK)

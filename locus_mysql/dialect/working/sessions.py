@@ -26,7 +26,7 @@ LOCK = "UPDATE {sessions} SET {set} WHERE tenant = %s AND session_id = %s"
 
 # Assign the session's next stamp. The assignments run left to right. The batch fails with error 3141, which undoes it,
 # if the session has expired, if its stamp is not the expected one, or if its counts exceed the limits.
-DRAW = """prior = stamp,
+NEXT_STAMP = """prior = stamp,
        stamp = LAST_INSERT_ID(GREATEST(stamp + %s, {US_SINCE_1970}) + 1),
        {change}notes = notes + JSON_LENGTH(IF((expires_at IS NULL OR expires_at > UTC_TIMESTAMP(6)){relied}{within},
                                               '[]', '')),
@@ -35,13 +35,13 @@ RELIED = " AND prior = %s"
 WITHIN = " AND variables <= %s AND size_bytes <= %s AND notes <= %s"
 
 # The same for each further command of the same call.
-DRAW_AGAIN = """{change}stamp = LAST_INSERT_ID(stamp + 1){check}"""
+NEXT_STAMP_AGAIN = """{change}stamp = LAST_INSERT_ID(stamp + 1){check}"""
 
 # After the assignments that change the counts: undo the batch, with error 3141, if they exceed the limits.
 CHECK = ", notes = notes + JSON_LENGTH(IF(variables <= %s AND size_bytes <= %s AND notes <= %s, '[]', ''))"
 
 # Fails with error 3141, which undoes the batch, if the statement before found no session.
-HELD = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
+GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # A subquery in ON DUPLICATE KEY UPDATE may not refer to the inserted row (error 1235). So changes that depend on
 # entries are columns of a joined table: the bytes of the replaced variable, and the amounts added to each count. That
@@ -296,12 +296,12 @@ class SessionStatements(Statements):
     ) -> tuple[Statement, ...]:
         """Lock a session, or undo the batch if it does not exist. The last insert id of the first is the stamp."""
         pieces, params = _drawing(change, used, relied, allowed)
-        return Statement(self._text(LOCK, **pieces), (*params, *key)), Statement(HELD)
+        return Statement(self._text(LOCK, **pieces), (*params, *key)), Statement(GUARD_LOCKED)
 
     def lock_again(self, key: SessionKey, change: Change, allowed: Allowed | None = None) -> Statement:
         """Assign another stamp to a further command of the same call."""
         check, limits = _check(allowed)
-        text = self._text(LOCK, set=DRAW_AGAIN, change=change.assignments, check=check, **change.pieces)
+        text = self._text(LOCK, set=NEXT_STAMP_AGAIN, change=change.assignments, check=check, **change.pieces)
         return Statement(text, (*change.params, *limits, *key))
 
     def hold(self, key: SessionKey) -> Statement:
@@ -348,7 +348,7 @@ class SessionStatements(Statements):
 
     def held(self) -> Statement:
         """Undo the batch if the statement before found no session."""
-        return Statement(HELD)
+        return Statement(GUARD_LOCKED)
 
     def remove(self, key: SessionKey) -> tuple[Statement, ...]:
         """Remove a locked session with all its rows in the other tables."""
@@ -365,7 +365,7 @@ def _drawing(
     """Return the pieces and the parameters of a statement that locks a session and assigns its next stamp."""
     asked, stamp = ("", ()) if relied is None else (RELIED, (relied,))
     within, limits = ("", ()) if allowed is None else (WITHIN, allowed)
-    pieces = {"set": DRAW, "change": change.assignments, "relied": asked, "within": within, **change.pieces}
+    pieces = {"set": NEXT_STAMP, "change": change.assignments, "relied": asked, "within": within, **change.pieces}
     return pieces, (used, *change.params, *stamp, *limits)
 
 

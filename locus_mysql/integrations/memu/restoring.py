@@ -82,7 +82,7 @@ class MemuOperations(MemuStore):
         steps.append(self.sql.restore_hashes(self.tenant, hashed))
         for role in ("resources", "items"):
             if ids := {cast(str, values["id"]) for values in rows[role]}:
-                steps.append(self.sql.guard_there(role, self.tenant, sorted(ids)))
+                steps.append(self.sql.guard_exist(role, self.tenant, sorted(ids)))
         try:
             yield from self.write(*steps)
         except Outdated:
