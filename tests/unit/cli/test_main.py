@@ -11,10 +11,9 @@ import sys
 import pytest
 
 from examples.display import Screen, size
-from locus_mysql.cli import arguments
+from locus_mysql.cli import arguments, maintenance
 from locus_mysql.cli import main as cli
-from locus_mysql.cli.inspection.diff import add_diff
-from locus_mysql.cli.maintenance import add_health
+from locus_mysql.cli.inspection import diff
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.registry import families
@@ -174,10 +173,10 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
     def away(_: argparse.Namespace) -> int:
         raise Unavailable("No answer.")
 
-    monkeypatch.setitem(cli.COMMANDS, "health", (away, add_health, "say"))
+    monkeypatch.setattr(maintenance, "health", away)
     assert cli.main(["health"]) == 1
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
-    monkeypatch.setitem(cli.COMMANDS, "diff", (away, add_diff, "say"))
+    monkeypatch.setattr(diff, "diff", away)
     assert cli.main(["diff", "t"]) == 2
     assert "No answer. No server was named: set LOCUS_MYSQL_DSN" in capsys.readouterr().err
     assert cli.main(["health", "--dsn", "mysql://there/app"]) == 1
@@ -191,6 +190,30 @@ def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
     for command in ("serve", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
         assert f"\n    {command}" in ended.stdout
+
+
+#: Prints the names of the families' modules that the help imports.
+IMPORTED_BY_HELP = """
+import sys
+from locus_mysql.cli.main import main
+try:
+    main(["--help"])
+except SystemExit:
+    print(*(name for name in sys.modules if name.startswith("locus_mysql.families")), file=sys.stderr, end="")
+"""
+
+
+def test_every_command_names_functions_that_exist() -> None:
+    parser = cli.parser(cli.COMMANDS)
+    for name in cli.COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            parser.parse_args([name, "--help"])
+        assert ended.value.code == 0
+
+
+def test_a_command_imports_only_what_it_needs() -> None:
+    ended = subprocess.run([sys.executable, "-c", IMPORTED_BY_HELP], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
 
 
 def test_output_has_colour_only_on_a_terminal_that_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
