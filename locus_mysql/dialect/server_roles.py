@@ -34,6 +34,12 @@ class MemberRow(NamedTuple):
     state: str
 
 
+class ViewRow(NamedTuple):
+    """The last view of the group that the server has seen: text that stays for the life of a group, ``:``, a number."""
+
+    view: str | None
+
+
 class GroupConsistencyRow(NamedTuple):
     """The value of ``group_replication_consistency``."""
 
@@ -60,6 +66,15 @@ MEMBERS = Query(
     "SELECT member_id = @@GLOBAL.server_uuid, member_state FROM performance_schema.replication_group_members",
     row=MemberRow,
 )
+
+#: The number in it rises with each member that joins, leaves or is expelled. Needs the privilege SELECT on that table.
+VIEW = Query(
+    "SELECT view_id FROM performance_schema.replication_group_member_stats WHERE member_id = @@GLOBAL.server_uuid",
+    row=ViewRow,
+)
+
+#: Part of an error message about that privilege.
+VIEW_TABLE = "replication_group_member_stats"
 
 #: Part of the error message with which `ONLY_WHERE_WRITTEN` fails.
 NO_LONGER_WRITTEN = "this server takes no writes"

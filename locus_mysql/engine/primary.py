@@ -142,7 +142,7 @@ def _is_replaced(config: ConnectionOptions, driver: Driver, topology: Topology, 
 def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
 ) -> Steps[ServerConnection]:
-    check = partial(check_answers, endpoint=endpoint)
+    check = partial(topology.check_primary, endpoint=endpoint)
     try:
         connection = yield from connect_and_ask(config, driver, topology, endpoint, topology.questions, check)
     except DriverError as error:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
-from ..dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from ..dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, VIEW, VIEW_TABLE, WRITES
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from .rows import read_rows
 
@@ -105,7 +105,8 @@ class Topology:
         self._primary: Endpoint | None = None
         self._latest: Endpoint | None = None  # kept also while its role is unknown
         self._suspected: dict[Endpoint, float] = {}
-        self._may_see_members = True
+        self._questions: tuple[Statement, ...] = (WRITES, MEMBERS, VIEW)
+        self._view = ("", 0)  # of the last primary that was connected to
 
     @property
     def several(self) -> bool:
@@ -153,18 +154,39 @@ class Topology:
     @property
     def may_see_members(self) -> bool:
         """Return whether the user may see the members of the group; True if unknown."""
-        return self._may_see_members
+        return MEMBERS in self._questions
 
     def questions(self) -> tuple[Statement, ...]:
         """The questions to a server right after connecting to it."""
-        return (WRITES, MEMBERS) if self._may_see_members else (WRITES,)
+        return self._questions
 
     def asks_less_after(self, error: ServerError) -> bool:
         """Check whether a privilege was missing for one of the questions; from now on `questions` leaves it out."""
-        if error.errno not in _MEMBERS_REFUSED or not self._may_see_members:
+        if error.errno not in _MEMBERS_REFUSED or not self.may_see_members:
             return False
-        self._may_see_members = False
+        self._questions = (WRITES, MEMBERS) if VIEW_TABLE in error.message else (WRITES,)
         return True
+
+    def check_primary(self, answers: Sequence[Result], endpoint: Endpoint) -> None:
+        """Return if these answers to `questions` are those of a working primary.
+
+        A primary that was suspended, and continues, does not detect at once that its group has expelled it: it still
+        considers itself the primary, and would answer with old data. It has an older view of the group than the
+        primary that was elected meanwhile.
+
+        Raises:
+            NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.
+            ServerError: It takes no writes.
+        """
+        check_answers(answers[:2], endpoint)
+        for row in [row for answer in answers[2:] for row in read_rows(VIEW.row, answer.rows)]:
+            group, _, number = (row.view or "").rpartition(":")
+            if not number.isdecimal():
+                continue
+            known_group, known_number = self._view
+            if group == known_group and int(number) < known_number:
+                raise NotAMember(f"MySQL at {endpoint} has not detected yet that its group has expelled it.")
+            self._view = group, int(number)
 
     def _still_suspected(self) -> dict[Endpoint, float]:
         if not self._suspected:
@@ -174,7 +196,7 @@ class Topology:
 
 
 def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
-    """Return if these answers to `Topology.questions` are those of a working primary.
+    """Return if these answers to `WRITES` and, if it was queried, `MEMBERS` are those of a working primary.
 
     Raises:
         NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.

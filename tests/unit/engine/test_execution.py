@@ -17,6 +17,7 @@ from locus_mysql.dialect.server_roles import (
     MEMBERS,
     ONLY_WHERE_WRITTEN,
     READS,
+    VIEW,
     WRITES,
 )
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
@@ -69,6 +70,7 @@ class Engine:
             SELECT: ((7,),),
             WRITES: ((int(endpoint.host != "a"),),),
             MEMBERS: (),
+            VIEW: (),
             READS: ((int(endpoint.host != "a"), "ON"),),
             CARRIED_OUT: (("", GTIDS, "ON"),),
         }

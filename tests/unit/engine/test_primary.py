@@ -14,6 +14,7 @@ from locus_mysql.dialect.server_roles import (
     NO_LONGER_WRITTEN,
     ONLY_WHERE_WRITTEN,
     SPLITS,
+    VIEW,
     WRITES,
 )
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, ServerSession
@@ -32,12 +33,13 @@ LOST = ConnectionLost("It gives no answer.")
 DENIED = ServerError(1142, "SELECT command denied")
 
 #: Kinds of servers, and their answers to the probe of their role.
-PRIMARY_ONE: dict[int, Any] = {2: [Result(((0,),)), Result(((1, "ONLINE"),))], 1: [Result(((0,),))]}
-SECONDARY_ONE: dict[int, Any] = {2: [Result(((1,),)), Result(((1, "ONLINE"),))], 1: [Result(((1,),))]}
-RECOVERING: dict[int, Any] = {2: [Result(((0,),)), Result(((1, "RECOVERING"),))]}
-SILENT: dict[int, Any] = {2: LOST, 1: LOST}
+VIEW_1 = Result((("1712:1",),))
+PRIMARY_ONE: dict[int, Any] = {3: [Result(((0,),)), Result(((1, "ONLINE"),)), VIEW_1], 1: [Result(((0,),))]}
+SECONDARY_ONE: dict[int, Any] = {3: [Result(((1,),)), Result(((1, "ONLINE"),)), VIEW_1], 1: [Result(((1,),))]}
+RECOVERING: dict[int, Any] = {3: [Result(((0,),)), Result(((1, "RECOVERING"),)), VIEW_1]}
+SILENT: dict[int, Any] = {3: LOST, 1: LOST}
 AWAY: dict[int, Any] = {0: ConnectionLost("Nobody is there.", connecting=True)}
-PRIVATE: dict[int, Any] = {2: DENIED, 1: [Result(((0,),))]}
+PRIVATE: dict[int, Any] = {3: DENIED, 1: [Result(((0,),))]}
 
 pytestmark = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
 
@@ -73,7 +75,7 @@ async def test_servers_are_asked_in_turn_until_one_is_the_primary(awaited: bool)
     connection = await servers.connect()
     assert (connection.endpoint, connection.connection.closed) == (B, False)
     assert servers.ended == [("a", "closed"), ("b", "")]
-    assert servers.driver.asked == [("a", (WRITES, MEMBERS)), ("b", (WRITES, MEMBERS))]
+    assert servers.driver.asked == [("a", (WRITES, MEMBERS, VIEW)), ("b", (WRITES, MEMBERS, VIEW))]
     assert servers.topology.order() == (B, A, C)
     await servers.connect()
     assert [one.endpoint for one in servers.driver.opened] == [A, B, B]
@@ -119,32 +121,32 @@ async def test_without_the_privilege_group_members_are_queried_only_once(awaited
     servers = Servers(awaited, PRIVATE, PRIMARY_ONE, PRIMARY_ONE)
     assert (await servers.connect()).endpoint == A
     assert (await servers.connect()).endpoint == A
-    assert [len(statements) for _, statements in servers.driver.asked] == [2, 1, 1]
-    refusing = Servers(awaited, {2: ServerError(1064, "syntax"), 1: []}, PRIMARY_ONE, PRIMARY_ONE)
+    assert [len(statements) for _, statements in servers.driver.asked] == [3, 1, 1]
+    refusing = Servers(awaited, {3: ServerError(1064, "syntax"), 1: []}, PRIMARY_ONE, PRIMARY_ONE)
     assert (await refusing.connect()).endpoint == B
     assert refusing.ended == [("a", "closed"), ("b", "")]
 
 
 async def test_an_interrupted_probe_drops_the_connection(awaited: bool) -> None:
-    servers = Servers(awaited, {2: KeyboardInterrupt()}, PRIMARY_ONE, PRIMARY_ONE)
+    servers = Servers(awaited, {3: KeyboardInterrupt()}, PRIMARY_ONE, PRIMARY_ONE)
     with pytest.raises(KeyboardInterrupt):
         await servers.connect()
     assert servers.ended == [("a", "aborted")]
 
 
 async def test_each_packet_runs_only_while_the_server_takes_writes(awaited: bool) -> None:
-    answers: dict[int, Any] = {**PRIMARY_ONE, 3: [Result(), Result(((7,),)), Result(((8,),))]}
+    answers: dict[int, Any] = {**PRIMARY_ONE, 2: [Result(), Result(((7,),))]}
     servers = Servers(awaited, answers, AWAY, AWAY)
     connection = await servers.connect()
-    assert await servers.run(connection.execute((SELECT, SELECT))) == [Result(((7,),)), Result(((8,),))]
-    assert servers.driver.asked[-1] == ("a", (ONLY_WHERE_WRITTEN, SELECT, SELECT))
-    answers[3] = ServerError(1411, f"Incorrect string value: '{NO_LONGER_WRITTEN}' for function uuid_to_bin")
+    assert await servers.run(connection.execute((SELECT,))) == [Result(((7,),))]
+    assert servers.driver.asked[-1] == ("a", (ONLY_WHERE_WRITTEN, SELECT))
+    answers[2] = ServerError(1411, f"Incorrect string value: '{NO_LONGER_WRITTEN}' for function uuid_to_bin")
     with pytest.raises(ServerError, match="a:3306 takes no writes") as caught:
-        await servers.run(connection.execute((SELECT, SELECT)))
+        await servers.run(connection.execute((SELECT,)))
     assert is_read_only(caught.value)
-    answers[3] = ServerError(1213, "Deadlock")
+    answers[2] = ServerError(1213, "Deadlock")
     with pytest.raises(ServerError, match="Deadlock"):
-        await servers.run(connection.execute((SELECT, SELECT)))
+        await servers.run(connection.execute((SELECT,)))
 
 
 @pytest.mark.parametrize(

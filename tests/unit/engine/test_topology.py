@@ -8,7 +8,7 @@ import pytest
 from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, WRITES
+from locus_mysql.dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, VIEW, WRITES
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from locus_mysql.engine.topology import (
     BRIEFLY_S,
@@ -81,8 +81,12 @@ def test_a_single_server_is_no_choice() -> None:
 
 
 def test_without_the_privilege_members_are_queried_only_once(topology: Topology) -> None:
-    assert topology.questions() == (WRITES, MEMBERS)
+    assert topology.questions() == (WRITES, MEMBERS, VIEW)
     assert not topology.asks_less_after(ServerError(1064, "syntax"))
+    assert topology.questions() == (WRITES, MEMBERS, VIEW)
+    assert topology.asks_less_after(
+        ServerError(1142, "SELECT command denied to user 'a'@'b' for table 'replication_group_member_stats'")
+    )
     assert topology.questions() == (WRITES, MEMBERS)
     assert topology.asks_less_after(ServerError(1142, "denied"))
     assert topology.questions() == (WRITES,)
@@ -150,6 +154,29 @@ def test_a_server_that_takes_none_or_is_outside_of_its_group_is_not(
     with pytest.raises(kind, match=words) as caught:
         check_answers(answers, A)
     assert is_read_only(caught.value) == (kind is ServerError)
+
+
+def with_view(view: str | None) -> list[Result]:
+    return [*answers(0, (1, "ONLINE"), (0, "ONLINE")), Result(rows=[(view,)])]
+
+
+def test_a_primary_with_an_older_view_of_the_group_was_expelled(topology: Topology) -> None:
+    topology.check_primary(with_view("1712:9"), A)
+    topology.check_primary(with_view("1712:10"), B)
+    with pytest.raises(NotAMember, match=r"a:3306 has not detected yet that its group has expelled it\."):
+        topology.check_primary(with_view("1712:9"), A)
+    topology.check_primary(with_view("1712:10"), B)
+    topology.check_primary(with_view("1712:11"), A)  # it has joined again
+
+
+def test_views_of_another_group_or_of_none_are_not_compared(topology: Topology) -> None:
+    topology.check_primary(with_view("1712:9"), A)
+    for view in ("1801:2", None, "", "x"):
+        topology.check_primary(with_view(view), B)
+    topology.check_primary(answers(0)[:1], B)
+    topology.check_primary([*answers(0), Result()], B)
+    with pytest.raises(NotAMember):
+        topology.check_primary(with_view("1801:1"), B)
 
 
 def test_only_the_refusal_of_a_server_that_takes_no_writes_any_more_is_taken_for_one() -> None:
