@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> int:
         held = asyncio.run(_until_stopped(show(config, sys.stdout)))
     if arguments.chapter is None:
         others = ", ".join(name for name in CHAPTERS if name != chosen)
-        print(f"Other chapters, by `ci/demo NAME`: {others}.")
+        print(textwrap.fill(f"Other chapters, by `ci/demo NAME`: {others}.", width=100))
     return OK if held else FAILED
 
 

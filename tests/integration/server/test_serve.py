@@ -92,8 +92,7 @@ def serving_at(dsn: str, *arguments: str, **environment: str) -> Iterator[Servic
     try:
         yield service
     finally:
-        service.process.kill()
-        service.process.wait(PATIENCE_S)
+        service.stop(signal.SIGKILL)
         for stream in (service.process.stdout, service.process.stderr):
             assert stream is not None
             stream.close()

@@ -117,7 +117,7 @@ def test_the_backend_accepts_the_arguments_of_the_built_in_backend(kind: Any) ->
     [
         (("h",), {"host": "h"}, "host is given twice"),
         (("mysql://h/app", 3306), {}, "keywords"),
-        (("h", 1, "d", "u", "p", None, 4), {}, "Six"),
+        (("h", 1, "d", "u", "p", None, 4), {}, "Only six"),
         (("h",), {"table_name": "t"}, "table_prefix"),
         (("user:secret@h/app",), {}, "host"),
     ],
