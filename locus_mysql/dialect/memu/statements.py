@@ -70,7 +70,8 @@ OCEANBASE.instead_of(
     .replace("fresh.description", "VALUES(description)"),
 )
 
-# Inserts only if item and category exist; the locks keep them until the transaction is committed.
+# Inserts only if item and category exist; the locks keep them until the transaction is committed. OceanBase takes none
+# here, nor in GUARD_RESOURCE; there, the foreign keys refuse a relation to a record that is deleted meanwhile.
 LINK = """
 INSERT INTO {links} (id, created_at, updated_at, item_id, category_id, locus_tenant{names})
 SELECT %s, COALESCE(%s, UTC_TIMESTAMP(6)), COALESCE(%s, UTC_TIMESTAMP(6)), i.id, c.id, i.locus_tenant{values}
