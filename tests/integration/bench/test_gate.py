@@ -25,7 +25,7 @@ from bench.gate import (
 )
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
-from locus_mysql.dialect.checkpoints import inspection as statements
+from locus_mysql.dialect.checkpoints import thread_pages as statements
 from locus_mysql.dialect.working import count_changes
 from locus_mysql.dialect.working.pieces import Named
 from locus_mysql.engine.operation import Batch
