@@ -1,4 +1,4 @@
-"""What a search in transcripts reads: at most so many items and bytes, in pages. No I/O."""
+"""The limits of a search in transcripts: items, bytes, and the size of a page. No I/O."""
 
 from __future__ import annotations
 
