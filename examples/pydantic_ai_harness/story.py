@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TextIO
 
 from pydantic_ai_harness.memory import MemoryConflictError, MemoryOperation
@@ -11,14 +10,12 @@ from pydantic_ai_harness.step_persistence import continue_run
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.integrations.pydantic_ai_harness import PydanticMemoryStore, PydanticStepStore
 from locus_mysql.integrations.pydantic_ai_harness.run_operations import RunOperations
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of, running
 from .agent import CONVERSATION, CUSTOMER, NOTE, make_agent
 from .worker import Shift
@@ -40,23 +37,12 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            screen.title(f"Memory and steps of Pydantic AI Harness in MySQL at {where} through {config.driver}")
-            await killed(screen, database, config)
-            await remembered(screen, database)
-            await shared(screen, config)
-    finally:
-        try:
-            await engine.run(_drop(RunOperations(config).schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config = this.screen, this.config
+        screen.title(f"Memory and steps of Pydantic AI Harness in MySQL at {this.where}")
+        await killed(screen, database, config)
+        await remembered(screen, database)
+        await shared(screen, config)
     return not screen.failed
 
 
@@ -126,5 +112,5 @@ async def shared(screen: Screen, config: MySQLConfig) -> None:
     screen.check(sorted(lines) == wanted, "every line of both is there once")
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> tuple[Schema, ...]:
+    return (RunOperations(config).schema,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 from typing import Any, TextIO
 
 from strands.storage import InMemoryStorage, Storage
@@ -13,15 +12,13 @@ from strands.types.exceptions import StorageError
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Schema
-from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
 from locus_mysql.runtime.database import Database
 
-from ..database import own_tables
 from ..display import Screen, size
+from ..frame import chapter
 from ..process import options_of, running
 from .support import AGENT, NOTES_SESSION, SESSION, TURNS, add_notes, begin_notes, take_turn, text_of
 from .worker import Shift
@@ -42,26 +39,14 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     Raises:
         LocusMySQLError: The database cannot be used.
     """
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    engine = AsyncEngine(config)
-    try:
-        async with Database(config) as database:
-            storage = StrandsStorage(database)
-            screen.title(f"Strands Agents in MySQL at {where} through {config.driver}")
-            await killed(screen, storage, config)
-            await growing(screen, storage, database)
-            await shared(screen, config)
-            await compared(screen, storage.namespace("compared"))
-    finally:
-        try:
-            for schema in (StoreOperations(config).schema, TranscriptOperations(config).schema):
-                await engine.run(_drop(schema))
-        finally:
-            await engine.close()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
+        screen, config = this.screen, this.config
+        storage = StrandsStorage(database)
+        screen.title(f"Strands Agents in MySQL at {this.where}")
+        await killed(screen, storage, config)
+        await growing(screen, storage, database)
+        await shared(screen, config)
+        await compared(screen, storage.namespace("compared"))
     return not screen.failed
 
 
@@ -161,5 +146,5 @@ async def stored_bytes(database: Database) -> int:
     return usage["total_bytes"]
 
 
-def _drop(schema: Schema) -> Operation[None]:
-    yield Batch.of(schema.drop())
+def _schemas(config: MySQLConfig) -> tuple[Schema, ...]:
+    return StoreOperations(config).schema, TranscriptOperations(config).schema
