@@ -1,4 +1,7 @@
-"""``copy`` copies threads from one Locus checkpointer to another; ``import-locus`` is a special case of it."""
+"""``copy`` copies threads between Locus' checkpointers or LangGraph's savers, or the records of a family of tables.
+
+``import-locus`` is a special case of it.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import MySQLConfig
 from ..errors import LocusMySQLError, SetupError, UsageError
+from ..families.registry import families
 from ..integrations.sdk import need_locus
 from ..runtime.transfer import TransferReport
 from ..signals import StopRequested, until_stopped
@@ -35,10 +39,14 @@ _AGAIN = "Run the copy again: it continues where it stopped."
 #: Environment variables with the source and the target, for arguments that are not given.
 FROM_VARIABLE, TO_VARIABLE = "LOCUS_MYSQL_COPY_FROM", "LOCUS_MYSQL_COPY_TO"
 
+#: The prefix of a side that an environment variable holds, and that of the names of LangGraph's savers.
+_FROM_ENVIRONMENT, _SAVERS = "env:", "langgraph-"
+
 _PLACE_HELP = (
     "file:PATH, redis://…, postgresql://…, http://…, mysql://… and mysql+embedded:///… (this package's "
     "tables; mysql alone: LOCUS_MYSQL_DSN), builtin-mysql://…, what Locus' registry knows, "
-    "package.module:function, or env:NAME for a variable that holds it"
+    "package.module:function, langgraph-postgres://… and langgraph-sqlite:PATH (LangGraph's savers), or env:NAME for a "
+    "variable that holds it"
 )
 
 
@@ -60,6 +68,11 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
             help=f"an option of the checkpointer to copy {side}; JSON, text, or env:NAME; may be given more than once",
         )
     add_which_threads(parser)
+    parser.add_argument(
+        "--family",
+        choices=[family.name for family in families()],
+        help="copy the records of these tables of this package, whose DSNs are both sides, instead of Locus' threads",
+    )
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
     _add_ways(parser)
     parser.add_argument(
@@ -77,7 +90,7 @@ def add_import_locus(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser)
     _add_ways(parser)
-    parser.set_defaults(thread=None, pattern="*", verify=False)
+    parser.set_defaults(thread=None, pattern="*", verify=False, family=None)
 
 
 def _add_ways(parser: argparse.ArgumentParser) -> None:
@@ -92,17 +105,23 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
 
 
 def copy(arguments: argparse.Namespace) -> int:
-    """Copy threads. A stopped copy continues when it is started again."""
+    """Copy threads or records. A stopped copy continues when it is started again."""
+    source = _named(arguments.source, FROM_VARIABLE, "--from")
+    target = _named(arguments.target, TO_VARIABLE, "--to")
+    from_savers = any(name.startswith(_SAVERS) for name in (source, target))
+    if from_savers or arguments.family is not None:
+        from .copying_tables import copy_records, copy_savers
+
+        options = _options(arguments.source_options), _options(arguments.target_options)
+        return (copy_savers if from_savers else copy_records)(arguments, source, target, options)
     need_locus("Copying")
     from ..integrations.locus.transfer.locations import Location
 
-    source = Location(
-        _named(arguments.source, FROM_VARIABLE, "--from"), _options(arguments.source_options), arguments.tenant
+    return _copy(
+        arguments,
+        Location(source, _options(arguments.source_options), arguments.tenant),
+        Location(target, _options(arguments.target_options), arguments.tenant),
     )
-    target = Location(
-        _named(arguments.target, TO_VARIABLE, "--to"), _options(arguments.target_options), arguments.tenant
-    )
-    return _copy(arguments, source, target)
 
 
 def import_locus(arguments: argparse.Namespace) -> int:
@@ -122,7 +141,8 @@ def import_locus(arguments: argparse.Namespace) -> int:
 
 def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> int:
     from ..integrations.locus.transfer import copy_threads
-    from ..integrations.locus.transfer.locations import hide, what_to_install
+    from ..integrations.locus.transfer.locations import what_to_install
+    from ..transfer.hiding import hide
 
     report = TransferReport()
     secrets = source.secrets | target.secrets
@@ -165,6 +185,11 @@ def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> 
 
 def _named(given: str | None, variable: str, option: str) -> str:
     name = given or os.environ.get(variable)
+    if name and name.startswith(_FROM_ENVIRONMENT):
+        held = os.environ.get(name.removeprefix(_FROM_ENVIRONMENT))
+        if not held:
+            raise UsageError(f"There is no variable {name.removeprefix(_FROM_ENVIRONMENT)!r} in the environment.")
+        return held
     if not name:
         raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {_PLACE_HELP}.")
     return name

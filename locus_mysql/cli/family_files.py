@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ..config import MySQLConfig
 from ..errors import InvalidInput, UsageError
-from ..families.family import Transfer
+from ..families.family import Family, Transfer
 from ..families.registry import families, find_family
 from ..runtime.checksummed_jsonl import Head
+from ..runtime.database import Database
 from ..runtime.transfer import Target
-from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, options_of
+from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, notify, options_of
+from .existing import existing_families
 from .line_files import export_lines, import_lines
 
 
@@ -27,7 +30,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="only checkpoints saved since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
     )
     names = [family.name for family in families()]
-    parser.add_argument("--family", choices=names, default=names[0], help=f"which tables ({names[0]})")
+    parser.add_argument("--family", choices=names, help="which tables (the first of these that exist)")
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)
@@ -48,7 +51,26 @@ def export_threads(arguments: argparse.Namespace) -> int:
     """Write a tenant's records to a file. A killed export continues when it is started again."""
     selection = {"threads": arguments.thread, "pattern": arguments.pattern, "since": arguments.since}
     given = {name: value for name, value in selection.items() if value not in (None, "*")}
-    return export_family(arguments, arguments.family, **given)
+    return export_family(arguments, arguments.family or _existing(arguments), **given)
+
+
+def _existing(arguments: argparse.Namespace) -> str:
+    """Return the first family whose tables exist; name the others, whose records the export does not have.
+
+    Raises:
+        SchemaMismatch: None exist.
+    """
+    config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
+
+    async def find() -> list[Family]:
+        async with Database(config) as database:
+            return await existing_families(database, None)
+
+    first, *others = asyncio.run(find())
+    if others:
+        left = ", ".join(family.name for family in others)
+        notify(f"Exporting {first.name}. These families have tables too, each exported by --family: {left}.")
+    return first.name
 
 
 def export_family(arguments: argparse.Namespace, name: str, **selection: object) -> int:

@@ -9,9 +9,7 @@ import time
 from ..config import MySQLConfig
 from ..dialect.server_roles import GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
-from ..engine.bootstrap import has_own_tables, has_tables
 from ..engine.operation import fetch
-from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
 from ..families.family import Counts, Family, in_words
 from ..families.registry import families, find_family
@@ -24,6 +22,7 @@ from .arguments import (
     add_tenant,
     options_of,
 )
+from .existing import existing_families
 from .tables import add_family
 
 
@@ -62,7 +61,7 @@ def vacuum(arguments: argparse.Namespace) -> int:
 
     async def run() -> None:
         async with Database(config) as database:
-            for family in await _existing(database, arguments.family):
+            for family in await existing_families(database, arguments.family):
                 vacuuming = family.maintenance(config).vacuum(*age)
                 removed = await database.asynchronous.run(vacuuming, family.schema(config), config.ddl_mode)
                 print(f"Removed {in_words(removed)} of {family.name}.")
@@ -78,7 +77,7 @@ def health(arguments: argparse.Namespace) -> int:
     async def run() -> int:
         async with Database(config) as database:
             read_only = await _report_server(database)
-            found = await _existing(database, arguments.family)
+            found = await existing_families(database, arguments.family)
             print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
             for family in found:
                 await _report_family(database, family)
@@ -126,28 +125,3 @@ async def _report_family(database: Database, family: Family) -> None:
     print(f"{unit.noun:<8} {unit.number} of tenant {config.tenant!r}{beside}, family {family.name}")
     if waste:
         print(f"waste    {in_words(waste)}")
-
-
-async def _existing(database: Database, name: str | None) -> list[Family]:
-    """Return the families whose tables exist: of all families, or of the named one.
-
-    Raises:
-        SchemaMismatch: None of the tables exist.
-    """
-    config, engine = database.config, database.asynchronous
-    asked = families() if name is None else [find_family(name)]
-    found = []
-    for family in asked:
-        # Other applications' tables may have the names of such a family's tables.
-        check = has_own_tables if family.on_request and name is None else has_tables
-        if await engine.run(check(family.schema(config))):
-            found.append(family)
-    if not found:
-        schema = asked[0].schema(config)
-        missing = " and no ".join(map(repr, schema.names))
-        raise SchemaMismatch(
-            f"Database {config.database!r} has no table {missing}: nothing was saved there yet, or with "
-            "another --prefix. The first save creates the tables; so do the statements of "
-            f"`python -m locus_mysql {'schema' if name is None else schema.command}`."
-        )
-    return found

@@ -9,6 +9,7 @@ from .inspection import InspectionStatements
 from .ledger import GraphLedger
 from .loading import LoadingStatements
 from .measuring import MeasuringStatements
+from .moving import MovingStatements
 from .pieces import PIECES
 from .removing import RemovingStatements
 from .saving import SavingStatements
@@ -60,3 +61,8 @@ class GraphDialect(Dialect):
     def measuring(self) -> MeasuringStatements:
         """Counting and measuring."""
         return MeasuringStatements(self._pieces)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading and writing whole checkpoints, for exports and imports."""
+        return MovingStatements(self._pieces)

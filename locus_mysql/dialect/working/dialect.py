@@ -10,6 +10,7 @@ from .entries import EntryStatements
 from .inspection import InspectionStatements
 from .ledger import WorkingLedger
 from .maintenance import MaintenanceStatements
+from .moving import MovingStatements
 from .pieces import PIECES
 from .sessions import SessionStatements
 from .tables import table_names, working_schema
@@ -54,3 +55,8 @@ class WorkingDialect(Dialect):
     def inspection(self) -> InspectionStatements:
         """Inspection of sessions."""
         return InspectionStatements(self._pieces)
+
+    @cached_property
+    def moving(self) -> MovingStatements:
+        """Reading and writing whole sessions, for exports and imports."""
+        return MovingStatements(self._pieces)

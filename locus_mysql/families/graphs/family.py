@@ -29,9 +29,11 @@ class GraphFamily:
 
         return GraphMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer | None:
+    def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        return None
+        from .transfer import GraphTransfer
+
+        return GraphTransfer(config)
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""

@@ -29,9 +29,11 @@ class WorkingFamily:
 
         return WorkingMaintenance(config)
 
-    def transfer(self, config: MySQLConfig) -> Transfer | None:
+    def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
-        return None
+        from .transfer import SessionTransfer
+
+        return SessionTransfer(config)
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""

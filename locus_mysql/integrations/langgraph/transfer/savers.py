@@ -164,6 +164,9 @@ class SaverWriter(UnitTarget[Sequence[ListedCheckpoint]]):
     async def write(self, listed: Sequence[ListedCheckpoint], report: TransferReport) -> None:
         """Copy the checkpoints of a thread, in the order of their ids."""
         report.threads += 1
+        if report.dry_run:
+            report.copied += len(listed)
+            return
         for one in listed:
             await self._write(one, report)
 

@@ -21,6 +21,7 @@ from ....config import MySQLConfig
 from ....errors import ConfigError, SetupError, UsageError
 from ....runtime.database import Database
 from ....runtime.transfer import Notify
+from ....transfer.hiding import hide, secrets_in
 from ....transfer.thread_sides import CopySource, CopyTarget
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
@@ -74,7 +75,7 @@ class Location:
         self.options = {key: _from_environment(value) for key, value in (options or {}).items()}
         self.tenant = tenant
         hidden = [str(self.options[key]) for key in self.options if _is_secret(key)]
-        self.secrets = {one for one in [*hidden, *_secrets_in(self.name)] if one}
+        self.secrets = {one for one in [*hidden, *secrets_in(self.name)] if one}
 
     @property
     def kind(self) -> str:
@@ -241,14 +242,6 @@ def refuse_same(source: CopySource, target: CopyTarget) -> None:
         raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
 
 
-def hide(text: str, secrets: set[str]) -> str:
-    """Return a text without passwords."""
-    text = re.sub(r"//\S*@", "//***@", text)  # a password that is not percent-encoded may hold slashes
-    for secret in sorted((one for one in secrets if len(one) > 3), key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
-
-
 def what_to_install(error: ImportError) -> str:
     """Return Locus' message about a missing library, with the name under which Locus is installed from an index."""
     return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
@@ -296,12 +289,6 @@ def _from_environment(value: Any) -> Any:
 def _is_secret(option: str) -> bool:
     """Return whether the value of an option must not be shown."""
     return re.search("password|secret|token|key|auth|header|dsn|url", option, re.IGNORECASE) is not None
-
-
-def _secrets_in(name: str) -> list[str]:
-    """Return the passwords in a name, percent-encoded and decoded."""
-    found = re.search(r"//[^/:]*:(.*)@", name)
-    return [] if found is None else [found[1], unquote(found[1])]
 
 
 def _names() -> str:

@@ -1,0 +1,189 @@
+"""Threads of graphs are exported, imported and copied exactly, also pruned ones and damaged ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from operator import add
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from locus_mysql import MySQLConfig, SyncMySQLCheckpointSaver
+from locus_mysql.cli.main import main
+from locus_mysql.integrations.langgraph import MySQLSaver
+
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
+
+RunSql = Callable[..., tuple[Any, ...]]
+
+
+class State(TypedDict):
+    steps: Annotated[list[str], add]
+    blob: bytes
+
+
+def graph(saver: BaseCheckpointSaver[Any]) -> Any:
+    def work(state: State) -> dict[str, Any]:
+        return {"steps": [f"step {len(state['steps'])} " + "x" * 500], "blob": bytes(range(256)) * 20}
+
+    def ask(state: State) -> dict[str, Any]:
+        return {"steps": [interrupt("Order 4 chairs?")]}
+
+    made = StateGraph(State)
+    made.add_node("work", work)
+    made.add_node("ask", ask)
+    made.add_edge(START, "work")
+    made.add_edge("work", "ask")
+    made.add_edge("ask", END)
+    return made.compile(checkpointer=saver)
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
+    config = make_config(driver="pymysql")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    return config
+
+
+def fill(config: MySQLConfig) -> None:
+    """Store a thread that was answered, one that waits, and a plain one of `SyncMySQLCheckpointSaver`."""
+    with MySQLSaver(config) as saver:
+        app = graph(saver)
+        for thread in ("a", "ü/:*"):
+            place = {"configurable": {"thread_id": thread}}
+            for _ in range(3):
+                app.invoke({"steps": ["begin"], "blob": b""}, place)
+                if thread == "a":
+                    app.invoke(Command(resume="yes"), place)
+    with SyncMySQLCheckpointSaver(config) as plain:
+        for place in range(3):
+            plain.put(
+                thread_id="plain",
+                checkpoint_id=str(place),
+                checkpoint_data={"n": [2**100, place], "π": None},
+                metadata={"source": "é"},
+            )
+
+
+def tuples(config: MySQLConfig, thread_id: str) -> list[Any]:
+    with MySQLSaver(config) as saver:
+        return [tuple(one) for one in saver.list({"configurable": {"thread_id": thread_id}})]
+
+
+def rows(run_sql: RunSql, config: MySQLConfig) -> Any:
+    return run_sql(
+        "SELECT thread_id, checkpoint_id, parent_id, ns, hidden, needs, metadata, run_key, created_at "
+        f"FROM {config.database}.{config.table_prefix}versions ORDER BY thread_id, seq"
+    )
+
+
+def test_an_export_is_imported_exactly(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
+    fill(config)
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    other = config.model_copy(update={"table_prefix": "other_"})
+    assert rows(run_sql, other) == rows(run_sql, config) != ()
+    for thread in ("a", "ü/:*"):
+        assert tuples(other, thread) == tuples(config, thread) != []
+    again = tmp_path / "again.jsonl"
+    assert main(["export", str(again), "--family", "versions", "--prefix", "other_"]) == 0
+
+    def bare(one: Path) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in one.read_text().splitlines()]
+        return [{name: part for name, part in line.items() if name not in ("seq", "crc32")} for line in lines]
+
+    assert bare(again) == bare(file)
+
+
+def test_a_waiting_graph_continues_in_the_target(config: MySQLConfig, tmp_path: Path) -> None:
+    fill(config)
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions", "--thread", "ü/:*"]) == 0
+    assert main(["import", str(file), "--tenant", "acme"]) == 0
+    with MySQLSaver(config.model_copy(update={"tenant": "acme"})) as saver:
+        ended = graph(saver).invoke(Command(resume="no"), {"configurable": {"thread_id": "ü/:*"}})
+    assert ended["steps"][-1] == "no"
+
+
+def test_a_repeated_import_changes_nothing(
+    config: MySQLConfig, run_sql: RunSql, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(config)
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions"]) == 0
+    before = rows(run_sql, config)
+    assert main(["import", str(file)]) == 0
+    assert "already present" in capsys.readouterr().out
+    assert rows(run_sql, config) == before
+
+
+def test_an_interrupted_import_is_completed(config: MySQLConfig, run_sql: RunSql, tmp_path: Path) -> None:
+    fill(config)
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    other = config.model_copy(update={"table_prefix": "other_"})
+    name = f"{config.database}.other_version"
+    run_sql(f"DELETE FROM {name}_writes")  # as if it was killed before it stored them, and set the times
+    run_sql(f"UPDATE {name}s SET created_at = '2026-01-01'")
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    assert rows(run_sql, other) == rows(run_sql, config)
+    assert tuples(other, "a") == tuples(config, "a")
+
+
+def test_deleted_checkpoints_that_others_need_stay_deleted(
+    config: MySQLConfig, run_sql: RunSql, tmp_path: Path
+) -> None:
+    fill(config)
+    with MySQLSaver(config) as saver:
+        saver.prune(["a"], strategy="keep_latest")
+    run_sql(f"UPDATE {config.database}.locus_versions SET hidden = 1 WHERE checkpoint_id = '1'")
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions"]) == 0
+    assert main(["import", str(file), "--prefix", "other_"]) == 0
+    other = config.model_copy(update={"table_prefix": "other_"})
+    assert [(row[1], row[4]) for row in rows(run_sql, other)] == [(row[1], row[4]) for row in rows(run_sql, config)]
+    assert tuples(other, "a") == tuples(config, "a") != []
+    with SyncMySQLCheckpointSaver(other) as plain:
+        assert plain.get(thread_id="plain", checkpoint_id="1") is None
+        assert plain.get(thread_id="plain", checkpoint_id="2") is not None
+
+
+def test_newer_checkpoints_of_the_target_stay_the_newest(
+    config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(config)
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions", "--thread", "plain"]) == 0
+    other = config.model_copy(update={"table_prefix": "other_"})
+    with SyncMySQLCheckpointSaver(other) as plain:
+        plain.put(thread_id="plain", checkpoint_id="own", checkpoint_data={"n": 1})
+    assert main(["import", str(file), "--prefix", "other_"]) == 1
+    assert "3 left out" in capsys.readouterr().out
+    with SyncMySQLCheckpointSaver(other) as plain:
+        newest = plain.get(thread_id="plain")
+    assert newest is not None
+    assert newest["checkpoint_id"] == "own"
+
+
+def test_a_damaged_checkpoint_is_named_and_left_out(
+    config: MySQLConfig, run_sql: RunSql, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(config)
+    run_sql(
+        f"UPDATE {config.database}.locus_versions SET payload = CONCAT(payload, 'x') "
+        "WHERE thread_id = 'plain' AND checkpoint_id = '1'"
+    )
+    file = tmp_path / "graphs.jsonl"
+    assert main(["export", str(file), "--family", "versions", "--thread", "plain"]) == 1
+    captured = capsys.readouterr()
+    assert "'1'" in captured.err
+    assert "1 left out" in captured.err
+    assert len(file.read_text().splitlines()) == 4

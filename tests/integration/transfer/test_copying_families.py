@@ -1,0 +1,197 @@
+"""`copy --family` for every family, `copy` from LangGraph's own savers by name, and `export` without agents' tables."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.postgres import PostgresSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from bench.private_servers import PostgreSQL
+from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore, SyncMySQLCheckpointSaver
+from locus_mysql.cli.main import main
+from locus_mysql.families.registry import families
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.integrations.langgraph import MySQLSaver
+from locus_mysql.working import SyncWorkingMemory
+
+from ..cli.test_main import dsn_of
+from ..conftest import MakeConfig
+from ..integrations.langgraph import graphs
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
+    config = make_config(driver="pymysql")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    monkeypatch.setenv("LOCUS_MYSQL_DRIVER", "pymysql")
+    return config
+
+
+@pytest.fixture
+def run(config: MySQLConfig, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def fill_dicts(config: MySQLConfig) -> None:
+    with SyncCheckpointStore(config) as store:
+        store.save("t", {"n": 1})
+        store.save("t", {"n": 2})
+
+
+def fill_memories(config: MySQLConfig) -> None:
+    with SyncMemoryStore(config) as store:
+        store.put(("a",), "k", {"text": "green tea"})
+
+
+def fill_versions(config: MySQLConfig) -> None:
+    with SyncMySQLCheckpointSaver(config) as saver:
+        saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"n": 1})
+
+
+def fill_working(config: MySQLConfig) -> None:
+    with SyncWorkingMemory("s", config) as memory:
+        memory.set("n", 1)
+
+
+def fill_transcripts(config: MySQLConfig) -> None:
+    with SyncTranscriptStore(config) as store:
+        store.append(TranscriptKey("k", "c", "n"), [NewItem({"role": "user"})])
+
+
+FILL = {
+    "dicts": fill_dicts,
+    "versions": fill_versions,
+    "memories": fill_memories,
+    "working": fill_working,
+    "transcripts": fill_transcripts,
+}
+
+
+@pytest.mark.parametrize("family", FILL)
+def test_a_family_is_copied_to_another_tenant_and_again_nothing(
+    family: str, config: MySQLConfig, run: Run, tmp_path: Path
+) -> None:
+    FILL[family](config)
+    command = ["copy", "--family", family, "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme"]
+    code, output, _ = run(*command, "--dry-run")
+    assert code == 0
+    assert "to copy" in output.lower()
+    assert run(*command)[0] == 0
+    code, output, _ = run(*command)
+    assert code == 0
+    assert "already present" in output
+    exported = []
+    for tenant in ("default", "acme"):
+        file = tmp_path / tenant
+        assert run("export", str(file), "--family", family, "--tenant", tenant)[0] == 0
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        exported.append([{k: v for k, v in line.items() if k not in ("tenant", "seq", "crc32")} for line in lines])
+    assert exported[0] == exported[1]
+
+
+def test_every_family_can_be_exported(config: MySQLConfig) -> None:
+    assert [family.name for family in families() if family.transfer(config) is None] == ["current"]
+
+
+def test_a_copy_onto_itself_and_a_foreign_side_are_refused(config: MySQLConfig, run: Run) -> None:
+    code, _, errors = run("copy", "--family", "versions", "--from", "mysql", "--to", "mysql")
+    assert code == 1
+    assert "the same" in errors
+    code, _, errors = run("copy", "--family", "versions", "--from", "file:x", "--to", "mysql")
+    assert code == 1
+    assert "'file' cannot be a side of this copy" in errors
+
+
+def test_an_export_of_a_database_with_graphs_only_exports_graphs(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    fill_versions(config)
+    file = tmp_path / "all"
+    assert run("export", str(file))[0] == 0
+    assert json.loads(file.read_text().splitlines()[0])["format"] == "locus-mysql graphs 1"
+    fill_memories(config)
+    code, _, errors = run("export", str(tmp_path / "again"))
+    assert code == 0
+    assert "each exported by --family: memories" in errors
+
+
+def fill_saver(saver: Any) -> list[Any]:
+    app = graphs.conversation(saver)
+    for thread in ("a", "b"):
+        for text in ("Hello", "and again"):
+            app.invoke({"messages": [("user", text)]}, {"configurable": {"thread_id": thread}})
+    return [tuple(one) for one in saver.list(None)]
+
+
+def in_mysql(config: MySQLConfig) -> list[Any]:
+    with MySQLSaver(config) as saver:
+        return [tuple(one) for one in saver.list(None)]
+
+
+def by_id(found: list[Any]) -> list[Any]:
+    return sorted(((one[0]["configurable"]["thread_id"], one[1]["id"], one[1], one[4]) for one in found), key=repr)
+
+
+def test_sqlite_is_copied_by_its_name(config: MySQLConfig, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "graphs.sqlite"
+    with SqliteSaver.from_conn_string(str(path)) as saver:
+        wanted = fill_saver(saver)
+    before = path.read_bytes()
+    code, output, _ = run("copy", "--from", f"langgraph-sqlite:{path}", "--to", "mysql", "--dry-run")
+    assert code == 0
+    assert "2 threads" in output
+    assert run("copy", "--from", f"langgraph-sqlite:{path}", "--to", "mysql")[0] == 0
+    assert by_id(in_mysql(config)) == by_id(wanted) != []
+    code, output, _ = run("copy", "--from", f"langgraph-sqlite:{path}", "--to", "mysql", "--thread", "a")
+    assert code == 0
+    assert "1 thread: 0 checkpoints copied" in output
+    assert path.read_bytes() == before
+    assert run("copy", "--from", "mysql", "--to", f"langgraph-sqlite:{tmp_path / 'back'}")[0] == 0
+    with SqliteSaver.from_conn_string(str(tmp_path / "back")) as saver:
+        assert by_id([tuple(one) for one in saver.list(None)]) == by_id(wanted)
+
+
+def test_a_missing_or_foreign_sqlite_file_is_named_and_not_created(
+    config: MySQLConfig, run: Run, tmp_path: Path
+) -> None:
+    missing, foreign = tmp_path / "missing", tmp_path / "foreign"
+    code, _, errors = run("copy", "--from", f"langgraph-sqlite:{missing}", "--to", "mysql")
+    assert code == 1
+    assert "There is no file" in errors
+    assert not missing.exists()
+    sqlite3.connect(foreign).execute("CREATE TABLE t (n)").connection.close()
+    code, _, errors = run("copy", "--from", f"langgraph-sqlite:{foreign}", "--to", "mysql")
+    assert code == 1
+    assert "no such table" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.xdist_group("postgresql")
+def test_postgresql_is_copied_by_its_name(config: MySQLConfig, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    with PostgreSQL.start(print) as server:
+        with PostgresSaver.from_conn_string(server.url) as saver:
+            saver.setup()
+            wanted = fill_saver(saver)
+        monkeypatch.setenv("OLD", f"langgraph-postgres:{server.url.partition(':')[2]}")
+        assert run("copy", "--from", "env:OLD", "--to", "mysql")[0] == 0
+        assert by_id(in_mysql(config)) == by_id(wanted) != []
+        code, output, _ = run("copy", "--from", "env:OLD", "--to", "mysql")
+        assert code == 0
+        assert "0 checkpoints copied" in output
+        server_url = server.url
+    code, _, errors = run("copy", "--from", "env:OLD", "--to", "mysql")
+    assert code == 1
+    assert "refused" in errors or "connection" in errors
+    assert server_url.rpartition("@")[0].rpartition(":")[2] not in errors or "@" not in server_url
