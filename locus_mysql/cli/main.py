@@ -38,7 +38,12 @@ COMMANDS = {
     "token": Command("serving", "token", "add_token", "create a token for the HTTP service"),
     "schema": Command("tables", "schema", "add_schema", "print the statements that create the tables, for a migration"),
     "grants": Command("tables", "grants", "add_grants", "print the GRANT statements that an account needs"),
-    "copy": Command("copying", "copy", "add_copy", "copy threads from any Locus checkpointer to any other"),
+    "copy": Command(
+        "copying",
+        "copy",
+        "add_copy",
+        "copy threads between Locus' checkpointers or LangGraph's savers, or the records of any tables",
+    ),
     "import-locus": Command(
         "copying", "import_locus", "add_import_locus", "copy the checkpoints of Locus' built-in MySQL backend"
     ),
@@ -51,8 +56,10 @@ COMMANDS = {
         "add_import_langgraph",
         "copy the items of langgraph-checkpoint-mysql's store",
     ),
-    "export": Command("family_files", "export_threads", "add_export", "export threads to a file of JSON lines"),
-    "import": Command("family_files", "import_file", "add_import", "import threads from such a file"),
+    "export": Command(
+        "family_files", "export_threads", "add_export", "export threads, memories or sessions to a file of JSON lines"
+    ),
+    "import": Command("family_files", "import_file", "add_import", "import such a file"),
     "memory": Command(
         "memory", "memory", "add_memory", "export long-term memory to a file of JSON lines, or import one"
     ),
@@ -77,6 +84,12 @@ COMMANDS = {
         "stats",
         "add_stats",
         "show how much is stored, and the largest threads with their growth",
+    ),
+    "memories": Command(
+        "inspection.memories", "run_memories", "add_memories", "list, show or delete items of long-term memory"
+    ),
+    "session": Command(
+        "inspection.sessions", "run_session", "add_session", "list, show or end sessions of working memory"
     ),
     "rm": Command("inspection.rm", "rm", "add_rm", "delete a thread or a checkpoint, after confirmation"),
     "health": Command(

@@ -35,6 +35,8 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "diff": ("t",),
     "search": ("word",),
     "stats": (),
+    "memories": ("list",),
+    "session": ("list",),
     "rm": ("t", "--yes"),
     "health": (),
 }

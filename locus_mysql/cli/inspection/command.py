@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -13,13 +14,7 @@ from ...errors import InvalidInput, NotFound, SchemaMismatch, UsageError
 from ...families.inspection.records import CheckpointRow, ThreadRow, Window
 from ...families.registry import families, find_family
 from ...inspection.inspector import Inspector
-from ..arguments import (
-    WrongArgument,
-    add_connection,
-    add_prefix,
-    add_tenant,
-    options_of,
-)
+from ..arguments import FAILED, WRONG, WrongArgument, add_connection, add_prefix, add_tenant, notify, options_of
 from ..tables import add_family
 from .measures import age, format_time, moment_of, zone_name, zone_of
 from .screen import Segment, need_rich
@@ -44,6 +39,11 @@ def add_inspection(parser: argparse.ArgumentParser, *, all_families: bool = Fals
     add_tenant(parser, "threads")
     add_prefix(parser)
     add_family(parser, [family for family in families() if all_families or family.holds_threads])
+    add_output(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select the form of the output."""
     parser.add_argument(
         "--tz",
         metavar="ZONE",
@@ -125,6 +125,28 @@ def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]
                 raise WrongArgument(str(error)) from None
 
     return asyncio.run(run())
+
+
+def confirm(what: str, *, agreed: bool) -> int | None:
+    """Ask at the terminal whether to delete something.
+
+    Args:
+        what: Its description.
+        agreed: Whether it need not be asked, as ``--yes`` was given.
+
+    Returns:
+        None if it is to be deleted, else the exit code.
+    """
+    if agreed:
+        return None
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        notify(f"locus-mysql: Cannot ask whether to delete {what}: the input is not a terminal. Give --yes.")
+        return WRONG
+    print(f"Delete {what}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().casefold() in {"y", "yes"}:
+        return None
+    notify("Nothing was deleted.")
+    return FAILED
 
 
 async def families_of(inspector: Inspector, asked: str | None, *, all_families: bool = False) -> list[str]:

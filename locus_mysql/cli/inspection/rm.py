@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ...errors import NotFound
 from ...families.inspection.records import CheckpointRow, ThreadRow
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
 from ...runtime.counting import counted
-from ..arguments import FAILED, OK, WRONG, notify
+from ..arguments import FAILED, OK, notify
 from ..sanitize import sanitize_line
 from .command import (
     Clock,
     add_inspection,
     add_namespace,
     add_thread,
+    confirm,
     find_thread,
     look,
     named,
@@ -51,13 +51,9 @@ def rm(arguments: argparse.Namespace) -> int:
 
     thread, checkpoint = look(arguments, find, shows=False)
     what = _described(thread, checkpoint, clock)
-    if not arguments.yes:
-        if not sys.stdin.isatty() or not sys.stderr.isatty():
-            notify(f"locus-mysql: Cannot ask whether to delete {what}: the input is not a terminal. Give --yes.")
-            return WRONG
-        if not _agreed(f"Delete {what}? [y/N] "):
-            notify("Nothing was deleted.")
-            return FAILED
+    refused = confirm(what, agreed=arguments.yes)
+    if refused is not None:
+        return refused
 
     async def remove(inspector: Inspector) -> bool:
         config = inspector.config.model_copy(update={"search": False})  # the full-text index may be missing
@@ -84,9 +80,3 @@ def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock
         return f"checkpoint {sanitize_line(checkpoint.checkpoint_id)} ({saved}) of {name}"
     count = counted(thread.checkpoints, "checkpoint")
     return f"{name} ({count}, {format_size(thread.size_bytes)}, last saved {clock.zoned(thread.updated_at)})"
-
-
-def _agreed(question: str) -> bool:
-    """Ask for confirmation at the terminal, and return whether it was given."""
-    print(question, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().casefold() in {"y", "yes"}

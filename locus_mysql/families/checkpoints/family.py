@@ -21,18 +21,16 @@ class CheckpointFamily:
         kind: What the states are. It is the family's name, too.
         title: The family's name on pages.
         users: The public classes that use the tables.
-        exported: Whether its threads can be exported.
     """
 
     holds_threads = True
     vacuumed_by_age = True
     on_request = False
 
-    def __init__(self, kind: Kind, title: str, users: str, *, exported: bool = True) -> None:
+    def __init__(self, kind: Kind, title: str, users: str) -> None:
         self.kind = kind
         self.title = title
         self.users = users
-        self.exported = exported
 
     @property
     def name(self) -> str:
@@ -51,11 +49,11 @@ class CheckpointFamily:
 
         return CheckpointMaintenance(config, self.kind)
 
-    def transfer(self, config: MySQLConfig) -> Transfer | None:
+    def transfer(self, config: MySQLConfig) -> Transfer:
         """See `Family.transfer`."""
         from .transfer import ThreadTransfer
 
-        return ThreadTransfer(self.operations(config)) if self.exported else None
+        return ThreadTransfer(self.operations(config))
 
     def inspection(self, config: MySQLConfig) -> ThreadSource:
         """See `Family.inspection`."""
@@ -78,4 +76,4 @@ class CheckpointFamily:
 
 DICTS = CheckpointFamily("dicts", "Plain states", "CheckpointStore")
 
-CURRENT = CheckpointFamily("current", "Current states", "MySQLBackend", exported=False)
+CURRENT = CheckpointFamily("current", "Current states", "MySQLBackend")

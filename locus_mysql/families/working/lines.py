@@ -137,7 +137,9 @@ def _kept_checkpoint(content: Any) -> KeptCheckpointRow:
         check_checkpoint_id(content.get("checkpoint")),
         _number(content.get("stamp"), "stamp"),
         label,
-        *(_number(content.get(name), name) for name in ("variables", "notes", "size_bytes")),
+        _number(content.get("variables"), "variables"),
+        _number(content.get("notes"), "notes"),
+        _number(content.get("size_bytes"), "size_bytes"),
         _time(content.get("created_at")),
         0,
     )

@@ -93,7 +93,8 @@ class MovingOperations:
         return KeptSession(
             session_id,
             before,
-            *(tuple(results.rows(one)) for one in (entries, history)),
+            tuple(results.rows(entries)),
+            tuple(results.rows(history)),
             tuple(results.rows(checkpoints)),
         )
 

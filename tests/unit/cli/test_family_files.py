@@ -11,7 +11,7 @@ import pytest
 
 from locus_mysql.cli.main import main
 from locus_mysql.families.family import refuse_others
-from locus_mysql.families.registry import register_family, unregister_family
+from locus_mysql.families.registry import find_family, register_family, unregister_family
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
 from locus_mysql.runtime.transfer import RecordPage, TransferReport
 
@@ -112,6 +112,9 @@ def test_an_export_that_a_family_cannot_select_is_refused(
     assert not (tmp_path / "file").exists()
 
 
-def test_a_family_without_exports_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_family_without_exports_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_family("working"), "transfer", lambda config: None, raising=False)
     assert main(["export", str(tmp_path / "file"), "--family", "working", *DSN]) == 1
     assert "'working' cannot be exported" in capsys.readouterr().err
