@@ -32,12 +32,38 @@ SCOPE_HELP = (
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose error messages contain no password."""
+    """An argument parser whose error messages contain no password, and name the argument that was probably meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments, and refuse unknown options here, where the options of the command are known."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed, unknown
 
     def error(self, message: str) -> Never:
         """Print a message without passwords and exit with 2."""
         bare = re.sub(r"//.*@", "//***@", message, flags=re.DOTALL)
-        super().error(re.sub(r"(//[^\s?]*)\?\S*", r"\1?***", bare))  # an option of a DSN may be a password
+        bare = re.sub(r"(//[^\s?]*)\?\S*", r"\1?***", bare)  # an option of a DSN may be a password
+        super().error(f"{bare}{self._meant(message)}")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print a message. argparse's own method ignores that the reader of a pipe has ended."""
+        if message:
+            (file or sys.stderr).write(message)
+
+    def _meant(self, message: str) -> str:
+        """Return a question with the option or the choice that an unknown word resembles; empty if there is none."""
+        import difflib
+
+        word = re.match(r"unrecognized arguments: (--?[\w-]+)", message)
+        known = self._option_string_actions
+        if word is None:
+            word = re.match(r"argument [^:]*: invalid choice: '([^']*)'", message)
+            known = {str(choice): action for action in self._actions for choice in action.choices or ()}
+        if word is None or not (near := difflib.get_close_matches(word[1], known, 1)):
+            return ""
+        return f". Did you mean {near[0]}?"
 
 
 def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:

@@ -30,6 +30,7 @@ from .arguments import (
     options_of,
 )
 from .progress import Progress
+from .tables import family_name
 
 if TYPE_CHECKING:
     from ..integrations.locus.transfer.locations import Location
@@ -70,7 +71,9 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     add_which_threads(parser)
     parser.add_argument(
         "--family",
+        type=family_name,
         choices=[family.name for family in families()],
+        metavar="NAME",
         help="copy the records of these tables of this package, whose DSNs are both sides, instead of Locus' threads",
     )
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")

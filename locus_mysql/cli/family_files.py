@@ -17,6 +17,7 @@ from ..runtime.transfer import Target
 from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, notify, options_of
 from .existing import existing_families
 from .line_files import export_lines, import_lines
+from .tables import family_name
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         help="only checkpoints saved since, as 2026-01-31 or 2026-01-31T12:00; without a zone, in UTC",
     )
     names = [family.name for family in families()]
-    parser.add_argument("--family", choices=names, help="which tables (the first of these that exist)")
+    parser.add_argument(
+        "--family",
+        type=family_name,
+        choices=names,
+        metavar="NAME",
+        help=f"which tables (the first of these that exist): {', '.join(names)}",
+    )
     add_connection(parser)
     add_tenant(parser)
     add_prefix(parser)

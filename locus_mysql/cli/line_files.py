@@ -107,11 +107,14 @@ class _StandardOutput:
         """Append data.
 
         Raises:
-            UsageError: The process that read it has ended.
+            BrokenPipeError: The process that read it has ended.
+            UsageError: It cannot be written.
         """
         try:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
         except OSError as error:
             raise UsageError(f"The standard output cannot be written: {error.strerror}.") from None
 

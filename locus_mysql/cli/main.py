@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from .. import __version__
-from ..errors import AuthenticationFailed, LocusMySQLError, Unavailable
+from ..errors import AuthenticationFailed, DriverMissing, LocusMySQLError, Unavailable
 from ..signals import StopRequested, stop_signals_raise
 from .arguments import FAILED, WRONG, Parser, WrongArgument, notify
+from .pipes import PIPE_CLOSED, discard
+
+#: The variable by which a shell asks argcomplete to complete a command line.
+COMPLETES = "_ARGCOMPLETE"
 
 
 class Command(NamedTuple):
@@ -23,77 +31,175 @@ class Command(NamedTuple):
         run: The name of the function that runs it.
         add_arguments: The name of the function that adds its arguments to a parser.
         summary: One line of help.
+        group: The heading under which the help lists it; one of `GROUPS`.
     """
 
     module: str
     run: str
     add_arguments: str
     summary: str
+    group: str
+
+
+#: The headings of the help, in its order.
+LOOK, MOVE, TABLES, RUN = "look at what is stored, and delete it", "move data", "tables", "run and maintain"
+GROUPS = (LOOK, MOVE, TABLES, RUN)
 
 
 COMMANDS = {
     "serve": Command(
-        "serving", "serve", "add_serve", "run the HTTP service, and the inspector in the browser, until Ctrl-C"
+        "serving",
+        "serve",
+        "add_serve",
+        "run the HTTP service, and the inspector in the browser, until Ctrl-C",
+        RUN,
     ),
-    "token": Command("serving", "token", "add_token", "create a token for the HTTP service"),
-    "schema": Command("tables", "schema", "add_schema", "print the statements that create the tables, for a migration"),
-    "grants": Command("tables", "grants", "add_grants", "print the GRANT statements that an account needs"),
+    "token": Command(
+        "serving",
+        "token",
+        "add_token",
+        "create a token for the HTTP service",
+        RUN,
+    ),
+    "schema": Command(
+        "tables",
+        "schema",
+        "add_schema",
+        "print the statements that create the tables, for a migration",
+        TABLES,
+    ),
+    "grants": Command(
+        "tables",
+        "grants",
+        "add_grants",
+        "print the GRANT statements that an account needs",
+        TABLES,
+    ),
     "copy": Command(
         "copying",
         "copy",
         "add_copy",
         "copy threads between Locus' checkpointers or LangGraph's savers, or the records of any tables",
+        MOVE,
     ),
     "import-locus": Command(
-        "copying", "import_locus", "add_import_locus", "copy the checkpoints of Locus' built-in MySQL backend"
+        "copying",
+        "import_locus",
+        "add_import_locus",
+        "copy the checkpoints of Locus' built-in MySQL backend",
+        MOVE,
     ),
     "import-langgraph": Command(
-        "imports", "import_langgraph", "add_import_langgraph", "copy the checkpoints of langgraph-checkpoint-mysql"
+        "imports",
+        "import_langgraph",
+        "add_import_langgraph",
+        "copy the checkpoints of langgraph-checkpoint-mysql",
+        MOVE,
     ),
     "import-langgraph-store": Command(
         "imports",
         "import_langgraph_store",
         "add_import_langgraph",
         "copy the items of langgraph-checkpoint-mysql's store",
+        MOVE,
     ),
     "export": Command(
-        "family_files", "export_threads", "add_export", "export threads, memories or sessions to a file of JSON lines"
+        "family_files",
+        "export_threads",
+        "add_export",
+        "export threads, memories or sessions to a file of JSON lines",
+        MOVE,
     ),
-    "import": Command("family_files", "import_file", "add_import", "import such a file"),
+    "import": Command(
+        "family_files",
+        "import_file",
+        "add_import",
+        "import such a file",
+        MOVE,
+    ),
     "memory": Command(
-        "memory", "memory", "add_memory", "export long-term memory to a file of JSON lines, or import one"
+        "memory",
+        "memory",
+        "add_memory",
+        "export long-term memory to a file of JSON lines, or import one",
+        MOVE,
     ),
     "vacuum": Command(
         "maintenance",
         "vacuum",
         "add_vacuum",
         "remove threads that were not saved for some days, old checkpoints of the others, and expired items",
+        RUN,
     ),
     "threads": Command(
         "inspection.threads",
         "threads",
         "add_threads",
         "list the threads saved to last, with their age, checkpoints and size",
+        LOOK,
     ),
-    "show": Command("inspection.show", "show", "add_show", "show a conversation, now or at a checkpoint or a time"),
-    "history": Command("inspection.show", "history", "add_history", "list the checkpoints of a thread"),
-    "diff": Command("inspection.diff", "diff", "add_diff", "show what changed between two checkpoints of a thread"),
-    "search": Command("inspection.search", "search", "add_search", "find messages that contain words"),
+    "show": Command(
+        "inspection.show",
+        "show",
+        "add_show",
+        "show a conversation, now or at a checkpoint or a time",
+        LOOK,
+    ),
+    "history": Command(
+        "inspection.show",
+        "history",
+        "add_history",
+        "list the checkpoints of a thread",
+        LOOK,
+    ),
+    "diff": Command(
+        "inspection.diff",
+        "diff",
+        "add_diff",
+        "show what changed between two checkpoints of a thread",
+        LOOK,
+    ),
+    "search": Command(
+        "inspection.search",
+        "search",
+        "add_search",
+        "find messages that contain words",
+        LOOK,
+    ),
     "stats": Command(
         "inspection.stats",
         "stats",
         "add_stats",
         "show how much is stored, and the largest threads with their growth",
+        LOOK,
     ),
     "memories": Command(
-        "inspection.memories", "run_memories", "add_memories", "list, show or delete items of long-term memory"
+        "inspection.memories",
+        "run_memories",
+        "add_memories",
+        "list, show or delete items of long-term memory",
+        LOOK,
     ),
     "session": Command(
-        "inspection.sessions", "run_session", "add_session", "list, show or end sessions of working memory"
+        "inspection.sessions",
+        "run_session",
+        "add_session",
+        "list, show or end sessions of working memory",
+        LOOK,
     ),
-    "rm": Command("inspection.rm", "rm", "add_rm", "delete a thread or a checkpoint, after confirmation"),
+    "rm": Command(
+        "inspection.rm",
+        "rm",
+        "add_rm",
+        "delete a thread or a checkpoint, after confirmation",
+        LOOK,
+    ),
     "health": Command(
-        "maintenance", "health", "add_health", "check whether the server responds, accepts writes and has the tables"
+        "maintenance",
+        "health",
+        "add_health",
+        "check whether the server responds, accepts writes and has the tables",
+        RUN,
     ),
 }
 
@@ -105,9 +211,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments; None means those of the process.
 
     Returns:
-        The exit code: 0 for success, 1 for failure, 2 for wrong arguments; `diff` has its own codes.
+        The exit code: 0 for success, 1 for failure, 2 for wrong arguments, 141 if the process that read the output has
+        ended; `diff` has its own codes.
     """
     given = sys.argv[1:] if argv is None else list(argv)
+    try:
+        try:
+            return _run(given)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+        return PIPE_CLOSED
+
+
+def _run(given: Sequence[str]) -> int:
+    if COMPLETES in os.environ:
+        _complete()
     chosen = [word for word in given if word in COMMANDS][:1]
     arguments = parser(chosen).parse_args(given)
     try:
@@ -116,8 +236,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StopRequested as stop:
         return 128 + stop.signum
     except LocusMySQLError as error:
-        notify(f"locus-mysql: {error}{_hint(error, arguments)}")
+        notify(f"locus-mysql: {_as_typed(error, arguments)}{_hint(error, arguments)}")
         return WRONG if isinstance(error, WrongArgument) else int(arguments.failed)
+
+
+def _complete() -> None:
+    """Answer a shell that completes a command line, and end the process; do nothing without argcomplete."""
+    if find_spec("argcomplete") is None:
+        return
+    import argcomplete
+
+    words = os.environ.get("COMP_LINE", "").split()
+    argcomplete.autocomplete(parser([word for word in words if word in COMMANDS][:1]))
+
+
+def _as_typed(error: LocusMySQLError, arguments: argparse.Namespace) -> str:
+    """Return the message of an error, with options of commands where it advises keywords of Python."""
+    if not isinstance(error, DriverMissing) or not hasattr(arguments, "driver"):
+        return str(error)
+    return re.sub(r"set driver='([\w-]+)', or \?driver=[\w-]+ in the DSN", r"give --driver \1", str(error))
 
 
 def _hint(error: LocusMySQLError, arguments: argparse.Namespace) -> str:
@@ -133,18 +270,35 @@ def parser(chosen: Collection[str]) -> Parser:
     """Return a parser that lists all commands, and has the arguments of the chosen ones."""
     made = Parser(
         prog="locus-mysql",
-        description="The memory of AI agents in MySQL.",
-        epilog="Options not given are read from the environment: LOCUS_MYSQL_DSN, LOCUS_MYSQL_PASSWORD, …",
+        usage="locus-mysql [-h] [--version] COMMAND ...",
+        description=_listing(),
+        epilog="Options not given are read from the environment: LOCUS_MYSQL_DSN, LOCUS_MYSQL_PASSWORD, …\n"
+        "`locus-mysql COMMAND --help` lists the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     made.add_argument("--version", action="version", version=f"locus-mysql {__version__}")
-    commands = made.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = made.add_subparsers(required=True, metavar="COMMAND", help=argparse.SUPPRESS)
     for name, command in COMMANDS.items():
         summary = command.summary
-        added = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        added = commands.add_parser(name, description=f"{summary[0].upper()}{summary[1:]}.", prog=f"locus-mysql {name}")
         if name in chosen:
             module = import_module(f".{command.module}", __package__)
             added.allow_abbrev = False
             added.set_defaults(command=getattr(module, command.run), failed=FAILED)
             getattr(module, command.add_arguments)(added)
     return made
+
+
+def _listing() -> str:
+    """Return the commands by groups, wrapped to the width of the terminal."""
+    width = min(shutil.get_terminal_size().columns, 120)
+    first = max(map(len, COMMANDS)) + 4
+    lines = ["The memory of AI agents in MySQL."]
+    for group in GROUPS:
+        lines += ["", f"{group}:"]
+        for name, command in COMMANDS.items():
+            if command.group == group:
+                wrapped = textwrap.wrap(command.summary, max(20, width - first))
+                lines += [f"  {name:<{first - 2}}{wrapped[0]}", *(" " * first + more for more in wrapped[1:])]
+    return "\n".join(lines)

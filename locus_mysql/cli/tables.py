@@ -27,8 +27,10 @@ def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scop
         scoped: Whether the command needs the scope.
     """
     by_name = {family.name: family for family in known}
-    listed = ", ".join(f"{name} ({family.users})" for name, family in by_name.items())
-    parser.add_argument("--family", choices=tuple(by_name), help=f"only these tables: {listed}")
+    listed = ", ".join(f"{name} ({family.title}: {family.users})" for name, family in by_name.items())
+    parser.add_argument(
+        "--family", type=family_name, choices=tuple(by_name), metavar="NAME", help=f"only these tables: {listed}"
+    )
     if scoped:
         parser.add_argument(
             "--scope",
@@ -36,6 +38,12 @@ def add_family(parser: argparse.ArgumentParser, known: Iterable[Family], *, scop
             default="user_id",
             help=f"{SCOPE_HELP}; by default memU's own, user_id. memU's tables are printed only with --family memu",
         )
+
+
+def family_name(text: str) -> str:
+    """Return the name of a family, given by its name or by its title in the inspector, such as ``graphs``."""
+    titles = {family.title.casefold().replace(" ", "-"): family.name for family in families()}
+    return titles.get(text.casefold().replace(" ", "-"), text)
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:

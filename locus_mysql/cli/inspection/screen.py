@@ -6,9 +6,7 @@ nor truncated.
 
 from __future__ import annotations
 
-import io
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -18,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import SetupError
 from ...extras import install_command
+from ..pipes import PIPE_CLOSED, discard
 from ..sanitize import cut, sanitize, sanitize_json, sanitize_line
 
 if TYPE_CHECKING:
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 #: Width of a line in a pipe.
 _WIDE = 1_000_000
 
+#: Characters of a cell of a table on a terminal, and those of its end if it is longer.
+CELL_CHARACTERS, CELL_END = 64, 16
+
 #: Characters written by one call.
 _AT_ONCE = 32_768
-
-#: The exit code that a shell reports for a process that SIGPIPE ended.
-PIPE_CLOSED = 128 + 13
 
 
 class Segment(NamedTuple):
@@ -49,6 +48,9 @@ class Column(NamedTuple):
         style: The style of its cells.
         right: Whether it is right-aligned.
         whole: Whether its cells are never wrapped.
+
+    On a terminal, cells longer than `CELL_CHARACTERS` show their beginning and their end; a pipe and ``--json`` get all
+    of them.
     """
 
     title: str
@@ -141,8 +143,15 @@ class Screen:
                 no_wrap=column.whole,
             )
         for row in rows:
-            table.add_row(*(Text(sanitize_line(cell)) for cell in row))
+            table.add_row(*(Text(self._cell(cell)) for cell in row))
         self._print(table)
+
+    def _cell(self, text: str) -> str:
+        """Return the text of a cell, shortened in its middle on a terminal."""
+        shown = sanitize_line(text)
+        if not self.terminal or len(shown) <= CELL_CHARACTERS:
+            return shown
+        return f"{shown[: CELL_CHARACTERS - CELL_END - 1]}…{shown[-CELL_END:]}"
 
     def _print(self, renderable: Any) -> None:
         with self._console.capture() as captured:
@@ -192,18 +201,8 @@ def write(text: str, stream: IO[str]) -> None:
             stream.write(shown[start : start + _AT_ONCE])
         stream.flush()
     except BrokenPipeError:
-        _forget(stream)
+        discard(stream)
         raise SystemExit(PIPE_CLOSED) from None
-
-
-def _forget(stream: IO[str]) -> None:
-    """Redirect a stream to the null device, so that the interpreter reports no error when it flushes it at exit."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-    except (OSError, io.UnsupportedOperation):
-        return
 
 
 def _text(parts: Sequence[Segment | str]) -> Text:

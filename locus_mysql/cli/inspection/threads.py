@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ...families.inspection.records import Page, ThreadRow
+from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify
 from .command import PAGE, ROOM_FOR_TIMES, Clock, add_inspection, families_of, look
@@ -93,7 +94,7 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) ->
     times = not screen.terminal or screen.width >= ROOM_FOR_TIMES
     columns = [
         Column("thread", "bold"),
-        *([Column("family", whole=True)] if several else []),
+        *([Column("kind", whole=True)] if several else []),
         *([Column(clock.heading("saved"), whole=True)] if times else []),
         Column("age", right=True, whole=True),
         Column("saves", right=True, whole=True),
@@ -102,7 +103,7 @@ def _show(screen: Screen, page: Page[ThreadRow], clock: Clock, *, more: bool) ->
     rows = [
         [
             row.thread_id,
-            *([row.family] if several else []),
+            *([find_family(row.family).title] if several else []),
             *([clock.time_text(row.updated_at)] if times else []),
             clock.age(row.updated_at),
             f"{row.checkpoints:,}",
