@@ -17,7 +17,10 @@
     │   ├── LocusMissing        the Locus SDK is not installed
     │   ├── AuthenticationFailed, DatabaseMissing, PrivilegeMissing, ReadOnlyServer
     │   ├── UnsupportedServer   MariaDB, or MySQL before 8.0.19
-    │   └── SchemaMismatch      tables that are missing, foreign or of another layout
+    │   └── SchemaMismatch      tables that are missing, foreign, or changed by hand
+    │       ├── OlderLayout         tables of an older version: run `locus-mysql migrate`
+    │       ├── NewerLayout         tables of a newer version: upgrade this program
+    │       └── UnreleasedLayout    tables of a development version before release 0.1.0
     ├── Unavailable         try again later: the server could not be reached before the deadline
     │   └── PoolTimeout         every connection of the pool was in use for too long
     ├── Conflict            another process saved to the thread meanwhile: nothing was saved; load again, then decide
@@ -148,7 +151,19 @@ class UnsupportedServer(SetupError):
 
 
 class SchemaMismatch(SetupError):
-    """The tables are missing, of another layout, or not ours."""
+    """The tables are missing, not ours, of another layout, or differ from what this version creates."""
+
+
+class OlderLayout(SchemaMismatch):
+    """The tables have the layout of an older version; ``locus-mysql migrate`` changes them."""
+
+
+class NewerLayout(SchemaMismatch):
+    """The tables have the layout of a newer version, which this version cannot use."""
+
+
+class UnreleasedLayout(SchemaMismatch):
+    """A development version from before release 0.1.0 made the tables; they can be neither used nor migrated."""
 
 
 class Unavailable(LocusMySQLError):

@@ -7,9 +7,13 @@ import asyncio
 import time
 
 from ..config import MySQLConfig
+from ..dialect import Schema
+from ..dialect.differences import Differences
 from ..dialect.server_roles import GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
+from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import fetch
+from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
 from ..families.family import Counts, Family, in_words
 from ..families.registry import families, find_family
@@ -23,6 +27,7 @@ from .arguments import (
     options_of,
 )
 from .existing import existing_families
+from .sanitize import sanitize
 from .tables import add_family
 
 
@@ -79,9 +84,8 @@ def health(arguments: argparse.Namespace) -> int:
             read_only = await _report_server(database)
             found = await existing_families(database, arguments.family)
             print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
-            for family in found:
-                await _report_family(database, family)
-            return FAILED if read_only else OK
+            sound = [await _report_family(database, family) for family in found]
+            return OK if all(sound) and not read_only else FAILED
 
     return asyncio.run(run())
 
@@ -115,13 +119,43 @@ def _failover_advice(consistency: str) -> str:
     )
 
 
-async def _report_family(database: Database, family: Family) -> None:
-    """Print what a tenant has stored in the tables of a family, and its unneeded rows."""
+async def _report_family(database: Database, family: Family) -> bool:
+    """Print what a tenant has stored in the tables of a family, and its unneeded rows.
+
+    First print in what the tables differ from those that this version creates; return whether they do not.
+    """
     config, engine = database.config, database.asynchronous
+    found = await _report_layout(database, family.schema(config))
+    if found is None:
+        return False
     maintenance = family.maintenance(config)
-    unit, *more = await engine.run(maintenance.stored(), family.schema(config), config.ddl_mode)
-    waste: Counts = await engine.run(maintenance.waste())
+    try:
+        unit, *more = await engine.run(maintenance.stored())
+        waste: Counts = await engine.run(maintenance.waste())
+    except SchemaMismatch:
+        if found.wrong:  # the reason, which was printed
+            return False
+        raise
     beside = f" with {in_words(more)}" if more else ""
     print(f"{unit.noun:<8} {unit.number} of tenant {config.tenant!r}{beside}, family {family.name}")
     if waste:
         print(f"waste    {in_words(waste)}")
+    return not found.wrong
+
+
+async def _report_layout(database: Database, schema: Schema) -> Differences | None:
+    """Print the differences of the tables, and return them; None if the tables cannot be used."""
+    config, engine = database.config, database.asynchronous
+    found = await engine.run(describe(schema))
+    try:
+        check_layouts(config, schema, found.tables)
+        if missing := missing_tables(schema, found.tables):
+            raise no_tables(config, schema, missing)
+    except SchemaMismatch as error:
+        print(f"problem  {sanitize(str(error))}")
+        return None
+    for sentence in found.differences.wrong:
+        print(f"problem  {sanitize(sentence)}")
+    for sentence in found.differences.extra:
+        print(f"note     {sanitize(sentence)}")
+    return found.differences

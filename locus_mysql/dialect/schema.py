@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .layouts import Layout
 from .statement import Query, Statement
 from .template import Text, fill, places
-
-#: The beginning of the comment of each table of this package.
-LAYOUT_COMMENT = "locus-mysql layout "
 
 # The comment is missing if the name belongs to a view that cannot be used.
 DESCRIBE = """
@@ -28,12 +26,6 @@ SELECT t.TABLE_NAME, t.TABLE_COMMENT
  WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
 """
 
-DESCRIBE_COLUMNS = """
-SELECT c.TABLE_NAME, c.COLUMN_NAME, c.COLUMN_TYPE
-  FROM information_schema.COLUMNS c
- WHERE c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME IN ({names})
-"""
-
 
 class ExistingTable(NamedTuple):
     """An existing table; the names of its indexes are separated by commas."""
@@ -41,14 +33,6 @@ class ExistingTable(NamedTuple):
     name: str
     comment: str | None
     indexes: str | None
-
-
-class ExistingColumn(NamedTuple):
-    """A column of an existing table."""
-
-    table: str
-    name: str
-    type: str
 
 
 class TableComment(NamedTuple):
@@ -108,11 +92,13 @@ class Schema:
     Args:
         family: The family's name, such as ``agents``. The comment of each table has it, so that no family reads
             another's tables.
-        layout_version: Stored in the comment of each table; raised when a change of layout needs a migration.
+        layout_version: Stored in the comment of each table; raised with each change of the tables.
         tables: The tables, in the order in which they are created.
         needed: Indexes that must exist.
         columns: Columns that must exist, where tables of the same layout may differ.
         options: Arguments of the command that prints the tables, besides the family's name.
+        former_names: Names under which development versions kept the family's rows.
+        optional_indexes: Indexes that existing tables may lack, as they follow from columns that users choose.
     """
 
     family: str
@@ -121,6 +107,8 @@ class Schema:
     needed: tuple[NeededIndex, ...] = ()
     columns: tuple[NeededColumn, ...] = ()
     options: str = ""
+    former_names: tuple[str, ...] = ()
+    optional_indexes: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:
@@ -140,17 +128,12 @@ class Schema:
     @property
     def comment(self) -> str:
         """The comment of each table."""
-        return f"{LAYOUT_COMMENT}{self.layout_version}, {self.family}"
+        return Layout(self.family, self.layout_version, self.layout_version).comment
 
     def describe(self) -> Query[ExistingTable]:
-        """Return the query for those of the tables that exist."""
-        names = places(len(self.tables))
-        return Query(fill(DESCRIBE, {"names": names}).strip(), self.names, row=ExistingTable)
-
-    def describe_columns(self) -> Query[ExistingColumn]:
-        """Return the query for the columns of those of the tables that exist."""
-        names = places(len(self.tables))
-        return Query(fill(DESCRIBE_COLUMNS, {"names": names}).strip(), self.names, row=ExistingColumn)
+        """Return the query for those of the tables that exist, and for those of `former_names`."""
+        wanted = self.names + self.former_names
+        return Query(fill(DESCRIBE, {"names": places(len(wanted))}).strip(), wanted, row=ExistingTable)
 
     def create(self) -> tuple[Statement, ...]:
         """Return the statements that create missing tables. Many processes may run them at once."""

@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..config import ConnectionOptions
-from ..dialect.schema import LAYOUT_COMMENT, Schema
-from ..errors import SchemaMismatch
+from ..dialect.differences import Differences, compare
+from ..dialect.schema import ExistingTable, Schema
+from ..dialect.statement import Query
+from ..dialect.structure import describe_columns, describe_indexes, existing
+from ..dialect.variants import variant_of
+from ..errors import NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
+from .layout_checks import check_former_tables, check_layout, is_of_family
 from .operation import Batch, Operation, fetch
 
 DDLMode: TypeAlias = Literal["create", "validate", "off"]
+
+
+class VersionRow(NamedTuple):
+    """The version of the server."""
+
+    version: str
+
+
+VERSION = Query("SELECT VERSION()", row=VersionRow)
+
+
+class Description(NamedTuple):
+    """The existing tables of a family.
+
+    Args:
+        tables: By their names in small letters.
+        columns: The names of tables and of their columns.
+        differences: Their differences from what the family declares.
+    """
+
+    tables: Mapping[str, ExistingTable]
+    columns: Collection[tuple[str, str]]
+    differences: Differences
 
 
 def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) -> Operation[None]:
@@ -19,49 +47,113 @@ def ensure_schema(config: ConnectionOptions, schema: Schema, ddl_mode: DDLMode) 
     Args:
         config: The options, with the name of the database for messages.
         schema: The tables.
-        ddl_mode: ``create`` creates missing tables, ``validate`` only checks, ``off`` does neither.
+        ddl_mode: ``create`` creates missing tables, ``validate`` also compares columns and indexes and changes nothing,
+            ``off`` does neither.
 
     Raises:
-        SchemaMismatch: A table is missing, foreign, of another layout or family, or lacks an index or a column.
+        OlderLayout, NewerLayout, UnreleasedLayout: The tables are those of another version.
+        SchemaMismatch: A table is missing, foreign, of another family, or lacks an index or a column.
     """
     if ddl_mode == "off":
         return
-    existing = {table.name.casefold(): table for table in (yield from fetch(schema.describe()))}
-    for name in schema.names:
-        if name.casefold() in existing:
-            _check_comment(config, schema, name, existing[name.casefold()].comment or "")
-    missing = [name for name in schema.names if name.casefold() not in existing]
-    if not missing:
-        for needed in schema.needed:
-            if needed.index not in (existing[needed.table.casefold()].indexes or "").split(","):
-                raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
-    elif ddl_mode == "validate":
-        raise no_tables(config, schema, missing)
+    if ddl_mode == "validate":
+        yield from _validate(config, schema)
+        return
+    tables = _by_name((yield from fetch(schema.describe())))
+    check_layouts(config, schema, tables)
+    if not missing_tables(schema, tables):
+        _check_needed(schema, tables)
     else:
         for statement in schema.create():
             yield Batch.of(statement)
     if schema.columns:
-        yield from _check_columns(schema)
+        # New tables too: another process, which needs other columns, may have created them first.
+        columns = yield from fetch(describe_columns(schema.names))
+        _check_columns(schema, {(column.table.casefold(), column.name.casefold()) for column in columns})
 
 
-def _check_columns(schema: Schema) -> Operation[None]:
-    """Check new tables too: another process, which needs other columns, may have created them first."""
-    columns = yield from fetch(schema.describe_columns())
-    existing = {(column.table.casefold(), column.name.casefold()) for column in columns}
+def describe(schema: Schema) -> Operation[Description]:
+    """Return the existing tables of a family, and how they differ from what it declares. One round trip."""
+    tables, columns, indexes = schema.describe(), describe_columns(schema.names), describe_indexes(schema.names)
+    results = yield Batch((tables, columns, indexes, VERSION), atomic=False)
+    variant = variant_of(results.rows(VERSION)[0].version)
+    found = existing(results.rows(columns), results.rows(indexes))
+    names = {(table, column) for table, structure in found.items() for column in structure.columns}
+    return Description(_by_name(results.rows(tables)), names, compare(schema, found, variant))
+
+
+def _validate(config: ConnectionOptions, schema: Schema) -> Operation[None]:
+    tables, columns, differences = yield from describe(schema)
+    check_layouts(config, schema, tables)
+    if missing := missing_tables(schema, tables):
+        raise no_tables(config, schema, missing)
+    _check_needed(schema, tables)
+    _check_columns(schema, columns)
+    if differences.wrong:
+        raise SchemaMismatch(
+            f"Tables in database {config.database!r} are not as locus-mysql made them. {' '.join(differences.wrong)} "
+            f"Compare them with the output of `python -m locus_mysql {schema.command}`."
+        )
+
+
+def check_layouts(config: ConnectionOptions, schema: Schema, tables: Mapping[str, ExistingTable]) -> None:
+    """Check the comments of the existing tables.
+
+    Raises:
+        SchemaMismatch: One is not a table of this family in this version's layout.
+    """
+    for name in schema.names:
+        if name.casefold() in tables:
+            check_layout(config, schema, name, tables[name.casefold()].comment or "")
+    check_former_tables(config, schema, {name: table.comment or "" for name, table in tables.items()})
+
+
+def find_other_layout(config: ConnectionOptions, schema: Schema) -> Operation[None]:
+    """Check only whether the tables are those of another version, after an operation has failed.
+
+    Raises:
+        OlderLayout, NewerLayout, UnreleasedLayout: They are.
+    """
+    tables = _by_name((yield from fetch(schema.describe())))
+    try:
+        check_layouts(config, schema, tables)
+    except (OlderLayout, NewerLayout, UnreleasedLayout):
+        raise
+    except SchemaMismatch:
+        return
+
+
+def missing_tables(schema: Schema, tables: Mapping[str, ExistingTable]) -> list[str]:
+    """Return the names of the tables that do not exist."""
+    return [name for name in schema.names if name.casefold() not in tables]
+
+
+def _by_name(tables: Sequence[ExistingTable]) -> dict[str, ExistingTable]:
+    return {table.name.casefold(): table for table in tables}
+
+
+def _check_needed(schema: Schema, tables: Mapping[str, ExistingTable]) -> None:
+    for needed in schema.needed:
+        if needed.index not in (tables[needed.table.casefold()].indexes or "").split(","):
+            raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
+
+
+def _check_columns(schema: Schema, columns: Collection[tuple[str, str]]) -> None:
     for needed in schema.columns:
-        if (needed.table.casefold(), needed.column.casefold()) not in existing:
+        if (needed.table.casefold(), needed.column.casefold()) not in columns:
             raise SchemaMismatch(f"Table {needed.table!r} has no column {needed.column!r}. {needed.advice}")
 
 
 def has_tables(schema: Schema) -> Operation[bool]:
     """Check whether any of the tables exists."""
-    return bool((yield from fetch(schema.describe())))
+    tables = _by_name((yield from fetch(schema.describe())))
+    return len(missing_tables(schema, tables)) < len(schema.names)
 
 
 def has_own_tables(schema: Schema) -> Operation[bool]:
     """Check whether any of the tables exists and was created by this package; for names that other programs use too."""
     tables = yield from fetch(schema.describe())
-    return any(table.comment == schema.comment for table in tables)
+    return any(is_of_family(schema, table.comment or "") for table in tables)
 
 
 def no_tables(config: ConnectionOptions, schema: Schema, missing: Sequence[str]) -> SchemaMismatch:
@@ -70,26 +162,4 @@ def no_tables(config: ConnectionOptions, schema: Schema, missing: Sequence[str])
         f"Database {config.database!r} has no table {' and no '.join(map(repr, missing))}. If nothing was saved with "
         f"another table_prefix, make the tables with the output of `python -m locus_mysql {schema.command}`, or set "
         "ddl_mode='create'."
-    )
-
-
-def _check_comment(config: ConnectionOptions, schema: Schema, table: str, comment: str) -> None:
-    if comment == schema.comment:
-        return
-    version, _, family = comment.removeprefix(LAYOUT_COMMENT).partition(", ")
-    if not comment.startswith(LAYOUT_COMMENT) or not version.isdecimal():
-        raise SchemaMismatch(
-            f"Table {table!r} in database {config.database!r} was not made by locus-mysql. Choose another "
-            "table_prefix or database; nothing was changed."
-        )
-    if int(version) != schema.layout_version:
-        newer = int(version) > schema.layout_version
-        action = "Upgrade locus-mysql" if newer else "Migrate the tables (see CHANGELOG.md)"
-        raise SchemaMismatch(
-            f"Table {table!r} has layout {version}, this version of locus-mysql uses layout {schema.layout_version}. "
-            f"{action}."
-        )
-    raise SchemaMismatch(
-        f"Table {table!r} in database {config.database!r} holds states of another kind ({family or 'none named'}). "
-        "Choose another table_prefix; nothing was changed."
     )

@@ -14,6 +14,7 @@ from ..config import Keywords, MySQLConfig
 from ..dialect import Schema
 from ..dialect.schema import describe_all
 from ..engine.bounded_executor import BoundedExecutor
+from ..engine.layout_checks import check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
 from ..families.family import Counts, Family
@@ -90,15 +91,23 @@ class Inspector:
         return self._embed is not None
 
     async def families(self) -> list[str]:
-        """Return the names of the families whose tables exist, in a fixed order. One round trip."""
+        """Return the names of the families whose tables exist, in a fixed order. One round trip.
+
+        Raises:
+            OlderLayout, NewerLayout, UnreleasedLayout: Tables of a family are those of another version.
+        """
         schemas = {name: family.schema(self.config) for name, family in self._families.items()}
         tables = await self.database.asynchronous.run(fetch(describe_all(tuple(schemas.values()))))
-        there = {(table.name.casefold(), table.comment) for table in tables}
-        return [
-            family
-            for family, schema in schemas.items()
-            if there.issuperset((name.casefold(), schema.comment) for name in schema.names)
-        ]
+        comments = {table.name.casefold(): table.comment or "" for table in tables}
+        return [name for name, schema in schemas.items() if self._has_tables(schema, comments)]
+
+    def _has_tables(self, schema: Schema, comments: Mapping[str, str]) -> bool:
+        own = {
+            name: comment for name in schema.names if is_of_family(schema, comment := comments.get(name.casefold(), ""))
+        }
+        for name, comment in own.items():
+            check_layout(self.config, schema, name, comment)
+        return len(own) == len(schema.names)
 
     async def threads(
         self,

@@ -19,8 +19,8 @@ INFIXES: Mapping[Kind, str] = {"agents": "", "dicts": "store_", "current": "stat
 #: The roles of the tables, in the order in which they are created.
 ROLES = ("threads", "checkpoints", "ledger")
 
-#: Written into the tables' comments. Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 3
+#: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
+LAYOUT_VERSION = 1
 
 # One row per thread. Every write to the thread locks it, so writers of one thread wait for each other. last_seq rises
 # with every save. version is random and changes with every write: a process whose version is current has current data.
@@ -116,6 +116,7 @@ def checkpoint_schema(
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
         (NeededIndex(names["checkpoints"], "words", advice),) if search else (),
+        former_names=() if kind == "agents" else (f"{table_prefix}threads",),
     )
 
 

@@ -8,8 +8,8 @@ from ..schema import Schema, Table
 #: The family in the comments of its tables.
 FAMILY = "versions"
 
-#: Written into the tables' comments. Raised when a change of layout needs a migration.
-LAYOUT_VERSION = 3
+#: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
+LAYOUT_VERSION = 1
 
 # One row per thread. epoch is random, and changes when anything of the thread is removed or the thread is created
 # again: parts that existed under an epoch exist as long as the epoch is the same. updated_at is the time of the last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import ledger
 from ..schema import Schema, Table
 
-#: Raised when a change of layout needs a migration.
+#: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"

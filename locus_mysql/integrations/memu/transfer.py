@@ -11,6 +11,7 @@ from uuid import UUID
 from ...config import MySQLConfig
 from ...dialect.memu.record_filters import is_one_of, page_after
 from ...dialect.memu.tables import CORE, kind_of, table_names
+from ...dialect.structure import describe_columns
 from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput, StateTooLarge, UsageError
 from ...families.family import refuse_others
@@ -182,7 +183,7 @@ def check_scope(operations: MemuMoving) -> Operation[None]:
     Raises:
         UsageError: A field is missing, or is of another kind.
     """
-    columns = yield from fetch(operations.schema.describe_columns())
+    columns = yield from fetch(describe_columns(operations.schema.names))
     known = {name for core in CORE.values() for name in core} | set(operations.scope_fields)
     tables = {operations.names[role] for role in _ROLES}
     there = {column.name: kind_of(column.type) for column in columns if column.table in tables}

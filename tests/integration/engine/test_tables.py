@@ -98,13 +98,13 @@ async def test_a_view_of_the_same_name_is_refused(
 
 @one_of_each
 @pytest.mark.parametrize("ddl_mode", ["create", "validate"])
-@pytest.mark.parametrize(("layout", "advice"), [(99, "Upgrade locus-mysql"), (0, "CHANGELOG")])
+@pytest.mark.parametrize(("layout", "advice"), [(99, "Upgrade locus-mysql"), (0, "migrate --family dicts")])
 async def test_another_layout_is_refused_with_what_to_do(
     open_store: OpenStore, run_sql: RunSQL, database: str, side: str, ddl_mode: str, layout: int, advice: str
 ) -> None:
     store = open_store(side)
     await store.save("thread", {"a": 1})
-    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql layout {layout}, dicts'")
+    run_sql(f"ALTER TABLE {database}.locus_store_checkpoints COMMENT='locus-mysql: dicts layout {layout}'")
     with pytest.raises(SchemaMismatch, match=advice):
         await open_store(side, ddl_mode=ddl_mode).save("thread", {"a": 2})
     assert await store.load("thread") == {"a": 1}

@@ -76,7 +76,7 @@ class TestSchema:
     def test_tables_are_made_only_if_missing_and_carry_their_version(self) -> None:
         for statement in CheckpointDialect("p_").schema.create():
             assert statement.sql.startswith("CREATE TABLE IF NOT EXISTS `p_")
-            assert "COMMENT='locus-mysql layout 3, agents'" in statement.sql
+            assert "COMMENT='locus-mysql: agents layout 1'" in statement.sql
             assert "ENGINE=InnoDB" in statement.sql
             assert "COLLATE=utf8mb4_0900_bin" in statement.sql
             assert "AUTO_INCREMENT" not in statement.sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +12,7 @@ from locus_mysql.dialect.schema import NeededColumn, NeededIndex, Schema, Table
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.bootstrap import DDLMode, ensure_schema, has_tables
 from locus_mysql.engine.operation import Results
-from locus_mysql.errors import SchemaMismatch
+from locus_mysql.errors import NewerLayout, OlderLayout, SchemaMismatch, UnreleasedLayout
 
 CONFIG = MySQLConfig(database="app")
 PLAIN = Schema("agents", 3, (Table("One", "(a INT)"), Table("two", "(b INT)")))
@@ -22,7 +23,7 @@ NEEDY = Schema(
     (NeededIndex("two", "words", "Make it."),),
     (NeededColumn("One", "Vector", "Add it."),),
 )
-OURS = "locus-mysql layout 3, agents"
+OURS = "locus-mysql: agents layout 3"
 
 
 def run(schema: Schema, mode: DDLMode, *answers: list[tuple[Any, ...]]) -> list[str]:
@@ -33,11 +34,23 @@ def run(schema: Schema, mode: DDLMode, *answers: list[tuple[Any, ...]]) -> list[
         while True:
             batch = operation.send(results)
             sent += [statement.sql.split("(")[0].strip() for statement in batch.statements]
-            rows = tuple(left.pop(0)) if not sent[-1].startswith("CREATE") else ()
-            results = Results([Result(rows)], batch)
+            results = Results([Result(answer(one.sql, left)) for one in batch.statements], batch)
     except StopIteration:
         assert not left
         return [" ".join(one.split()[:1]) if not one.startswith("CREATE") else one for one in sent]
+
+
+def answer(sql: str, left: list[list[tuple[Any, ...]]]) -> tuple[Any, ...]:
+    """Return the next rows; and the described structure of `NEEDY` to queries that compare it."""
+    if sql.startswith("CREATE"):
+        return ()
+    if "VERSION()" in sql:
+        return (("9.7.0",),)
+    if "NON_UNIQUE" in sql:
+        return ()
+    if "IS_NULLABLE" in sql:
+        return tuple((*row, "YES", None, "", None, "") for row in left.pop(0))
+    return tuple(left.pop(0))
 
 
 def there(comment: str = OURS, indexes: str | None = "PRIMARY,words") -> list[tuple[Any, ...]]:
@@ -57,10 +70,12 @@ def test_no_statement_is_sent_where_others_manage_the_tables() -> None:
     assert run(NEEDY, "off") == []
 
 
-@pytest.mark.parametrize("mode", ["create", "validate"])
-def test_existing_tables_are_only_checked(mode: DDLMode) -> None:
-    assert run(PLAIN, mode, there(indexes=None)) == ["SELECT"]
-    assert run(NEEDY, mode, there(), COLUMNS) == ["SELECT", "SELECT"]
+def test_existing_tables_are_only_checked() -> None:
+    assert run(PLAIN, "create", there(indexes=None)) == ["SELECT"]
+    assert run(NEEDY, "create", there(), COLUMNS) == ["SELECT", "SELECT"]
+    assert run(NEEDY, "validate", there(), COLUMNS) == ["SELECT"] * 4
+    with pytest.raises(SchemaMismatch, match=r"Column 'b' of table 'two' has type blob; it should be int\."):
+        run(NEEDY, "validate", there(), [*COLUMNS[:2], ("two", "b", "blob")])
 
 
 @pytest.mark.parametrize("found", [[], there()[:1], there()[1:]])
@@ -68,29 +83,61 @@ def test_missing_tables_are_created_if_the_mode_allows_it(found: list[tuple[Any,
     assert run(PLAIN, "create", found) == ["SELECT", *MAKES]
     assert run(NEEDY, "create", found, COLUMNS) == ["SELECT", *MAKES, "SELECT"]
     with pytest.raises(SchemaMismatch, match="'app' has no table ") as caught:
-        run(PLAIN, "validate", found)
+        run(PLAIN, "validate", found, COLUMNS)
     assert ("'One'" in str(caught.value)) is (found != there()[:1])
     assert ("'two'" in str(caught.value)) is (found != there()[1:])
 
 
 @pytest.mark.parametrize(
-    ("comment", "words"),
+    ("comment", "kind", "words"),
     [
-        ("", "not made by locus-mysql"),
-        ("somebody's layout 3, agents", "not made by locus-mysql"),
-        ("3, agents", "not made by locus-mysql"),
-        ("locus-mysql layout x, agents", "not made by locus-mysql"),
-        ("locus-mysql layout 4, agents", "has layout 4, this version of locus-mysql uses layout 3. Upgrade"),
-        ("locus-mysql layout 2, agents", "has layout 2, this version of locus-mysql uses layout 3. Migrate"),
-        ("locus-mysql layout 3, dicts", "of another kind .dicts."),
-        ("locus-mysql layout 3", "of another kind .none named."),
+        ("", SchemaMismatch, "not made by locus-mysql"),
+        ("somebody's layout 3, agents", SchemaMismatch, "not made by locus-mysql"),
+        ("locus-mysql: agents layout x", SchemaMismatch, "not made by locus-mysql"),
+        ("locus-mysql: agents layout 4", NewerLayout, "layout 4 of a newer version .* Upgrade locus-mysql"),
+        ("locus-mysql: agents layout 5, usable from 4", NewerLayout, "layout 5 of a newer version"),
+        ("locus-mysql: agents layout 2", OlderLayout, "layout 2 .* migrate --family agents"),
+        ("locus-mysql: dicts layout 3", SchemaMismatch, "another kind, dicts"),
+        ("locus-mysql layout 3, agents", UnreleasedLayout, "development version"),
+        ("locus-mysql layout 1", UnreleasedLayout, "development version"),
     ],
 )
 @pytest.mark.parametrize("mode", ["create", "validate"])
-def test_tables_with_another_comment_are_left_alone(mode: DDLMode, comment: str, words: str) -> None:
+def test_tables_with_another_comment_are_left_alone(
+    mode: DDLMode, comment: str, kind: type[SchemaMismatch], words: str
+) -> None:
     for found in (there(comment), there(comment)[:1], [there()[0], there(comment)[1]]):
-        with pytest.raises(SchemaMismatch, match=words):
-            run(NEEDY, mode, found)
+        with pytest.raises(kind, match=words) as caught:
+            run(NEEDY, mode, found, COLUMNS)
+        assert type(caught.value) is kind
+
+
+def test_tables_of_a_newer_version_that_can_still_be_used_are_used() -> None:
+    assert run(PLAIN, "create", there("locus-mysql: agents layout 5, usable from 3")) == ["SELECT"]
+
+
+@pytest.mark.parametrize("mode", ["create", "validate"])
+@pytest.mark.parametrize(
+    ("comment", "refused"),
+    [
+        ("locus-mysql layout 1", True),
+        ("locus-mysql layout 2, agents", True),
+        ("locus-mysql layout 2, dicts", False),
+        ("locus-mysql: dicts layout 3", False),
+        ("of the shop", False),
+    ],
+)
+def test_no_tables_are_made_beside_those_of_a_development_version(mode: DDLMode, comment: str, refused: bool) -> None:
+    schema = replace(PLAIN, former_names=("Before",))
+    found = [("BEFORE", comment, "PRIMARY")]
+    if refused:
+        with pytest.raises(UnreleasedLayout, match="'Before'"):
+            run(schema, mode, found, COLUMNS)
+    elif mode == "create":
+        assert run(schema, mode, found) == ["SELECT", *MAKES]
+    else:
+        with pytest.raises(SchemaMismatch, match="has no table"):
+            run(schema, mode, found, COLUMNS)
 
 
 def test_the_error_of_a_missing_index_or_column_has_advice() -> None:
