@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import re
 import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..dialect.differences import Differences
 from ..dialect.server_roles import GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
 from ..engine.operation import fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
-from ..families.family import Counts, Family, in_words
+from ..families.family import Count, Counts, Family, in_words
+from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
 from ..families.registry import families, find_family
 from ..runtime.database import Database
 from .arguments import (
@@ -40,6 +45,12 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
         metavar="DAYS",
         help=f"remove checkpoints older than this many days; not needed for these values of --family: {ageless}",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only report the rows that are not needed, and the threads and checkpoints that are old enough",
+    )
+    add_json(parser)
     parser.set_defaults(complain=parser.error)
     _add_which_tables(parser)
 
@@ -47,6 +58,12 @@ def add_vacuum(parser: argparse.ArgumentParser) -> None:
 def add_health(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``health``."""
     _add_which_tables(parser)
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``."""
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
 def _add_which_tables(parser: argparse.ArgumentParser) -> None:
@@ -64,49 +81,135 @@ def vacuum(arguments: argparse.Namespace) -> int:
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
     age = () if days is None else (days,)
 
-    async def run() -> None:
+    async def run() -> dict[str, list[dict[str, Any]]]:
+        done = {}
         async with Database(config) as database:
             for family in await existing_families(database, arguments.family):
-                vacuuming = family.maintenance(config).vacuum(*age)
-                removed = await database.asynchronous.run(vacuuming, family.schema(config), config.ddl_mode)
-                print(f"Removed {in_words(removed)} of {family.name}.")
+                maintenance = family.maintenance(config)
+                running = maintenance.waste() if arguments.dry_run else maintenance.vacuum(*age)
+                counts = await database.asynchronous.run(running, family.schema(config), config.ddl_mode)
+                old = []
+                if arguments.dry_run and days is not None and family.holds_threads and family.vacuumed_by_age:
+                    old = [await _old_threads(database, family, days)]
+                done[family.name] = _as_json(counts) + old
+                if not arguments.json:
+                    _print_vacuum(family, [*counts, *(Count(one["number"], one["what"]) for one in old)], arguments)
+        return done
 
-    asyncio.run(run())
+    found = asyncio.run(run())
+    if arguments.json:
+        _print_json({"dry_run": arguments.dry_run, "removed": found})
     return OK
+
+
+def _print_vacuum(family: Family, counts: Sequence[Count], arguments: argparse.Namespace) -> None:
+    if not arguments.dry_run:
+        print(f"Removed {in_words(counts)} of {family.name}.")
+    elif counts:
+        print(f"Would remove {in_words(counts)} of {family.name}.")
+
+
+async def _old_threads(database: Database, family: Family, days: float) -> dict[str, Any]:
+    """Return the number of threads without a save for some days, which a vacuum deletes whole."""
+    source = family.inspection(database.config)
+    assert source is not None  # noqa: S101 - the family holds threads
+    before = datetime.now(UTC) - timedelta(days=days)
+    number, cursor = 0, None
+    while True:
+        reading = source.threads(ThreadFilter(saved_before=before), PAGE_LIMIT, cursor)
+        page = await database.asynchronous.run(reading, source.schema, "validate")
+        number += len(page.items)
+        cursor = page.cursor
+        if cursor is None:
+            return {"number": number, "what": "{thread} without a save for that long"}
+
+
+def _as_json(counts: Counts) -> list[dict[str, Any]]:
+    """Return counts as JSON. The noun of what was counted is in braces, as it is for one."""
+    return [{"number": one.number, "what": one.phrase} for one in counts]
 
 
 def health(arguments: argparse.Namespace) -> int:
     """Report whether the server responds, accepts writes and has the tables; changes nothing."""
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
 
-    async def run() -> int:
+    async def run() -> dict[str, Any]:
         async with Database(config) as database:
-            read_only = await _report_server(database)
+            server = await _server(database)
             found = await existing_families(database, arguments.family)
-            print(f"tables   in database {config.database}, prefix {config.table_prefix!r}")
-            sound = [await _report_family(database, family) for family in found]
-            return OK if all(sound) and not read_only else FAILED
+            return {
+                "server": server,
+                "database": config.database,
+                "prefix": config.table_prefix,
+                "tenant": config.tenant,
+                "families": [await _of_family(database, family) for family in found],
+            }
 
-    return asyncio.run(run())
+    found = asyncio.run(run())
+    if arguments.json:
+        _print_json(found)
+    else:
+        _print_health(found)
+    problems = any(family["problems"] for family in found["families"])
+    return FAILED if problems or found["server"]["read_only"] else OK
 
 
-async def _report_server(database: Database) -> bool:
-    """Print the server's version and response time; return whether it is read-only."""
+async def _server(database: Database) -> dict[str, Any]:
+    """Return the server's version, response time and state."""
     config, engine = database.config, database.asynchronous
     operations = StoreOperations(config)
     found = await engine.run(operations.health_check())
     began = time.monotonic()
     await engine.run(operations.health_check())
     answer_ms = (time.monotonic() - began) * 1000
-    where = ", ".join(map(str, config.endpoints))
-    print(f"server   MySQL {found['server_version']} at {where}, through {config.driver}")
-    if warning := warning_about(str(found["server_version"])):
-        print(f"warning  {warning}")
-    print(f"answers  in {answer_ms:.1f} ms")
-    print(f"writes   {'refused: the server is read-only' if found['read_only'] else 'accepted'}")
-    for group in await engine.run(fetch(GROUP_CONSISTENCY)):
-        print(f"group    group_replication_consistency is {group.consistency}{_failover_advice(group.consistency)}")
-    return bool(found["read_only"])
+    groups = [row.consistency for row in await engine.run(fetch(GROUP_CONSISTENCY))]
+    return {
+        "version": str(found["server_version"]),
+        "endpoints": list(map(str, config.endpoints)),
+        "driver": config.driver,
+        "warning": warning_about(str(found["server_version"])),
+        "answer_ms": round(answer_ms, 3),
+        "read_only": bool(found["read_only"]),
+        "group_consistency": groups[0] if groups else None,
+    }
+
+
+def _print_health(found: Mapping[str, Any]) -> None:
+    server = found["server"]
+    print(f"server   MySQL {server['version']} at {', '.join(server['endpoints'])}, through {server['driver']}")
+    if server["warning"]:
+        print(f"warning  {server['warning']}")
+    print(f"answers  in {server['answer_ms']:.1f} ms")
+    print(f"writes   {'refused: the server is read-only' if server['read_only'] else 'accepted'}")
+    if (consistency := server["group_consistency"]) is not None:
+        print(f"group    group_replication_consistency is {consistency}{_failover_advice(consistency)}")
+    print(f"tables   in database {found['database']}, prefix {found['prefix']!r}")
+    for family in found["families"]:
+        for kind, sentences in (("problem", family["problems"]), ("note", family["notes"])):
+            for sentence in sentences:
+                print(f"{kind:<8} {sanitize(sentence)}")
+        if not family["stored"]:
+            continue
+        unit, *more = _counts(family["stored"])
+        beside = f" with {in_words(more)}" if more else ""
+        print(f"{unit.noun:<8} {unit.number} of tenant {found['tenant']!r}{beside}, family {family['family']}")
+        if family["unneeded"]:
+            print(f"vacuum   removes now, or within an hour: {in_words(_counts(family['unneeded']))}")
+
+
+def _print_json(found: Mapping[str, Any]) -> None:
+    """Print JSON; the braces around the nouns of counts are left out."""
+
+    def plain(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {name: re.sub(r"[{}]", "", part) if name == "what" else plain(part) for name, part in one.items()}
+        return [plain(part) for part in one] if isinstance(one, list) else one
+
+    print(json.dumps(plain(dict(found)), indent=2))
+
+
+def _counts(found: Sequence[Mapping[str, Any]]) -> list[Count]:
+    return [Count(one["number"], one["what"]) for one in found]
 
 
 def _failover_advice(consistency: str) -> str:
@@ -119,32 +222,25 @@ def _failover_advice(consistency: str) -> str:
     )
 
 
-async def _report_family(database: Database, family: Family) -> bool:
-    """Print what a tenant has stored in the tables of a family, and its unneeded rows.
-
-    First print in what the tables differ from those that this version creates; return whether they do not.
-    """
+async def _of_family(database: Database, family: Family) -> dict[str, Any]:
+    """Return how the tables of a family differ from this version's, and what a tenant has stored in them."""
     config, engine = database.config, database.asynchronous
-    found = await _report_layout(database, family.schema(config))
-    if found is None:
-        return False
+    found: dict[str, Any] = {"family": family.name, "problems": [], "notes": [], "stored": [], "unneeded": []}
+    usable, found["problems"], found["notes"] = await _layout(database, family.schema(config))
+    if not usable:
+        return found
     maintenance = family.maintenance(config)
     try:
-        unit, *more = await engine.run(maintenance.stored())
-        waste: Counts = await engine.run(maintenance.waste())
+        found["stored"] = _as_json(await engine.run(maintenance.stored()))
+        found["unneeded"] = _as_json(await engine.run(maintenance.waste()))
     except SchemaMismatch:
-        if found.wrong:  # the reason, which was printed
-            return False
-        raise
-    beside = f" with {in_words(more)}" if more else ""
-    print(f"{unit.noun:<8} {unit.number} of tenant {config.tenant!r}{beside}, family {family.name}")
-    if waste:
-        print(f"waste    {in_words(waste)}")
-    return not found.wrong
+        if not found["problems"]:  # else they are the reason
+            raise
+    return found
 
 
-async def _report_layout(database: Database, schema: Schema) -> Differences | None:
-    """Print the differences of the tables, and return them; None if the tables cannot be used."""
+async def _layout(database: Database, schema: Schema) -> tuple[bool, list[str], list[str]]:
+    """Return whether tables can be used, in what they are wrong, and what they have besides."""
     config, engine = database.config, database.asynchronous
     found = await engine.run(describe(schema))
     try:
@@ -152,10 +248,5 @@ async def _report_layout(database: Database, schema: Schema) -> Differences | No
         if missing := missing_tables(schema, found.tables):
             raise no_tables(config, schema, missing)
     except SchemaMismatch as error:
-        print(f"problem  {sanitize(str(error))}")
-        return None
-    for sentence in found.differences.wrong:
-        print(f"problem  {sanitize(sentence)}")
-    for sentence in found.differences.extra:
-        print(f"note     {sanitize(sentence)}")
-    return found.differences
+        return False, [str(error)], []
+    return True, list(found.differences.wrong), list(found.differences.extra)

@@ -71,7 +71,16 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) for HTTPS")
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM)")
+    parser.add_argument(
+        "--metrics",
+        choices=("token", "open"),
+        help="serve /metrics for Prometheus, to requests with a token or to all (not served); it counts rows of all "
+        "tenants",
+    )
     parser.add_argument("--quiet", action="store_true", help="log only warnings and errors")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="lines of text, or of JSON for programs (text)"
+    )
 
 
 def _add_access(parser: argparse.ArgumentParser) -> None:
@@ -174,7 +183,7 @@ def serve(arguments: argparse.Namespace) -> int:
     try:
         if tokens is None and not is_local(sockets):
             raise _needs_tokens(arguments.host)
-        logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO"))
+        logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
         app = create_app(
             config,
             tokens=tokens,
@@ -183,6 +192,7 @@ def serve(arguments: argparse.Namespace) -> int:
             vacuum=arguments.vacuum,
             inspector=not arguments.no_inspector,
             cookie_key=_cookie_key(arguments.cookie_key),
+            metrics=arguments.metrics,
             limits=limits,
         )
         scheme = "http" if arguments.tls_cert is None else "https"
@@ -333,13 +343,16 @@ def _others_may(file: Path, bits: int) -> bool:
     return os.name == "posix" and bool(file.stat().st_mode & bits)
 
 
-def _logs(level: str) -> dict[str, Any]:
+def _logs(level: str, form: str) -> dict[str, Any]:
     """Configure logging to the standard error. Uvicorn logs only errors: it warns about each malformed request."""
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-        "handlers": {"standard error": {"class": "logging.StreamHandler", "formatter": "line"}},
+        "formatters": {
+            "text": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
+            "json": {"()": "locus_mysql.server.json_logs.JsonFormatter"},
+        },
+        "handlers": {"standard error": {"class": "logging.StreamHandler", "formatter": form}},
         "root": {"handlers": ["standard error"], "level": "WARNING"},
         "loggers": {"locus_mysql": {"level": level}, "uvicorn": {"level": "ERROR"}},
     }

@@ -45,4 +45,4 @@ def remove_waste(noun: str, sweep: Callable[[int], Operation[int]], ledger: Ledg
 
 def _counts(noun: str, expired: int, tokens: int) -> Counts:
     # Tokens identify repeated writes for a quarter of an hour.
-    return Count(expired, f"{{expired {noun}}}"), Count(tokens, "{token} of writes")
+    return Count(expired, f"{{expired {noun}}}"), Count(tokens, "{record} of recent writes")

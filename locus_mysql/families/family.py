@@ -25,7 +25,7 @@ class Count(NamedTuple):
 
     Args:
         number: How many.
-        phrase: Their description, with the noun in the singular and in braces: ``{token} of writes``.
+        phrase: Their description, with the noun in the singular and in braces: ``{record} of recent writes``.
     """
 
     number: int
@@ -45,7 +45,7 @@ Counts: TypeAlias = tuple[Count, ...]
 
 
 def in_words(counts: Sequence[Count]) -> str:
-    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 tokens of writes``."""
+    """Return counts as an enumeration: ``1 expired item, 2 locks and 3 records of recent writes``."""
     *others, last = map(str, counts)
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -23,6 +23,7 @@ from .health import health_endpoints
 from .hosts import Hosts
 from .limits import Limits
 from .locus import locus_endpoints
+from .metrics_page import MetricsAccess, metrics_endpoint
 from .pages.endpoints import pages_router
 from .routing import Router
 from .services import Services
@@ -40,6 +41,7 @@ def create_app(
     cookie_key: bytes | None = None,
     embed: EmbedFunction | None = None,
     dims: int | None = None,
+    metrics: MetricsAccess | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     **options: Unpack[Keywords],
 ) -> Starlette:
@@ -59,6 +61,8 @@ def create_app(
         embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
             a list of texts and returns their embeddings, as those that were stored.
         dims: The width of its embeddings.
+        metrics: Who may read ``GET /metrics``, which counts all tenants' rows together: callers with a token
+            (``"token"``; everyone, if there are no tokens), or everyone (``"open"``). None: it is not served.
         limits: The limits of requests.
         options: Options of `MySQLConfig`; with a `Database`, those of a store.
 
@@ -75,7 +79,9 @@ def create_app(
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
     api = [*health_endpoints(authenticate), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]
-    routers = [Router([*api, openapi_endpoint(api, limits, secured=tokens is not None)], authenticate)]
+    described = openapi_endpoint(api, limits, secured=tokens is not None)
+    beside = [] if metrics is None else [metrics_endpoint(metrics)]
+    routers = [Router([*api, described, *beside], authenticate)]
     if inspector:
         routers.append(pages_router(tokens, anyone, cookie_key))
 

@@ -43,9 +43,13 @@ from .processes import Processes
 from .quotas import FairSemaphore, Quota, Quotas
 from .routing import Endpoint, Router, segments_of
 from .sending import PIECE_BYTES, in_pieces, send_and_close
+from .services import services_of
 
 #: INFO: each answer, with the template of its path. ERROR: an internal error or damaged rows, without their content.
 REQUESTS = logging.getLogger("locus_mysql.requests")
+
+#: The attribute of a log record with the values of its message by name, for logs as JSON.
+FIELDS = "locus_mysql_fields"
 
 #: Request ids that a client may choose: nothing that could break a log or a header.
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -345,12 +349,11 @@ def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:
 def _log(request: Request, status: int, began: float) -> None:
     endpoint: Endpoint | None = request.state.endpoint
     caller = request.state.caller
-    REQUESTS.info(
-        "%s %s %d in %.1f ms, request %s, caller %s",
-        request.method if endpoint else "?",
-        endpoint.template if endpoint else "(no endpoint)",
-        status,
-        (time.monotonic() - began) * 1000,
-        request.state.request_id,
-        caller.name if caller else "-",
-    )
+    took_s = time.monotonic() - began
+    method, template = (request.method, endpoint.template) if endpoint else ("?", "(no endpoint)")
+    services_of(request).metrics.observe(method, template, status, took_s)
+    name = caller.name if caller else "-"
+    values = (method, template, status, took_s * 1000, request.state.request_id, name)
+    names = ("method", "path", "status", "duration_ms", "request_id", "caller")
+    fields = {FIELDS: dict(zip(names, values, strict=True))}
+    REQUESTS.info("%s %s %d in %.1f ms, request %s, caller %s", *values, extra=fields)

@@ -17,6 +17,7 @@ from ..inspection.inspector import Inspector
 from ..integrations.locus.dicts import AgentDictOperations, AgentDicts
 from ..runtime.database import Database
 from .health_probe import HealthProbe
+from .metrics import Metrics
 from .problems import Problem
 
 
@@ -55,6 +56,7 @@ class Services:
         #: Names of families whose tables are known to exist.
         self._existing: set[str] = set()
         self.health_probe = HealthProbe(database)
+        self.metrics = Metrics(database)
         self._agents = AgentDictOperations(config)
         self._agents.count_in(database.counters)
         #: By tenant. Their number is limited by the number of tokens.

@@ -93,7 +93,7 @@ class MemoryMaintenance:
 def _waste(expired: int, loose: int, removed: int, tokens: int) -> Counts:
     return (
         Count(expired, "{expired item}"),
-        Count(loose, "embeddings of {missing item}"),  # rows were deleted by hand
-        Count(removed, "{mark} of removed embeddings"),  # caches need these marks for an hour
-        Count(tokens, "{token} of writes"),  # they identify repeated writes for a quarter of an hour
+        Count(loose, "embeddings of {deleted item}"),  # rows were deleted by hand
+        Count(removed, "{note} to caches about removed embeddings"),  # caches need these marks for an hour
+        Count(tokens, "{record} of recent writes"),  # they identify repeated writes for a quarter of an hour
     )

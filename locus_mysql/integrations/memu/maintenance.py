@@ -18,7 +18,7 @@ class AnyScope(BaseModel):
 
 
 class MemuMaintenance:
-    """Counts records and removes tokens of writes. See `Maintenance`.
+    """Counts records and removes records of recent writes. See `Maintenance`.
 
     Args:
         config: The options.
@@ -35,15 +35,15 @@ class MemuMaintenance:
         return (Count(sum(row.total for query in queries for row in results.rows(query)), "{record}"),)
 
     def waste(self) -> Operation[Counts]:
-        """Count tokens of writes of all tenants. One round trip."""
+        """Count records of recent writes of all tenants. One round trip."""
         (recorded,) = yield from fetch(self._store.ledger.count())
-        return (Count(recorded.tokens, "{token} of writes"),)
+        return (Count(recorded.tokens, "{record} of recent writes"),)
 
     def vacuum(self, older_than_days: float = 30) -> Operation[Counts]:
-        """Remove tokens of writes that can no longer be repeated, in short transactions.
+        """Remove records of recent writes that can no longer be repeated, in short transactions.
 
         Args:
             older_than_days: Ignored.
         """
         removed = yield from forget_old_tokens(self._store.ledger)
-        return (Count(removed, "{token} of writes"),)
+        return (Count(removed, "{record} of recent writes"),)

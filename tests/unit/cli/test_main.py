@@ -189,7 +189,7 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
 def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
     for command in ("serve", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
-        assert f"\n    {command}" in ended.stdout
+        assert f"\n  {command} " in ended.stdout
 
 
 #: Prints the names of the families' modules that the help imports.

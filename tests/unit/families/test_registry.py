@@ -57,7 +57,11 @@ def test_finding_a_family_imports_no_other_one() -> None:
 
 
 def test_counts_are_written_with_their_nouns() -> None:
-    counts = (Count(1, "{expired item}"), Count(2_000, "embeddings of {missing item}"), Count(0, "{token} of writes"))
-    assert in_words(counts) == "1 expired item, embeddings of 2,000 missing items and 0 tokens of writes"
+    counts = (
+        Count(1, "{expired item}"),
+        Count(2_000, "embeddings of {deleted item}"),
+        Count(0, "{record} of recent writes"),
+    )
+    assert in_words(counts) == "1 expired item, embeddings of 2,000 deleted items and 0 records of recent writes"
     assert in_words(counts[:1]) == "1 expired item"
-    assert [count.noun for count in counts] == ["expired items", "missing items", "tokens"]
+    assert [count.noun for count in counts] == ["expired items", "deleted items", "records"]

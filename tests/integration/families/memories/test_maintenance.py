@@ -105,14 +105,14 @@ def test_the_commands_report_items_besides_checkpoints(
         assert "threads" not in output
         assert "items    2 of tenant 'default', family memories\n" in output
         assert (
-            "waste    0 expired items, embeddings of 0 missing items, 0 marks of removed embeddings and 2 tokens of "
-            "writes\n" in output
+            "vacuum   removes now, or within an hour: 0 expired items, embeddings of 0 deleted items, 0 notes to "
+            "caches about removed embeddings and 2 records of recent writes\n" in output
         )
         run_sql(f"UPDATE {config.database}.locus_memory_items SET expires_at = '2000-01-01' WHERE item_key = 'l'")
         assert cli.main(["vacuum", "--family", "memories", *dsn]) == 0
         assert capsys.readouterr().out == (
-            "Removed 1 expired item, embeddings of 0 missing items, 0 marks of removed embeddings and 0 tokens of "
-            "writes of memories.\n"
+            "Removed 1 expired item, embeddings of 0 deleted items, 0 notes to caches about removed embeddings and "
+            "0 records of recent writes of memories.\n"
         )
         checkpoints.save("t", {})
         assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
@@ -142,12 +142,15 @@ def test_the_commands_report_memus_records(
         for family in ([], ["--family", "memu"]):
             assert cli.main(["health", *family, *dsn]) == 0
             output = capsys.readouterr().out
-            assert output.endswith("records  2 of tenant 'default', family memu\nwaste    2 tokens of writes\n")
+            assert output.endswith(
+                "records  2 of tenant 'default', family memu\n"
+                "vacuum   removes now, or within an hour: 2 records of recent writes\n"
+            )
         assert cli.main(["vacuum", "--family", "memu", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed 0 tokens of writes of memu.\n"
+        assert capsys.readouterr().out == "Removed 0 records of recent writes of memu.\n"
         run_sql(f"UPDATE {config.database}.memu_ledger SET recorded_at = '2000-01-01'")
         assert cli.main(["vacuum", "--older-than-days", "1", *dsn]) == 0
-        assert capsys.readouterr().out == "Removed 2 tokens of writes of memu.\n"
+        assert capsys.readouterr().out == "Removed 2 records of recent writes of memu.\n"
         assert len(db.items) == 2
 
 

@@ -69,11 +69,11 @@ def test_health_counts_and_vacuum_removes_what_has_expired(
 ) -> None:
     lines = run("health", "--family", "transcripts").splitlines()
     assert re.fullmatch(r"transcripts 2 of tenant 'default' with 4 items and \d+ bytes, family transcripts", lines[-2])
-    assert lines[-1].endswith("0 expired transcripts and 2 tokens of writes")
+    assert lines[-1].endswith("0 expired transcripts and 2 records of recent writes")
     run_sql(f"UPDATE {config.database}.locus_transcripts SET expires_at = UTC_TIMESTAMP(6) WHERE name = 'session'")
     assert "1 expired transcript and" in run("health", "--family", "transcripts")
     removed = run("vacuum", "--family", "transcripts", "--older-than-days", "1")
-    assert removed == "Removed 1 expired transcript and 0 tokens of writes of transcripts.\n"
+    assert removed == "Removed 1 expired transcript and 0 records of recent writes of transcripts.\n"
     assert run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_transcript_items") == ((2,),)
     assert store.read(ODD).items[1].content is None
 

@@ -43,7 +43,7 @@ def test_vacuum_removes_all_of_expired_sessions_and_nothing_of_others(
     run_sql(f"UPDATE {config.database}.locus_working_sessions SET expires_at = '2000-01-01' WHERE session_id <> 'new'")
     run_sql(f"UPDATE {config.database}.locus_working_ledger SET recorded_at = '2000-01-01' LIMIT 3")
     assert cli.main(["vacuum", "--family", "working", "--dsn", dsn_of(config)]) == 0
-    assert capsys.readouterr().out == "Removed 5 expired sessions and 3 tokens of writes of working.\n"
+    assert capsys.readouterr().out == "Removed 5 expired sessions and 3 records of recent writes of working.\n"
     for part in PARTS:
         (left,) = run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_working_{part}")[0]
         assert left == before[part] / 6, part
@@ -52,7 +52,7 @@ def test_vacuum_removes_all_of_expired_sessions_and_nothing_of_others(
         assert memory.get_scratchpad() == ["a note"]
         assert len(memory.list_checkpoints()) == 1
     assert cli.main(["vacuum", "--older-than-days", "9", "--dsn", dsn_of(config)]) == 0
-    assert capsys.readouterr().out == "Removed 0 expired sessions and 0 tokens of writes of working.\n"
+    assert capsys.readouterr().out == "Removed 0 expired sessions and 0 records of recent writes of working.\n"
 
 
 def test_health_reports_the_number_and_bytes_of_a_tenants_sessions(
@@ -68,6 +68,6 @@ def test_health_reports_the_number_and_bytes_of_a_tenants_sessions(
     assert cli.main(["health", "--dsn", dsn_of(config)]) == 0
     output = capsys.readouterr().out
     assert f"sessions 2 of tenant 'default' with {2 * size_bytes} bytes, family working\n" in output
-    assert "waste    1 expired session and 4 tokens of writes\n" in output
+    assert "vacuum   removes now, or within an hour: 1 expired session and 4 records of recent writes\n" in output
     assert cli.main(["health", "--tenant", "acme", "--family", "working", "--dsn", dsn_of(config)]) == 0
     assert f"sessions 1 of tenant 'acme' with {size_bytes} bytes, family working\n" in capsys.readouterr().out

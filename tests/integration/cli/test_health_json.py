@@ -1,0 +1,62 @@
+"""`health --json` and `vacuum --dry-run --json`: for programs, without changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
+from locus_mysql.cli.main import main
+
+from ..conftest import MakeConfig
+from .test_main import dsn_of
+
+pytestmark = pytest.mark.kept_tables("dicts", "memories")
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> MySQLConfig:
+    config = make_config(driver="pymysql")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    with SyncCheckpointStore(config) as store:
+        store.save("old", {"n": 1})
+        store.save("new", {"n": 1})
+    with SyncMemoryStore(config) as memories:
+        memories.put(("a",), "k", 1, ttl_s=0.000001)
+    return config
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main(arguments) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_health_as_json(config: MySQLConfig, capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "health", "--json")
+    assert found["server"]["read_only"] is False
+    assert found["server"]["answer_ms"] > 0
+    by_family = {one["family"]: one for one in found["families"]}
+    assert by_family["dicts"]["stored"] == [{"number": 2, "what": "thread"}]
+    assert {"number": 1, "what": "expired item"} in by_family["memories"]["unneeded"]
+
+
+def test_a_dry_run_reports_what_a_vacuum_removes_and_changes_nothing(
+    config: MySQLConfig, capsys: pytest.CaptureFixture[str], run_sql: Callable[..., Any]
+) -> None:
+    name = f"{config.database}.locus_store"
+    run_sql(f"UPDATE {name}_threads SET updated_at = '2026-01-01', created_at = '2026-01-01' WHERE thread_id = 'old'")
+    command = ("vacuum", "--older-than-days", "30")
+    found = printed(capsys, *command, "--dry-run", "--json")
+    assert found["dry_run"] is True
+    assert found["removed"]["dicts"] == [{"number": 1, "what": "thread without a save for that long"}]
+    assert {"number": 1, "what": "expired item"} in found["removed"]["memories"]
+    assert main([*command, "--dry-run"]) == 0
+    assert "Would remove 1 thread without a save for that long of dicts." in capsys.readouterr().out
+    assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((2,),)
+    removed = printed(capsys, *command, "--json")
+    assert removed["dry_run"] is False
+    assert removed["removed"]["dicts"] == [{"number": 1, "what": "checkpoint"}]
+    assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((1,),)
