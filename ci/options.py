@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 
 from locus_mysql.config import ConnectionOptions, MySQLConfig, PasswordFunction, StoreOptions
+from locus_mysql.encryption import Encryption
 
 _ROOT = Path(__file__).resolve().parents[1]
 KEYWORDS = _ROOT / "locus_mysql" / "keywords.py"
@@ -25,6 +26,7 @@ _DSN = "`mysql://user:password@host:port/database?option=value`"
 #: Types that the configuration also accepts in place of a field's type.
 _ALSO = {
     SecretStr: "str | SecretStr",
+    Encryption: "Encryption",
     PasswordFunction: "Callable[[], str | SecretStr | Awaitable[str | SecretStr]]",
     Path: "str | Path",
     tuple[str, ...]: "tuple[str, ...] | list[str]",
@@ -42,6 +44,8 @@ from pathlib import Path
 from typing import Literal, TypedDict
 
 from pydantic import SecretStr
+
+from .encryption import Encryption
 
 
 class ConnectionKeywords(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """The memory of AI agents in MySQL. This module has the public names; each is imported when first used.
 
 The folders are layers, drawn in docs/architecture.md: cli, server, inspection, integrations, transfer, families,
-runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `errors`, `extras`,
+runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `encryption`, `errors`, `extras`,
 `keywords`, `options` and `signals` are for all; `embedded`, `memory` and `working` only give public names. Begin with
 docs/architecture.md, then `config` and `errors`.
 """
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .config import MySQLConfig
     from .drivers.registry import register_driver
+    from .encryption import Encryption
     from .errors import LocusMySQLError
     from .families.checkpoints.branch_warning import ThreadBranched
     from .families.checkpoints.preconditions import NO_CHECKPOINT
     from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .families.graphs.store import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .families.memories.store import MemoryStore, SyncMemoryStore
+    from .families.reencryption import reencrypt
     from .families.working.records import TaskState
     from .families.working.store import SyncWorkingMemory, WorkingMemory
     from .integrations.locus.backend import MySQLBackend, SyncMySQLBackend
@@ -38,6 +40,7 @@ _HOMES = {
     "NO_CHECKPOINT": ".families.checkpoints.preconditions",
     "CheckpointStore": ".families.checkpoints.store",
     "Database": ".runtime.database",
+    "Encryption": ".encryption",
     "LocusMySQLError": ".errors",
     "MemoryStore": ".families.memories.store",
     "MySQLBackend": ".integrations.locus.backend",
@@ -60,6 +63,7 @@ _HOMES = {
     "WorkingSessions": ".integrations.locus.working",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
+    "reencrypt": ".families.reencryption",
     "register_driver": ".drivers.registry",
     "working_memory_tools": ".integrations.locus.working",
 }
@@ -84,6 +88,7 @@ __all__ = [
     "NO_CHECKPOINT",
     "CheckpointStore",
     "Database",
+    "Encryption",
     "LocusMySQLError",
     "MemoryStore",
     "MySQLBackend",
@@ -106,6 +111,7 @@ __all__ = [
     "__version__",
     "copy_threads",
     "mysql_checkpointer",
+    "reencrypt",
     "register",
     "register_driver",
     "working_memory_tools",

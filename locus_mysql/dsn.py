@@ -20,6 +20,9 @@ _SQLALCHEMY_DRIVERS = {
     "asyncmy": "asyncmy",
 }
 
+#: Options that hold secrets, and are no part of a DSN's query.
+_NOT_IN_QUERY = frozenset({"password", "encryption"})
+
 #: Options that DSNs of SQLAlchemy often have, and the values accepted here.
 _SQLALCHEMY_OPTIONS = {"charset": "utf8mb4", "collation": "utf8mb4_[a-z0-9_]+"}
 
@@ -111,8 +114,8 @@ def _dsn_options(url: SplitResult, port: int | None, known: Collection[str], *, 
             if not re.fullmatch(_SQLALCHEMY_OPTIONS[name], _decode(value)):
                 raise ConfigError(f"The DSN's {name} must be utf8mb4's, which all text here has; leave it out.")
             continue
-        if name == "password" or name not in known:
-            accepted = ", ".join(sorted({*known} - {"password"}))
+        if name in _NOT_IN_QUERY or name not in known:
+            accepted = ", ".join(sorted({*known} - _NOT_IN_QUERY))
             raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {accepted}.")
         if name in options or name in given:
             raise ConfigError(f"The DSN gives {name} twice; give it once.")

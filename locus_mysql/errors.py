@@ -17,6 +17,9 @@
     │   ├── LocusMissing        the Locus SDK is not installed
     │   ├── AuthenticationFailed, DatabaseMissing, PrivilegeMissing, ReadOnlyServer
     │   ├── UnsupportedServer   MariaDB, or MySQL before 8.0.19
+    │   ├── EncryptionError     a row whose key is missing, clear text where encryption is required, or a family that
+    │   │                       does not support encryption
+    │   ├── CryptographyMissing the extra ``encryption`` is not installed
     │   └── SchemaMismatch      tables that are missing, foreign, or changed by hand
     │       ├── OlderLayout         tables of an older version: run `locus-mysql migrate`
     │       ├── NewerLayout         tables of a newer version: upgrade this program
@@ -27,6 +30,7 @@
     ├── ThreadBusy          another caller has the turn on the thread: try again later
     ├── TurnLost            the turn is over, so nothing was written; take another one, and load again
     └── CorruptCheckpoint   what is stored cannot be read back
+        └── DecryptionFailed    an encrypted row was changed, or moved to another place
 
 Each message says what happened, to which thing, and what to do. None holds a password or the content of a state.
 """
@@ -166,6 +170,18 @@ class UnreleasedLayout(SchemaMismatch):
     """A development version from before release 0.1.0 made the tables; they can be neither used nor migrated."""
 
 
+class EncryptionError(SetupError):
+    """The keys do not fit the rows.
+
+    A row's key is unknown, a row is encrypted and the program has no keys, a row is in clear text where encryption is
+    required, or a family of tables does not support encryption. No message shows a key.
+    """
+
+
+class CryptographyMissing(SetupError, ImportError):
+    """Encryption is configured, and the package ``cryptography`` is not installed."""
+
+
 class Unavailable(LocusMySQLError):
     """The server could not be reached, or did not carry out the call, before the deadline."""
 
@@ -241,3 +257,7 @@ class TurnLost(LocusMySQLError):
 
 class CorruptCheckpoint(LocusMySQLError):
     """A stored checkpoint cannot be read back."""
+
+
+class DecryptionFailed(CorruptCheckpoint):
+    """An encrypted row does not fit its authentication tag: it was changed, or moved from another place."""

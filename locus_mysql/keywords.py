@@ -8,6 +8,8 @@ from typing import Literal, TypedDict
 
 from pydantic import SecretStr
 
+from .encryption import Encryption
+
 
 class ConnectionKeywords(TypedDict, total=False):
     """The options of a connection; and the DSN, which may hold others as well."""
@@ -53,6 +55,7 @@ class StoreKeywords(TypedDict, total=False):
     compression: Literal["zlib", "none"]
     cache_bytes: int
     ddl_mode: Literal["create", "validate", "off"]
+    encryption: Encryption | None
 
 
 class Keywords(ConnectionKeywords, StoreKeywords, total=False):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import CoreSchema, core_schema
 
+from .encryption import Encryption
 from .errors import ConfigError
 
 Reads = Literal["primary", "secondary", "inspect"]
@@ -289,7 +290,9 @@ class ConnectionOptions(BaseModel):
 class StoreOptions(BaseModel):
     """Options of one store: its tenant, tables, limits and retention. Each field has a description."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, strict=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, strict=False, arbitrary_types_allowed=True
+    )
 
     tenant: Annotated[str, Field(min_length=1, max_length=128)] = _option(
         "default",
@@ -324,6 +327,12 @@ class StoreOptions(BaseModel):
         "create",
         "`create` makes missing tables on first use; `validate` only checks them; `off` does neither.",
     )
+    encryption: Encryption | None = _option(
+        None,
+        '`Encryption(keys={"2026-11": key}, active="2026-11")` encrypts what is stored, and refuses to store it in '
+        "clear text ([encryption](encryption.md)). Not in a DSN. In the environment: `ID=BASE64`, with the active key "
+        "first.",
+    )
 
     @property
     def ttl_seconds(self) -> float | None:
@@ -336,6 +345,28 @@ class StoreOptions(BaseModel):
         if not _PREFIX.fullmatch(value):
             raise ValueError("must be at most 40 letters, digits and '_', not starting with a digit")
         return value
+
+    @field_validator("encryption", mode="wrap")
+    @classmethod
+    def _check_encryption(cls, value: Any, _check: object) -> Encryption | None:
+        if isinstance(value, str) and value:
+            return Encryption.from_text(value)
+        if value is None or isinstance(value, Encryption):
+            return value
+        raise ValueError("must be an Encryption(keys=…, active=…)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _switch_off_search(cls, options: Any) -> Any:
+        """Encryption switches the full-text index off, which would hold the words in clear text."""
+        if isinstance(options, dict) and options.get("encryption") not in (None, ""):
+            if "search" not in options:
+                return {**options, "search": False}
+            if options["search"] not in (False, 0, "0", "false", "False", "no", "off"):
+                raise ValueError(
+                    "search and encryption exclude each other: a full-text index holds words in clear text"
+                )
+        return options
 
     @field_validator("tenant")
     @classmethod

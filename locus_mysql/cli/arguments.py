@@ -8,6 +8,7 @@ import sys
 from importlib.util import find_spec
 from typing import Any, Never
 
+from ..encryption import Encryption
 from ..errors import InvalidInput, SetupError
 from ..extras import install_command
 from .sanitize import sanitize
@@ -70,6 +71,12 @@ def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:
     """Add the arguments that name a server."""
     parser.add_argument("--dsn", help=f"{_DSN_HELP}{purpose}")
     parser.add_argument("--driver", metavar="NAME", help="mysql-connector, aiomysql, pymysql or asyncmy")
+    parser.add_argument(
+        "--key-file",
+        metavar="FILE",
+        help="the keys of encryption, as lines of ID=BASE64, the active one first; or in the environment as "
+        "LOCUS_MYSQL_ENCRYPTION",
+    )
 
 
 def add_tenant(parser: argparse.ArgumentParser, what: str = "checkpoints") -> None:
@@ -106,6 +113,8 @@ def options_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `MySQLConfig` that were given as arguments."""
     names = ("dsn", "driver", "tenant", "table_prefix", "search", "search_parser")
     given = {name: getattr(arguments, name, None) for name in names}
+    if getattr(arguments, "key_file", None) is not None:
+        given["encryption"] = Encryption.from_file(arguments.key_file)
     return {name: value for name, value in given.items() if value is not None}
 
 

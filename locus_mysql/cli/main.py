@@ -131,6 +131,13 @@ COMMANDS = {
         "remove threads that were not saved for some days, old checkpoints of the others, and expired items",
         RUN,
     ),
+    "reencrypt": Command(
+        "reencryption",
+        "reencrypt_rows",
+        "add_reencrypt",
+        "encrypt stored rows with the active key: after a rotation of keys, or for the first time",
+        TABLES,
+    ),
     "threads": Command(
         "inspection.threads",
         "threads",

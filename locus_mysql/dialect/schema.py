@@ -99,6 +99,8 @@ class Schema:
         options: Arguments of the command that prints the tables, besides the family's name.
         former_names: Names under which development versions kept the family's rows.
         optional_indexes: Indexes that existing tables may lack, as they follow from columns that users choose.
+        encrypts: Whether the family encrypts what it stores, if the configuration has ``encryption``. Otherwise its
+            tables are refused then.
     """
 
     family: str
@@ -109,6 +111,7 @@ class Schema:
     options: str = ""
     former_names: tuple[str, ...] = ()
     optional_indexes: tuple[str, ...] = ()
+    encrypts: bool = False
 
     @property
     def command(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
+from ..dialect.resealing import SealedColumn
 from ..engine.operation import Operation
 from ..errors import UsageError
 from ..runtime.checksummed_jsonl import Head
@@ -181,6 +182,21 @@ class HasInspectorPage(Protocol):
     @property
     def page(self) -> InspectorPage:
         """The page."""
+
+
+@runtime_checkable
+class EncryptsColumns(Protocol):
+    """A family that encrypts what it stores, if the configuration has ``encryption``."""
+
+    @property
+    def name(self) -> str:
+        """See `Family.name`."""
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        """See `Family.schema`."""
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """Return the encrypted columns, and what their bytes are bound to, for ``reencrypt``."""
 
 
 @runtime_checkable

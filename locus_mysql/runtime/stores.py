@@ -11,6 +11,7 @@ from ..drivers.registry import find_driver
 from ..engine.counters import Counters
 from ..errors import ConfigError
 from .database import Database, described
+from .sealing import refuse_clear_tables, with_keys
 
 
 class HasSchema(Protocol):
@@ -47,6 +48,7 @@ class Store(Generic[O]):
     """
 
     def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
+        refuse_clear_tables(operations.config, operations.schema)
         if isinstance(operations, CountsCache):
             operations.count_in(database.counters)
         self._operations = operations
@@ -57,6 +59,11 @@ class Store(Generic[O]):
     def config(self) -> MySQLConfig:
         """The options in force."""
         return self._operations.config
+
+    def _with_keys(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Return an operation that first fetches the keys it needs, if a function returns them."""
+        encryption = self._operations.config.encryption
+        return operation if encryption is None or not encryption.asks else with_keys(operation, encryption)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"
@@ -81,10 +88,11 @@ class AsyncStore(Store[O]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.asynchronous
         telemetry = self.database.telemetry
+        steps = self._with_keys(operation)
         if not telemetry.wanted:
-            return await engine.run(operation, operations.schema, operations.config.ddl_mode)
+            return await engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
-            return await engine.run(operation, operations.schema, operations.config.ddl_mode)
+            return await engine.run(steps, operations.schema, operations.config.ddl_mode)
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,10 +131,11 @@ class SyncStore(Store[O]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.synchronous
         telemetry = self.database.telemetry
+        steps = self._with_keys(operation)
         if not telemetry.wanted:
-            return engine.run(operation, operations.schema, operations.config.ddl_mode)
+            return engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
-            return engine.run(operation, operations.schema, operations.config.ddl_mode)
+            return engine.run(steps, operations.schema, operations.config.ddl_mode)
 
     def __enter__(self) -> Self:
         return self

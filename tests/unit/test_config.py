@@ -89,7 +89,7 @@ def test_an_option_keeps_its_value(option: str, given: Any, kept: Any) -> None:
 
 
 def test_every_option_is_tested_above_or_below() -> None:
-    elsewhere = {"password", "ssl_ca", "ssl_cert", "ssl_key"}
+    elsewhere = {"password", "ssl_ca", "ssl_cert", "ssl_key", "encryption"}
     assert {option for option, _, _ in GOOD} | elsewhere == set(MySQLConfig.model_fields)
 
 

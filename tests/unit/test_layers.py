@@ -15,7 +15,7 @@ pytestmark = of_sources
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
-BESIDE = {"config", "dsn", "errors", "extras", "keywords", "options", "signals"}
+BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals"}
 
 #: Folders that only provide public names for users.
 PUBLIC = {"working"}
@@ -25,7 +25,8 @@ FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*
 
 #: Client libraries and frameworks, and the layers that may import them.
 FOREIGN = {
-    **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql", "cryptography")},
+    **{library: {"drivers"} for library in ("pymysql", "aiomysql", "asyncmy", "mysql")},
+    "cryptography": {"drivers", "runtime"},
     "redis": {"families"},
     "pylibseekdb": {"engine"},
     "rich": {"cli"},

@@ -255,6 +255,13 @@ SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continu
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
 """
 
+# Replace the payload of a copied row, which was encrypted for another thread.
+REPLACE_PAYLOAD = """
+UPDATE {checkpoints} c
+   SET c.payload = %s
+ WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
+"""
+
 # Rewriting the states of a thread: read them as stored, and insert rows in their places.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
@@ -387,6 +394,10 @@ class MaintenanceStatements(Statements):
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
             Statement(self._text(COPY_ROWS), (destination, destination, tenant, source)),
         )
+
+    def replace_payload(self, tenant: str, thread_id: str, seq: int, token: bytes, payload: bytes) -> Statement:
+        """Replace the payload of a row."""
+        return Statement(self._text(REPLACE_PAYLOAD), (payload, tenant, thread_id, seq, token))
 
     def threads_with_old_messages(self, tenant: str, before: str, after: str, limit: int) -> Query[ThreadId]:
         """Ids of threads with a checkpoint whose oldest message is from before a time."""

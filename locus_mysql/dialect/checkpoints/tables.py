@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from .. import ledger
+from ..resealing import SealedColumn
 from ..schema import NeededIndex, Schema, Table
 from ..template import fill
 
@@ -109,7 +110,10 @@ def checkpoint_schema(
         "checkpoints": fill(CHECKPOINTS, {"search": "".join(f",\n  {key}" for key in keys)}),
     }
     added = ", ".join(f"ADD {key}" for key in keys)
-    advice = f"Set search=False, or add the full-text index: ALTER TABLE `{names['checkpoints']}` {added}"
+    advice = (
+        "Set search=False, or set encryption=, if other programs use it, or add the full-text index: "
+        f"ALTER TABLE `{names['checkpoints']}` {added}"
+    )
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(
         kind,
@@ -117,9 +121,23 @@ def checkpoint_schema(
         (*tables, ledger.table(names["ledger"])),
         (NeededIndex(names["checkpoints"], "words", advice),) if search else (),
         former_names=() if kind == "agents" else (f"{table_prefix}threads",),
+        encrypts=True,
     )
 
 
 def table_names(table_prefix: str, kind: Kind) -> dict[str, str]:
     """The unquoted names of the tables by their roles."""
     return {role: f"{table_prefix}{INFIXES[kind]}{role}" for role in ROLES}
+
+
+def encrypted_column(table_prefix: str, kind: Kind) -> SealedColumn:
+    """Return the encrypted column. The token identifies a row, as it is chosen before the server assigns the seq."""
+    return SealedColumn(
+        table_names(table_prefix, kind)["checkpoints"],
+        key=("tenant", "thread_id", "seq"),
+        owner=("thread_id",),
+        row=("token",),
+        column="payload",
+        name="payload",
+        cleared=("search_text", "pending_text", "unindexed"),
+    )

@@ -7,6 +7,7 @@ from typing import Any
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
+from ...runtime.sealing import Sealing
 from .leases import Turns
 from .thread_cache import ThreadCache
 
@@ -25,4 +26,6 @@ class Context:
         self.cache = ThreadCache(config.cache_bytes)
         self.turns: Turns[Any] = Turns()
         self.counters = Counters()
+        #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.
+        self.sealing = Sealing(config.encryption, dialect.schema.family)
         self.ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.checkpoints.tables import Kind, checkpoint_schema
+from ...dialect.checkpoints.tables import Kind, checkpoint_schema, encrypted_column
+from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
 
@@ -66,6 +68,10 @@ class CheckpointFamily:
         from .inspection.changes import CheckpointChanges
 
         return CheckpointChanges(self.operations(config))
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return (encrypted_column(config.table_prefix, self.kind),)
 
     def operations(self, config: MySQLConfig) -> StoreOperations:
         """Return the operations on states, each of which is a dict."""

@@ -55,7 +55,7 @@ class Loading:
         rows = yield from self.named_rows(tenant, thread_id, checkpoint_id)
         if not rows:
             return None
-        state, lineage = assemble_rows(rows, thread_id)
+        state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         self._cache.remember((tenant, thread_id), before, before.after_loading(lineage, rows[0].version))
         return state, lineage[0].token
 
@@ -79,7 +79,7 @@ class Loading:
         if not rows:
             self._cache.forget((tenant, thread_id), before)
             return None
-        state, lineage = assemble_rows(rows, thread_id)
+        state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         self._remember_newest(tenant, thread_id, before, state, lineage, rows[0].version)
         return state, lineage[0].token
 
@@ -87,7 +87,8 @@ class Loading:
         """Return the newest state if it builds on the cached one; otherwise None."""
         rows = yield from fetch(self._sql.loading.since(tenant, thread_id, held.lineage[0].seq))
         try:
-            state, lineage = assemble(rows_since(rows, held, thread_id), thread_id, held)
+            sealing = self._context.sealing.of(tenant, thread_id)
+            state, lineage = assemble(rows_since(rows, held, thread_id, sealing), thread_id, held)
         except NotHeld:
             return None
         self._remember_newest(tenant, thread_id, before, state, lineage, rows[0].version)
@@ -122,7 +123,7 @@ class Loading:
             return None
         check_row(rows[0].sound, seqs[0], thread_id)
         stored = [StoredRow(one.seq, one.token, row.payload) for one, row in zip(needed, rows, strict=True)]
-        state, _ = assemble_rows(stored, thread_id)
+        state, _ = assemble_rows(stored, thread_id, self._context.sealing.of(tenant, thread_id))
         self._remember_newest(tenant, thread_id, before, state, lineage, version)
         return state, lineage[0].token
 

@@ -11,6 +11,7 @@ from ...dialect.checkpoints.moving import PageRow, ThreadRow
 from ...engine.operation import Operation, fetch
 from ...errors import CorruptCheckpoint
 from ...runtime.arguments import check_text, check_thread_id
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from .coding.codec import EncodedState
 from .coding.delta import Lineage
@@ -64,11 +65,13 @@ class KeptPage:
 
     Args:
         thread_id: The thread.
+        sealing: Decrypts its payloads.
         stored: The rows by their positions, including those that others build on.
         complete: Whether this is the thread's last page.
     """
 
     thread_id: str
+    sealing: Sealing
     stored: Mapping[int, PageRow]
     complete: bool
 
@@ -79,7 +82,7 @@ class KeptPage:
                 continue
             try:
                 metadata = metadata_of(self.thread_id, row)
-                state, _ = assemble_rows(chain_of(self.stored, seq), self.thread_id)
+                state, _ = assemble_rows(chain_of(self.stored, seq), self.thread_id, self.sealing)
             except CorruptCheckpoint as error:
                 yield Damaged(seq, row.checkpoint_id, error)
                 continue
@@ -196,12 +199,17 @@ class MovingOperations:
         read = self.context.sql.moving.page(tenant, check_thread_id(thread_id), after, limit, limit_bytes, time)
         stored = {row.seq: row for row in (yield from fetch(read))}
         sizes = [len(row.payload) for row in stored.values() if row.checkpoint_id is not None]
-        return KeptPage(thread_id, stored, complete=len(sizes) < limit and sum(sizes) < limit_bytes)
+        return KeptPage(
+            thread_id,
+            self.context.sealing.of(tenant, thread_id),
+            stored,
+            complete=len(sizes) < limit and sum(sizes) < limit_bytes,
+        )
 
     def lineage_of(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Lineage]:
         """Return the lineage for a state that follows a checkpoint; empty if it does not exist. One round trip."""
         rows = yield from self._loading.named_rows(tenant, thread_id, checkpoint_id)
-        return assemble_rows(rows, thread_id)[1] if rows else ()
+        return assemble_rows(rows, thread_id, self.context.sealing.of(tenant, thread_id))[1] if rows else ()
 
 
 def _standing_of(rows: Sequence[ThreadRow]) -> Standing:

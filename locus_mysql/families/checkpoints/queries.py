@@ -22,6 +22,7 @@ from ...runtime.damaged_rows import readable
 from ...runtime.exact_json import check_json
 from ...runtime.matching import Containment
 from ...runtime.metadata_index import lookup_keys
+from ...runtime.sealing import NO_WORDS
 from ...runtime.server_times import aware
 from ...runtime.words import parts_of
 from .context import Context
@@ -130,7 +131,7 @@ class Queries:
         size = limit
         while len(matches) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
-            states = readable(state_of, page)
+            states = readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), page)
             matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
             if len(page) < size:
                 break
@@ -152,7 +153,8 @@ class Queries:
         after: tuple[str, str] | None = None
         while len(found) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, after))))
-            for info, data in readable(state_of, (rows for rows in page if rows[0].checkpoint_id is not None)):
+            named = (rows for rows in page if rows[0].checkpoint_id is not None)
+            for info, data in readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), named):
                 if path in data and wanted.within(data[path]):
                     place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
                     found.append({**place, "updated_at": info["updated_at"], "data": data})
@@ -172,6 +174,8 @@ class Queries:
         check_text(query, "Query")
         limit = check_limit(limit)
         if not self._context.config.search:
+            if self._context.sealing.is_on:
+                raise InvalidInput(NO_WORDS)
             raise InvalidInput("Search is off in this configuration; set search=True.")
         query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
         if not query.strip() or not limit:

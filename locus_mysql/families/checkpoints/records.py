@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypedDict, cast
 from ...dialect.checkpoints.queries import ChosenRow, FoundRow, HistoryRow, NewestRow
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from .state_rows import assemble_rows
 
@@ -123,14 +124,19 @@ def checkpoints_of(rows: Sequence[ChosenRow]) -> list[list[ChosenRow]]:
     return [list(group) for _, group in groupby(rows, key=lambda row: (row.thread_id, row.checkpoint_id))]
 
 
-def state_of(rows: Sequence[ChosenRow]) -> tuple[CheckpointInfo, dict[str, Any]]:
+def state_of(rows: Sequence[ChosenRow], tenant: str, sealing: Sealing) -> tuple[CheckpointInfo, dict[str, Any]]:
     """Return a checkpoint with its state, from its rows.
+
+    Args:
+        rows: The rows.
+        tenant: Their tenant.
+        sealing: Decrypts payloads of the family.
 
     Raises:
         CorruptCheckpoint: A row or the metadata is damaged.
     """
     info = found_info(cast(NewestRow, rows[0]))
-    state, _ = assemble_rows(rows, info["thread_id"])
+    state, _ = assemble_rows(rows, info["thread_id"], sealing.of(tenant, info["thread_id"]))
     return info, decode_state_text(state.text(), info["thread_id"])
 
 

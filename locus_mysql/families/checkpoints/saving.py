@@ -106,6 +106,7 @@ class _Save:
         context = saving.context
         self._saving, self._context, self._sql = saving, context, context.sql
         self._key, self._new = key, new
+        self._sealing = context.sealing.of(*key)
         self.checkpoint_id = uuid4().hex if new.checkpoint_id is None else check_checkpoint_id(new.checkpoint_id)
         self._metadata = encode_metadata(new.metadata)
         self._token = new.token or os.urandom(16)
@@ -140,7 +141,7 @@ class _Save:
             rows = yield from self._saving.loading.named_rows(*self._key, new.parent)
             if not rows:
                 raise self._parent_missing()
-            self._basis = Basis(assemble_rows(rows, self._key[1])[1])
+            self._basis = Basis(assemble_rows(rows, self._key[1], self._sealing)[1])
 
     def attempt(self) -> Operation[bool]:
         """Send the save once. Return whether it is complete; if not, the next attempt is prepared."""
@@ -153,7 +154,7 @@ class _Save:
             compression=self._context.config.compression,
         )
         search = self._context.config.search
-        row = row_of(self._new, self.checkpoint_id, self._token, delta, self._metadata, search=search)
+        row = row_of(self._new, self.checkpoint_id, self._token, delta, self._metadata, self._sealing, search=search)
         transaction = self._transaction(row, delta)
         try:
             results = yield transaction.batch

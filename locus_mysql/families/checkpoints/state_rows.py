@@ -9,6 +9,7 @@ from ...dialect.checkpoints.loading import SinceRow, rows_of
 from ...dialect.checkpoints.saving import NewRow
 from ...errors import CorruptCheckpoint
 from ...runtime.damaged_rows import decodes_rows
+from ...runtime.sealing import Sealing
 from .coding.codec import EncodedState
 from .coding.delta import (
     Delta,
@@ -19,6 +20,9 @@ from .coding.delta import (
     assemble,
 )
 from .new_checkpoint import NewCheckpoint
+
+#: The encrypted column. The token identifies its row, as the server assigns the seq.
+PAYLOAD = "payload"
 
 
 class Linked(Protocol):
@@ -37,17 +41,33 @@ L = TypeVar("L", bound=Linked)
 
 
 @decodes_rows
-def assemble_rows(rows: Sequence[Any], thread_id: str) -> tuple[EncodedState, Lineage]:
+def assemble_rows(rows: Sequence[Any], thread_id: str, sealing: Sealing) -> tuple[EncodedState, Lineage]:
     """Return a state and its lineage, from its row and those it builds on, newest first; see `delta.assemble`.
 
     Args:
         rows: Rows of any statement, with a seq, a token and a payload.
         thread_id: The thread of the rows.
+        sealing: Decrypts the payloads of the thread.
     """
     try:
-        return assemble([StoredRow(row.seq, row.token, row.payload) for row in rows], thread_id)
+        return assemble(
+            [opened(StoredRow(row.seq, row.token, row.payload), thread_id, sealing) for row in rows], thread_id
+        )
     except NotHeld:
         raise CorruptCheckpoint(f"A checkpoint row of thread {thread_id!r} came without its payload.") from None
+
+
+def opened(row: StoredRow, thread_id: str, sealing: Sealing) -> StoredRow:
+    """Return a row with its payload decrypted.
+
+    Raises:
+        EncryptionError: There is no key for it, or it is in clear text although keys are given.
+        CorruptCheckpoint: It was changed, or moved from another row.
+    """
+    if row.payload is None:
+        return row
+    payload = sealing.open(row.payload, f"Checkpoint row {row.seq} of thread {thread_id!r}", PAYLOAD, row.token)
+    return StoredRow(row.seq, row.token, payload)
 
 
 def check_row(sound: int | None, seq: int, thread_id: str) -> None:
@@ -73,13 +93,14 @@ def check_row(sound: int | None, seq: int, thread_id: str) -> None:
 chain_rows = decodes_rows(rows_of)
 
 
-def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str) -> list[StoredRow]:
+def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str, sealing: Sealing) -> list[StoredRow]:
     """Return the rows of the newest checkpoint, newest first; without payloads below the first state that is held.
 
     Args:
         found: The rows saved since that state.
         held: The state.
         thread_id: The thread of the rows.
+        sealing: Decrypts the payloads of the thread.
 
     Raises:
         NotHeld: The state no longer exists, or the newest checkpoint does not build on it.
@@ -96,7 +117,7 @@ def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str) -> list[St
     rows = []
     while seq is not None and seq in by_seq:
         row = by_seq[seq]
-        rows.append(StoredRow(seq, row.token, row.payload))
+        rows.append(opened(StoredRow(seq, row.token, row.payload), thread_id, sealing))
         if row.payload is None or row.base_seq == seq:
             return rows
         seq = row.base_seq if row.base_seq is not None and row.base_seq < seq else None
@@ -112,6 +133,7 @@ def row_of(
     token: bytes,
     delta: Delta,
     metadata: tuple[str | None, str | None],
+    sealing: Sealing,
     *,
     search: bool,
 ) -> NewRow:
@@ -123,13 +145,14 @@ def row_of(
         token: The token of its row.
         delta: Its state, as it is stored.
         metadata: Its metadata as text, and the keys by which it is found.
+        sealing: Encrypts payloads of the thread.
         search: Whether text is indexed.
     """
     text, continues = new.search_text(delta) if search and not new.provisional else ("", False)
     return NewRow(
         checkpoint_id=checkpoint_id,
         token=token,
-        payload=delta.payload,
+        payload=sealing.seal(delta.payload, PAYLOAD, token),
         parent_seq=delta.parent.seq if delta.parent else None,
         continues=continues,
         provisional=new.provisional,

@@ -119,7 +119,9 @@ class ThreadWriter:
             compression=operations.context.config.compression,
         )
         seq = before[-1].seq + 1 if before else self.standing.last_seq + 1
-        row = row_of(new, checkpoint_id, token, delta, metadata, search=operations.context.config.search)
+        sealing = operations.context.sealing.of(*self._key)
+        search = operations.context.config.search
+        row = row_of(new, checkpoint_id, token, delta, metadata, sealing, search=search)
         self._hashed = hashed
         self._lineages[checkpoint_id] = extend(lineage, delta, seq, token, provisional=new.provisional)
         return _Placed(row, seq, delta, wanted.created_at, parent_id if lineage else None)

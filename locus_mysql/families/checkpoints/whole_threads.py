@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from ...dialect import Statement
 from ...dialect.checkpoints.maintenance import PlacedRow, WholeRow
 from ...dialect.checkpoints.saving import NewRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.ledger import refuse_late
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding.delta import Lineage, encode_delta, extend
+from .coding.delta import Lineage, StoredRow, encode_delta, extend
 from .coding.digests import hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
-from .state_rows import assemble_rows, chain_of, check_row
+from .state_rows import PAYLOAD, assemble_rows, chain_of, check_row, opened
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
@@ -43,18 +45,46 @@ class WholeThreads:
     def copy(self, tenant: str, source: str, destination: str) -> Operation[bool]:
         """Copy a thread with all its checkpoints; False if there is none. One round trip; states stay on the server.
 
+        With encryption there are two, and the states pass through this process, as each is bound to its thread.
+
         Raises:
             ThreadExists: The destination has checkpoints. Nothing was changed.
+            Unavailable: Another process wrote to an encrypted thread during every attempt.
         """
         check_thread_id(source)
         check_thread_id(destination)
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
+        if not self._context.sealing.is_on:
+            return (yield from self._copy(tenant, source, destination))
+        for _ in range(_REWRITES):
+            rows = yield from fetch(self._sql.maintenance.read_thread(tenant, source))
+            if not rows:
+                return False
+            if (yield from self._copy(tenant, source, destination, rows)):
+                return True
+        raise Unavailable(f"Thread {source!r} was saved during every attempt; try again when nothing writes to it.")
+
+    def _copy(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow] = ()) -> Operation[bool]:
+        """Copy a thread once.
+
+        Args:
+            tenant: The tenant of both threads.
+            source: The thread.
+            destination: The copy.
+            rows: The thread's rows, if they are encrypted. Nothing is copied if the thread was written to since.
+        """
         token = os.urandom(16)
         landed = self._sql.ledger.find(tenant, token)
+        unchanged: tuple[Statement, ...] = ()
+        if rows:
+            lock = self._sql.threads.lock_unchanged(tenant, source, os.urandom(16), rows[0].version)
+            unchanged = (lock, self._sql.threads.guard(landed))
         try:
             yield Batch.of(
+                unchanged,
                 self._sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us, landed),
+                tuple(self._resealed(tenant, source, destination, rows)),
                 self._sql.ledger.record(tenant, token),
                 landed=landed,
             )
@@ -71,6 +101,15 @@ class WholeThreads:
         finally:
             self._cache.forget((tenant, destination))
         return True
+
+    def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
+        """Yield the statements that encrypt copied payloads for their new thread."""
+        before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
+        for row in rows:
+            if row.payload:
+                payload = opened(StoredRow(row.seq, row.token, row.payload), source, before).payload or b""
+                sealed = after.seal(payload, PAYLOAD, row.token)
+                yield self._sql.maintenance.replace_payload(tenant, destination, row.seq, row.token, sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
         """Replace the state of every checkpoint of a thread, in place: ids, order, times and metadata stay.
@@ -90,7 +129,8 @@ class WholeThreads:
             if not found:
                 return
             known_version, version = found[0].version, os.urandom(16)
-            rows = rewritten(found, change, thread_id, compression=self._context.config.compression)
+            sealing = self._context.sealing.of(tenant, thread_id)
+            rows = rewritten(found, change, thread_id, sealing, compression=self._context.config.compression)
             landed = ledger.find(tenant, version)
             try:
                 yield Batch.of(
@@ -116,7 +156,7 @@ class WholeThreads:
 
 
 def rewritten(
-    rows: Sequence[WholeRow], change: Change, thread_id: str, *, compression: Literal["zlib", "none"]
+    rows: Sequence[WholeRow], change: Change, thread_id: str, sealing: Sealing, *, compression: Literal["zlib", "none"]
 ) -> list[PlacedRow]:
     """Return a thread's rows with every state changed.
 
@@ -124,6 +164,7 @@ def rewritten(
         rows: The thread's rows, oldest first.
         change: Returns the new states.
         thread_id: The thread, to be named in an error.
+        sealing: Encrypts and decrypts payloads of the thread.
         compression: Whether payloads may be compressed.
 
     Raises:
@@ -136,7 +177,7 @@ def rewritten(
         check_row(row.sound, seq, thread_id)
         if row.checkpoint_id is None:
             continue
-        state, before = assemble_rows(chain_of(stored, seq), thread_id)
+        state, before = assemble_rows(chain_of(stored, seq), thread_id, sealing)
         new = change(row.checkpoint_id, state.text())
         parent = _nearest_named(stored, seq, row.parent_seq)
         provisional = before[0].provisional
@@ -150,7 +191,7 @@ def rewritten(
         values = NewRow(
             checkpoint_id=row.checkpoint_id,
             token=token,
-            payload=delta.payload,
+            payload=sealing.seal(delta.payload, PAYLOAD, token),
             parent_seq=parent,
             continues=continues,
             provisional=provisional,

@@ -12,6 +12,7 @@ from ...errors import CheckpointExists, CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
+from ...runtime.sealing import refuse_clear_tables
 from ...runtime.server_times import aware
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
@@ -138,6 +139,7 @@ class GraphTarget:
     def __init__(self, config: MySQLConfig) -> None:
         self._config = config
         self._moving = MovingOperations(config)
+        refuse_clear_tables(config, self._moving.schema)
         self._thread: _ThreadImport | None = None
 
     def read(self, content: Mapping[str, Any]) -> KeptVersion:

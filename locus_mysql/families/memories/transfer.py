@@ -11,6 +11,7 @@ from ...dialect.memories.ranges import Range
 from ...errors import CorruptCheckpoint, StateTooLarge
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
+from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .lines import FORMAT, head_line, item_line, item_of_content
@@ -97,6 +98,7 @@ class ItemTarget:
     def __init__(self, config: MySQLConfig, *, overwrite: bool = False, advice: str = "") -> None:
         self._config = config
         self._operations = MemoryOperations(config)
+        refuse_clear_tables(config, self._operations.schema)
         self._overwrite = overwrite
         self._advice = advice
 

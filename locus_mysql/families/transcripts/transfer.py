@@ -12,6 +12,7 @@ from ...errors import InvalidInput
 from ...runtime.checksummed_jsonl import Head, checksummed, checksummed_text
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json, encode_json
+from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .coding import ID_BYTES, check_name, check_optional, encode_exactly, row_key
@@ -108,6 +109,7 @@ class TranscriptTarget:
     def __init__(self, config: MySQLConfig, *, overwrite: bool) -> None:
         self._config = config
         self._moving = MovingOperations(config)
+        refuse_clear_tables(config, self._moving.schema)
         self._overwrite = overwrite
 
     def read(self, content: Mapping[str, Any]) -> Kept:

@@ -11,6 +11,7 @@ from ...errors import InvalidInput, StateTooLarge
 from ...runtime.arguments import check_text
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
+from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .lines import FORMAT, head_line, session_line, session_of_content
@@ -107,6 +108,7 @@ class SessionTarget:
     def __init__(self, config: MySQLConfig) -> None:
         self._config = config
         self._moving = MovingOperations(config)
+        refuse_clear_tables(config, self._moving.schema)
 
     def read(self, content: Mapping[str, Any]) -> KeptSession:
         """Return the session in a line."""

@@ -18,6 +18,7 @@ from ...families.family import refuse_others
 from ...families.memories.vectors.coding import decode_vector, encode_floats
 from ...runtime.checksummed_jsonl import Head, checksummed, floats_bytes, floats_text
 from ...runtime.database import Database
+from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from .family import own_prefix
 from .operations import RecordOperations
@@ -212,6 +213,7 @@ class MemuTarget:
 
     def __init__(self, config: MySQLConfig, scope: Sequence[str]) -> None:
         self._operations = MemuMoving(config, scope)
+        refuse_clear_tables(config, self._operations.schema)
         self._renamed: dict[str, str] = {}
 
     def read(self, content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -29,6 +29,7 @@ from ....runtime.arguments import (
 from ....runtime.log_digests import EMPTY, Mark
 from ....runtime.matching import Containment
 from ....runtime.metadata_index import lookup_keys
+from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import as_sql_time, aware
 from ....runtime.words import parts_of
 from ...inspection.cursors import from_cursor, to_cursor
@@ -123,6 +124,7 @@ class CheckpointThreads:
         self.sql = CheckpointDialect(config.table_prefix, kind, search=False)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip; two if the index has more than `CANDIDATES` candidates.
@@ -223,7 +225,8 @@ class CheckpointThreads:
             return None
         read = self.sql.inspection.state(self._tenant, thread_id, checkpoint_id, _text(at))
         rows = yield from fetch(read, allow_secondary=True)
-        return partial(_state_view, self.family, thread_id, rows) if rows else None
+        sealing = self._sealing.of(self._tenant, thread_id)
+        return partial(_state_view, self.family, thread_id, rows, sealing) if rows else None
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
         """See `ThreadSource.turns`. One round trip, which reads the first bytes of rows."""
@@ -237,6 +240,8 @@ class CheckpointThreads:
         """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""
         query = check_text(query, "Query").replace("*", " ")  # see `Queries.search`
         limit = min(check_limit(limit), PAGE_LIMIT)
+        if self._sealing.is_on:
+            raise InvalidInput(NO_WORDS)
         parts = parts_of(query)
         texts = [text for part in parts if (text := part.strip('" '))]
         if not texts or not limit:
@@ -329,10 +334,10 @@ def _checkpoint_row(thread_id: str, row: HistoryRow | StateRow | TaggedRow) -> C
     )
 
 
-def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow]) -> StateView:
+def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow], sealing: Sealing) -> StateView:
     checkpoint = _checkpoint_row(thread_id, rows[0])
     try:
-        encoded, _ = assemble_rows(rows, thread_id)
+        encoded, _ = assemble_rows(rows, thread_id, sealing)
         state = decode_state_text(encoded.text(), thread_id)
     except CorruptCheckpoint as error:
         return StateView(family, thread_id, checkpoint, (), {}, damage=str(error))

@@ -24,6 +24,7 @@ from ....families.graphs import keys
 from ....families.graphs.operations import GraphOperations
 from ....families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ....families.graphs.values import EncodedValue
+from ....runtime.sealing import refuse_clear_tables
 from ....runtime.transfer import TransferReport
 from ....transfer.engine import Advance, UnitSource, UnitTarget, transfer
 from ..coding import CODEC, encode_head, needs_of
@@ -223,6 +224,7 @@ class GraphWriter(UnitTarget["PackageThread"]):
         self._reading = GraphOperations(config)  # caches only what it read, so that stored values are compared
         self._engine = AsyncEngine(config)
         self._schema = self._writing.sql.schema
+        refuse_clear_tables(config, self._schema)
         self._ddl_mode = config.ddl_mode
 
     async def write(self, thread: PackageThread, report: TransferReport) -> None:

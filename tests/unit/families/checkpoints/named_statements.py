@@ -12,6 +12,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Query, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.saving import NewRow
+from locus_mysql.dialect.checkpoints.tables import checkpoint_schema
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Batch, Outdated, Results
 from locus_mysql.families.checkpoints.coding.codec import encode
@@ -33,6 +34,7 @@ class Named:
     """A dialect whose statements consist of their names, with their arguments as parameters."""
 
     names = {"checkpoints": "locus_checkpoints"}  # noqa: RUF012 - as a dialect has it
+    schema = checkpoint_schema("locus_", "agents", search=True, search_parser="default")
 
     def __getattr__(self, group: str) -> Any:
         return _Group(group)

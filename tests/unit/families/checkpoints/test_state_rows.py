@@ -9,6 +9,7 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Ancestor, Held, Lineage, NotHeld, StoredRow
 from locus_mysql.families.checkpoints.state_rows import rows_since
+from locus_mysql.runtime.sealing import Sealing
 
 PAYLOAD = b"payload"
 
@@ -24,6 +25,9 @@ def lineage(*seqs: int) -> Lineage:
 
 
 #: A process has the state of row 5, which builds on rows 3 and 1.
+#: No encryption.
+CLEAR = Sealing(None, "dicts")
+
 HELD = Held(lineage(5, 3, 1), {}, encode({"a": 1}))
 
 
@@ -48,7 +52,7 @@ def there(*seqs: int) -> list[StoredRow]:
     ],
 )
 def test_rows_are_followed_to_the_cached_state(found: list[SinceRow], rows: list[StoredRow]) -> None:
-    assert rows_since(found, HELD, "t") == rows
+    assert rows_since(found, HELD, "t", CLEAR) == rows
 
 
 @pytest.mark.parametrize(
@@ -66,10 +70,10 @@ def test_rows_are_followed_to_the_cached_state(found: list[SinceRow], rows: list
 )
 def test_rows_that_do_not_lead_to_the_cached_state_must_be_read(found: list[SinceRow]) -> None:
     with pytest.raises(NotHeld):
-        rows_since(found, HELD, "t")
+        rows_since(found, HELD, "t", CLEAR)
 
 
 def test_only_the_newest_checkpoint_must_fit_its_checksum() -> None:
     with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't' does not fit its checksum"):
-        rows_since([row(8, 8, named=False), row(7, 5, sound=False), row(5, 3)], HELD, "t")
-    assert rows_since([row(7, 5), row(6, 5, sound=False), row(5, 3, sound=False)], HELD, "t") == there(7, 5)
+        rows_since([row(8, 8, named=False), row(7, 5, sound=False), row(5, 3)], HELD, "t", CLEAR)
+    assert rows_since([row(7, 5), row(6, 5, sound=False), row(5, 3, sound=False)], HELD, "t", CLEAR) == there(7, 5)

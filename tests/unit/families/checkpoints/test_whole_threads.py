@@ -18,6 +18,7 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
 from locus_mysql.families.checkpoints.whole_threads import rewritten
+from locus_mysql.runtime.sealing import Sealing
 
 from .named_statements import (
     BIG,
@@ -34,6 +35,9 @@ from .named_statements import (
     row_of,
     save,
 )
+
+#: No encryption.
+CLEAR = Sealing(None, "dicts")
 
 
 def test_a_copy_is_one_transaction_that_is_recognised() -> None:
@@ -118,7 +122,7 @@ def test_a_rewritten_thread_keeps_ids_order_and_lineage() -> None:
     ops = operations()
     third = {"messages": [*LONGER["messages"], "and more"]}
     rows = stored(ops, BIG, LONGER, third, provisional=[3])
-    placed = rewritten(rows, upper, "t", compression="zlib")
+    placed = rewritten(rows, upper, "t", CLEAR, compression="zlib")
     values = [one.row for one in placed]
     assert [(one.seq, one.base_seq, one.created_at) for one in placed] == [
         (1, 1, "2026-01-01 00:00:00.000000"),
@@ -144,17 +148,17 @@ def test_a_row_without_a_name_is_skipped_and_its_successor_follows_the_nearest_n
     third = {"messages": [*LONGER["messages"], "and more"]}
     rows = stored(ops, BIG, LONGER, third)
     rows[1] = rows[1]._replace(checkpoint_id=None)
-    placed = rewritten(rows, upper, "t", compression="none")
+    placed = rewritten(rows, upper, "t", CLEAR, compression="none")
     assert [(one.seq, one.base_seq, one.row.parent_seq) for one in placed] == [(1, 1, None), (3, 1, 1)]
     rows = [*rows[:2], rows[2]._replace(parent_seq=0)]  # its parent row does not exist
-    assert rewritten(rows, upper, "t", compression="none")[1].row.parent_seq is None
+    assert rewritten(rows, upper, "t", CLEAR, compression="none")[1].row.parent_seq is None
     rows = [*rows[:2], rows[2]._replace(parent_seq=3)]  # itself
-    assert rewritten(rows, upper, "t", compression="none")[1].row.parent_seq is None
+    assert rewritten(rows, upper, "t", CLEAR, compression="none")[1].row.parent_seq is None
 
 
 def test_an_empty_text_is_treated_as_none() -> None:
     rows = stored(operations(), BIG)
-    (placed,) = rewritten(rows, lambda *_: new(BIG), "t", compression="none")
+    (placed,) = rewritten(rows, lambda *_: new(BIG), "t", CLEAR, compression="none")
     assert placed.row.search_text is None
 
 

@@ -1,0 +1,131 @@
+"""Every registered family either stores no clear text, or is refused while encryption is on."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import (
+    Encryption,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    SyncMySQLBackend,
+    SyncMySQLCheckpointSaver,
+    SyncWorkingMemory,
+)
+from locus_mysql.errors import EncryptionError
+from locus_mysql.families.registry import families, find_family
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.integrations.locus.dicts import AgentDictOperations
+from locus_mysql.integrations.memu.database import MemuDatabase
+from locus_mysql.runtime.checksummed_jsonl import Head
+from locus_mysql.runtime.database import Database
+
+from ..conftest import MakeConfig
+from .conftest import KEYS, MARKER, RunSQL, keys
+
+#: One writer of clear text for each family whose tables hold it, by the family's name.
+WRITERS: dict[str, Callable[[Any], object]] = {
+    "versions": lambda config: SyncMySQLCheckpointSaver(config).put("t", {"text": MARKER}, "1"),
+    "memories": lambda config: SyncMemoryStore(config).put(("a",), "k", {"text": MARKER}),
+    "working": lambda config: SyncWorkingMemory("s", config).set("name", MARKER),
+    "transcripts": lambda config: SyncTranscriptStore(config).append(
+        TranscriptKey("k", "", "n", ""), [NewItem(MARKER)]
+    ),
+    "memu": lambda config: MemuDatabase(config).memory_category_repo,
+}
+
+COVERED: dict[str, Callable[[Any], object]] = {
+    "dicts": lambda config: SyncCheckpointStore(config).save("t", {"text": MARKER}),
+    "current": lambda config: SyncMySQLBackend(config).save("t", {"text": MARKER}),
+}
+
+
+def test_every_family_is_tested() -> None:
+    assert {family.name for family in families()} == {*WRITERS, *COVERED, "agents"}
+
+
+@pytest.mark.parametrize("family", WRITERS)
+def test_a_family_without_encryption_is_refused_and_stores_nothing(
+    family: str, make_config: MakeConfig, run_sql: RunSQL, database: str
+) -> None:
+    with pytest.raises(EncryptionError, match=f"family '{family}' do not support encryption"):
+        WRITERS[family](make_config(driver="pymysql", encryption=keys()))
+    assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+
+@pytest.mark.parametrize("family", ["versions", "memories", "working", "transcripts", "memu"])
+def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeConfig) -> None:
+    config = make_config(encryption=keys())
+    transfer = find_family(family).transfer(config)
+    assert transfer is not None
+    with pytest.raises(EncryptionError, match=f"family '{family}'"):
+        transfer.target(Head("any", {"scope": []}))
+
+
+@pytest.mark.parametrize("family", COVERED)
+def test_an_encrypting_family_stores_no_clear_text(
+    family: str, make_config: MakeConfig, places_of: Callable[..., list[str]]
+) -> None:
+    COVERED[family](make_config(driver="pymysql", encryption=keys(), compression="none"))
+    assert places_of() == []
+    COVERED[family](make_config(driver="pymysql", table_prefix="clear_", compression="none"))
+    assert places_of()
+
+
+async def test_states_of_agents_hold_no_clear_text(
+    make_config: MakeConfig, places_of: Callable[..., list[str]]
+) -> None:
+    config = make_config(encryption=keys(), compression="none")
+    async with Database(config) as database:
+        agents = AgentDictOperations(config)
+        state = {"messages": [{"role": "user", "content": MARKER}], "run_id": "r"}
+        await database.asynchronous.run(agents.save("t", state), agents.schema)
+        loaded = await database.asynchronous.run(agents.load("t"))
+        assert loaded is not None
+        assert loaded["messages"][0]["content"] == MARKER
+    assert places_of() == []
+
+
+class TestCommand:
+    """``locus-mysql reencrypt``, with keys in a file and in the environment."""
+
+    def run(self, config: Any, file: Path | None, *arguments: str) -> subprocess.CompletedProcess[str]:
+        endpoint = config.endpoints[0]
+        environment = {
+            "LOCUS_MYSQL_HOST": endpoint.host,
+            "LOCUS_MYSQL_PORT": str(endpoint.port),
+            "LOCUS_MYSQL_USER": config.user,
+            "LOCUS_MYSQL_PASSWORD": config.password.get_secret_value(),
+            "LOCUS_MYSQL_DATABASE": config.database,
+            "PATH": "/usr/bin:/bin",
+        }
+        given = [] if file is None else ["--key-file", str(file)]
+        command = [sys.executable, "-m", "locus_mysql", "reencrypt", *given, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+    def test_rows_are_rotated_and_checked(self, make_config: MakeConfig, tmp_path: Path) -> None:
+        old = Encryption(keys={"2026-10": KEYS["2026-10"]}, active="2026-10")
+        config = make_config(driver="pymysql", encryption=old)
+        with SyncCheckpointStore(config) as store:
+            for turn in range(3):
+                store.save("t", {"turn": turn})
+        file = tmp_path / "keys"
+        file.write_text("\n".join(f"{name}={base64.b64encode(KEYS[name]).decode()}" for name in sorted(KEYS)[::-1]))
+        refused = self.run(config, None)
+        assert (refused.returncode, "there are no keys" in refused.stderr) == (1, True)
+        checked = self.run(config, file, "--check")
+        assert (checked.returncode, checked.stdout) == (1, "dicts: 3 with key 2026-10\n")
+        done = self.run(config, file)
+        assert (done.returncode, done.stdout) == (0, "dicts: 3 with key 2026-10. Encrypted anew: 3.\n")
+        checked = self.run(config, file, "--check", "--family", "dicts")
+        assert (checked.returncode, checked.stdout) == (0, "dicts: 3 with key 2026-11\n")
+        shown = "".join(one.stdout + one.stderr for one in (refused, checked, done))
+        assert not any(base64.b64encode(key).decode() in shown for key in KEYS.values())

@@ -1,0 +1,316 @@
+"""Encrypted states of threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from locus_mysql import Database, Encryption, MySQLConfig, SyncCheckpointStore, reencrypt
+from locus_mysql.errors import (
+    CorruptCheckpoint,
+    DecryptionFailed,
+    EncryptionError,
+    InvalidInput,
+    SchemaMismatch,
+    ThreadExists,
+)
+from locus_mysql.families import reencryption
+from locus_mysql.runtime import resealing
+
+from ...either_side import AnyStore
+from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
+from .conftest import KEYS, MARKER, RunSQL, keys
+
+Places = Callable[..., list[str]]
+
+
+def state(turns: int) -> dict[str, Any]:
+    """Return a state of several kilobytes, which a later one continues as a delta."""
+    messages = [{"role": "user", "content": f"{MARKER} {turn} " + f"word{turn} " * 90} for turn in range(turns)]
+    return {"messages": [{"role": "system", "content": f"{MARKER} " * 300}, *messages], "step": turns}
+
+
+async def fill(store: AnyStore, thread_id: str = "t", turns: int = 8, first: int = 1) -> None:
+    for turn in range(first, turns + 1):
+        await store.save(thread_id, state(turn), str(turn), metadata={"turn": turn})
+
+
+class TestStored:
+    @pytest.mark.parametrize("side", EVERY_SIDE)
+    @pytest.mark.parametrize("kind", ["store", "backend"])
+    async def test_no_column_holds_clear_text_and_every_state_loads(
+        self, open_store: OpenStore, places_of: Places, side: str, kind: str
+    ) -> None:
+        store = open_store(side, kind, encryption=keys(), cache_bytes=0, compression="none")
+        for turn in range(1, 9):
+            await store.save("t", state(turn))
+        assert places_of() == []
+        assert await store.load("t") == state(8)
+        clear = open_store(side, kind, table_prefix="clear_", compression="none")
+        await clear.save("t", state(1))
+        assert places_of()  # the search finds clear text
+
+    async def test_delta_chains_continue_across_keys(
+        self, open_store: OpenStore, run_sql: RunSQL, database: str
+    ) -> None:
+        await fill(open_store(encryption=keys("2026-10")), turns=4)
+        new = open_store(encryption=keys("2026-11"))
+        assert await new.load("t") == state(4)
+        await fill(new, turns=8, first=5)
+        fresh = open_store(encryption=keys("2026-11"), cache_bytes=0)
+        for turn in range(1, 9):
+            assert await fresh.load("t", str(turn)) == state(turn)
+        assert run_sql(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints WHERE base_seq < seq")[0][0] >= 6
+        lacking = open_store(encryption=keys("2026-11", "2026-11"))
+        with pytest.raises(EncryptionError, match=r"row .* encrypted with key '2026-10'.*'2026-10' is unknown"):
+            await lacking.load("t", "6")
+
+    @pytest.mark.parametrize("compression", ["zlib", "none"])
+    async def test_a_payload_takes_at_most_40_bytes_more(
+        self, open_store: OpenStore, run_sql: RunSQL, database: str, compression: str
+    ) -> None:
+        await fill(open_store(encryption=keys(), compression=compression))
+        await fill(open_store(table_prefix="clear_", compression=compression))
+        sizes = [
+            [size for (size,) in run_sql(f"SELECT payload_bytes FROM {database}.{table} ORDER BY seq")]
+            for table in ("locus_store_checkpoints", "clear_store_checkpoints")
+        ]
+        assert len(sizes[0]) == len(sizes[1]) == 8
+        assert all(30 <= sealed - clear <= 40 for sealed, clear in zip(*sizes, strict=True))
+
+    async def test_equal_states_are_stored_as_different_bytes(
+        self, open_store: OpenStore, run_sql: RunSQL, database: str
+    ) -> None:
+        store = open_store(encryption=keys())
+        await store.save("a", {"n": 1})
+        await store.save("b", {"n": 1})
+        first, second = (row[0] for row in run_sql(f"SELECT payload FROM {database}.locus_store_checkpoints"))
+        assert first[-20:] != second[-20:]
+
+    async def test_copies_history_and_lists_work(self, open_store: OpenStore, places_of: Places) -> None:
+        store = open_store(encryption=keys(), cache_bytes=0)
+        await fill(store)
+        assert await store.copy_thread("t", "u")
+        assert await store.load("u") == state(8)
+        assert await store.load("u", "5") == state(5)
+        with pytest.raises(ThreadExists):
+            await store.copy_thread("t", "u")
+        assert not await store.copy_thread("none", "v")
+        assert [one["checkpoint_id"] for one in await store.query_by_metadata("turn", 3)] == ["3", "3"]
+        assert places_of() == []
+        await fill(store, "u", turns=10, first=9)
+        assert await store.load("u") == state(10)
+
+
+class TestErrors:
+    async def test_a_program_without_keys_names_the_row_and_the_key(self, open_store: OpenStore) -> None:
+        await fill(open_store(encryption=keys()))
+        with pytest.raises(
+            EncryptionError, match=r"row 8 of thread 't' is encrypted with key '2026-11'; set encryption="
+        ):
+            await open_store(search=False).load("t")
+        with pytest.raises(SchemaMismatch, match="set encryption=, if other programs"):
+            await open_store().load("t")
+
+    async def test_clear_text_is_refused(self, open_store: OpenStore) -> None:
+        await fill(open_store())
+        store = open_store(encryption=keys())
+        with pytest.raises(EncryptionError, match=r"row 8 of thread 't' is stored in clear text.*reencrypt"):
+            await store.load("t")
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE {t} x JOIN {t} y ON x.thread_id = y.thread_id AND x.seq + y.seq = 3 SET x.payload = y.payload",
+            "UPDATE {t} x JOIN {t} y ON y.thread_id = 'u' AND y.seq = 2 SET x.payload = y.payload"
+            " WHERE x.thread_id = 't'",
+            "UPDATE {t} SET thread_id = 'w', checksum = checksum ^ CRC32(CONCAT_WS(0x00, tenant, 't', seq, parent_seq))"
+            " ^ CRC32(CONCAT_WS(0x00, tenant, 'w', seq, parent_seq)) WHERE thread_id = 't'",
+        ],
+        ids=["swapped in a thread", "from another thread", "a whole thread"],
+    )
+    async def test_a_moved_row_is_detected(
+        self, open_store: OpenStore, run_sql: RunSQL, database: str, change: str
+    ) -> None:
+        store = open_store(encryption=keys(), cache_bytes=0)
+        for thread_id in ("t", "u"):
+            await store.save(thread_id, {"secret": thread_id}, "1")
+            await store.save(thread_id, {"secret": thread_id}, "2")
+        run_sql(change.replace("{t}", f"{database}.locus_store_checkpoints"))
+        run_sql(
+            f"INSERT INTO {database}.locus_store_threads SELECT tenant, 'w', last_seq, first_seq, version, created_at,"
+            f" updated_at, expires_at, turn_token, turn_until FROM {database}.locus_store_threads WHERE thread_id = 't'"
+        )
+        moved = "w" if "'w'" in change else "t"
+        with pytest.raises(DecryptionFailed, match="was changed, or moved from another row"):
+            await store.load(moved, "2")
+
+    @pytest.mark.parametrize("offset", [1, 2, 5, 9, 12, 30, -1])
+    async def test_a_flipped_bit_is_detected(
+        self, open_store: OpenStore, run_sql: RunSQL, database: str, offset: int
+    ) -> None:
+        store = open_store(encryption=keys(), cache_bytes=0)
+        await store.save("t", {"n": 1}, "1")
+        table = f"{database}.locus_store_checkpoints"
+        payload = bytearray(run_sql(f"SELECT payload FROM {table}")[0][0])
+        payload[offset] ^= 4
+        run_sql(f"UPDATE {table} SET payload = %s", bytes(payload))
+        with pytest.raises((CorruptCheckpoint, EncryptionError)):
+            await store.load("t")
+
+    async def test_another_key_of_the_same_id_does_not_decrypt(self, open_store: OpenStore) -> None:
+        await fill(open_store(encryption=keys()))
+        wrong = Encryption(keys={"2026-11": bytes(32)}, active="2026-11")
+        with pytest.raises(DecryptionFailed, match="2026-11"):
+            await open_store(encryption=wrong).load("t")
+
+    async def test_search_by_word_is_off(self, open_store: OpenStore, make_config: MakeConfig) -> None:
+        store = open_store(encryption=keys())
+        with pytest.raises(InvalidInput, match="Search by word is off"):
+            await store.search("word")
+        with pytest.raises(ValueError, match="exclude each other"):
+            make_config(encryption=keys(), search=True)
+
+
+class TestKeysFromAFunction:
+    @pytest.mark.parametrize("side", EVERY_SIDE)
+    async def test_a_function_is_called_once_for_each_key(self, open_store: OpenStore, side: str) -> None:
+        await fill(open_store(side, encryption=keys("2026-10")), turns=2)
+        asked: list[str] = []
+
+        async def ask(key_id: str) -> bytes:
+            await asyncio.sleep(0)
+            asked.append(key_id)
+            return KEYS[key_id]
+
+        store = open_store(side, encryption=Encryption(keys=ask, active="2026-11"), cache_bytes=0)
+        await fill(store, turns=4, first=3)
+        assert await store.load("t", "2") == state(2)
+        assert await store.load("t") == state(4)
+        assert sorted(asked) == ["2026-10", "2026-11"]
+
+    async def test_a_failure_names_the_key_and_hides_the_message(self, open_store: OpenStore) -> None:
+        def ask(key_id: str) -> bytes:
+            raise RuntimeError("secret of the KMS")
+
+        store = open_store(encryption=Encryption(keys=ask, active="2026-11"))
+        with pytest.raises(EncryptionError, match="raised RuntimeError when asked for key '2026-11'") as caught:
+            await store.save("t", {"n": 1})
+        assert "secret" not in str(caught.value)
+
+
+class TestReencrypt:
+    async def counts(self, config: MySQLConfig, **options: Any) -> Any:
+        async with Database(config) as database:
+            (found,) = await reencrypt(database, family="dicts", **options)
+            return found
+
+    async def test_clear_rows_are_encrypted_with_their_words_removed(
+        self, open_store: OpenStore, make_config: MakeConfig, places_of: Places
+    ) -> None:
+        clear = open_store(compression="none")
+        await fill(clear)
+        assert await clear.search("word3")
+        await fill(clear, "u", turns=3)
+        assert places_of()
+        config = make_config(encryption=keys())
+        assert (await self.counts(config, dry_run=True)).rows == {None: 11}
+        assert places_of()
+        assert (await self.counts(config)).replaced == 11
+        assert places_of() == []
+        assert (await self.counts(config, dry_run=True)).rows == {"2026-11": 11}
+        store = open_store(encryption=keys())
+        assert await store.load("t", "5") == state(5)
+        assert await store.load("u") == state(3)
+
+    async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
+        self, open_store: OpenStore, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await fill(open_store(encryption=keys("2026-10")), turns=8)
+        monkeypatch.setattr(resealing, "PAGE_ROWS", 3)
+
+        def killed(family: str, rows: int) -> None:
+            raise KeyboardInterrupt
+
+        config = make_config(encryption=keys("2026-11"))
+        with pytest.raises(KeyboardInterrupt):
+            await self.counts(config, progress=killed)
+        assert (await self.counts(config, dry_run=True)).rows == {"2026-11": 3, "2026-10": 5}
+        store = open_store(encryption=keys("2026-11"), cache_bytes=0)
+        assert await store.load("t") == state(8)
+        assert (await self.counts(config)).replaced == 5
+        assert (await self.counts(config)).replaced == 0
+        assert await open_store(encryption=keys("2026-11", "2026-11")).load("t") == state(8)
+
+    async def test_writers_go_on_meanwhile(self, open_store: OpenStore, make_config: MakeConfig) -> None:
+        old = open_store(encryption=keys("2026-10"))
+        await fill(old, turns=4)
+        stores = [open_store(encryption=keys("2026-11"), keep_checkpoints=6) for _ in range(3)]
+
+        async def write(store: AnyStore, thread_id: str) -> None:
+            for turn in range(1, 30):
+                await store.save(thread_id, state(turn), metadata={"turn": turn})
+
+        async def rotate() -> None:
+            for _ in range(10):
+                await self.counts(make_config(encryption=keys("2026-11")))
+
+        await asyncio.gather(*(write(store, f"w{place % 2}") for place, store in enumerate(stores)), rotate())
+        counts = await self.counts(make_config(encryption=keys("2026-11")))
+        assert counts.damaged == ()
+        fresh = open_store(encryption=keys("2026-11", "2026-11"))
+        for thread_id in ("t", "w0", "w1"):
+            for one in await fresh.list_checkpoints(thread_id):
+                assert await fresh.load(thread_id, one)
+
+    async def test_a_row_that_changes_between_read_and_write_is_left_alone(
+        self, open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str
+    ) -> None:
+        store = open_store(encryption=keys("2026-10"), cache_bytes=0)
+        await fill(store, turns=2)
+        config = make_config(encryption=keys("2026-11"))
+        (column,) = reencryption.find_family("dicts").encrypted_columns(config)  # type: ignore[attr-defined]
+        operation = resealing.reseal(column, "dicts", keys("2026-11"))
+        async with Database(config) as db:
+
+            def interrupted() -> Any:
+                results, step = None, next(operation)
+                while True:
+                    if step.statements[0].sql.startswith("UPDATE"):
+                        run_sql(f"UPDATE {database}.locus_store_checkpoints SET payload = '' WHERE seq = 1")
+                    results = yield step
+                    try:
+                        step = operation.send(results)
+                    except StopIteration as end:
+                        return end.value
+
+            counts = await db.asynchronous.run(interrupted())
+        assert counts.replaced == 1
+        assert run_sql(f"SELECT LENGTH(payload) FROM {database}.locus_store_checkpoints WHERE seq = 1") == ((0,),)
+
+    async def test_a_moved_row_is_reported_and_left(
+        self, open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str
+    ) -> None:
+        await fill(open_store(encryption=keys("2026-10")), turns=3)
+        run_sql(f"UPDATE {database}.locus_store_checkpoints SET token = %s WHERE seq = 2", bytes(16))
+        counts = await self.counts(make_config(encryption=keys("2026-11")))
+        assert counts.replaced == 2
+        assert len(counts.damaged) == 1
+        with pytest.raises(EncryptionError, match="'2026-10' is unknown"):
+            await self.counts(make_config(encryption=keys("2026-11", "2026-11")))
+
+
+class TestMoving:
+    async def test_a_copy_between_databases_with_other_keys(self, open_store: OpenStore, places_of: Places) -> None:
+        source = open_store(encryption=keys("2026-10", "2026-10"))
+        await fill(source, turns=4)
+        with SyncCheckpointStore(
+            source.store.config.model_copy(update={"driver": "pymysql", "table_prefix": "other_", "encryption": keys()})
+        ) as target:
+            for turn in range(1, 5):
+                target.save("t", await source.load("t", str(turn)), str(turn))
+            assert target.load("t") == state(4)
+        assert places_of() == []

@@ -1,0 +1,93 @@
+"""Sealed bytes are bound to their place, and every change of them is detected."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import pytest
+
+from locus_mysql import Encryption, MySQLConfig
+from locus_mysql.dialect.checkpoints.tables import checkpoint_schema
+from locus_mysql.errors import CryptographyMissing, DecryptionFailed, EncryptionError
+from locus_mysql.families.registry import families
+from locus_mysql.runtime.sealing import OVERHEAD_BYTES, Sealing, refuse_clear_tables, sealed_by
+
+ENCRYPTION = Encryption(keys={"2026-11": bytes(32), "old": b"o" * 32}, active="2026-11")
+ROWS = Sealing(ENCRYPTION, "dicts").of("acme", "t")
+SEALED = ROWS.seal(b"content", "payload", b"token")
+
+
+def test_the_overhead_is_30_bytes_and_the_id() -> None:
+    assert len(SEALED) == len(b"content") + OVERHEAD_BYTES + len("2026-11") <= len(b"content") + 40
+    assert sealed_by(SEALED) == "2026-11"
+    assert ROWS.open(SEALED, "Row", "payload", b"token") == b"content"
+
+
+@pytest.mark.parametrize("place", range(len(SEALED)))
+def test_every_flipped_bit_is_detected(place: int) -> None:
+    for bit in range(8):
+        changed = bytearray(SEALED)
+        changed[place] ^= 1 << bit
+        with pytest.raises((DecryptionFailed, EncryptionError)):
+            ROWS.open(bytes(changed), "Row", "payload", b"token")
+
+
+@pytest.mark.parametrize("length", range(1, len(SEALED)))
+def test_bytes_that_were_cut_short_are_detected(length: int) -> None:
+    with pytest.raises((DecryptionFailed, EncryptionError)):
+        ROWS.open(SEALED[:length], "Row", "payload", b"token")
+
+
+@pytest.mark.parametrize(
+    ("family", "tenant", "owner", "column", "row"),
+    [
+        ("agents", "acme", ("t",), "payload", b"token"),
+        ("dicts", "other", ("t",), "payload", b"token"),
+        ("dicts", "acme", ("u",), "payload", b"token"),
+        ("dicts", "acmet", ("",), "payload", b"token"),
+        ("dicts", "acme", ("t", ""), "payload", b"token"),
+        ("dicts", "acme", ("t",), "state", b"token"),
+        ("dicts", "acme", ("t",), "payload", b"other"),
+    ],
+)
+def test_bytes_of_another_place_do_not_decrypt(
+    family: str, tenant: str, owner: tuple[str, ...], column: str, row: bytes
+) -> None:
+    with pytest.raises(DecryptionFailed, match="The row cannot be decrypted"):
+        Sealing(ENCRYPTION, family).of(tenant, *owner).open(SEALED, "The row", column, row)
+
+
+def test_without_keys_nothing_changes_and_sealed_bytes_are_named() -> None:
+    off = Sealing(None, "dicts").of("acme", "t")
+    assert off.seal(b"content", "payload", b"token") == b"content"
+    assert off.open(b"content", "Row", "payload", b"token") == b"content"
+    with pytest.raises(EncryptionError, match="Row is encrypted with key '2026-11'; set encryption="):
+        off.open(SEALED, "Row", "payload", b"token")
+
+
+def test_a_family_that_does_not_encrypt_is_refused() -> None:
+    config = MySQLConfig(encryption=ENCRYPTION)
+    for family in families():
+        schema = family.schema(config)
+        if schema.encrypts:
+            refuse_clear_tables(config, schema)
+        else:
+            with pytest.raises(EncryptionError, match=f"family {schema.family!r} do not support encryption"):
+                refuse_clear_tables(config, schema)
+            refuse_clear_tables(MySQLConfig(), schema)
+
+
+def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = builtins.__import__
+
+    def without(name: str, *args: Any) -> Any:
+        if name.startswith("cryptography"):
+            raise ImportError(name)
+        return given(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(CryptographyMissing, match=r"pip install 'locus-mysql\[encryption\]'"):
+        refuse_clear_tables(
+            MySQLConfig(encryption=ENCRYPTION), checkpoint_schema("l_", "dicts", search=False, search_parser="default")
+        )
