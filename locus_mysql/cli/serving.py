@@ -106,6 +106,9 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vacuum", action="store_true", help="allow tokens with write access to remove old threads and checkpoints"
     )
+    parser.add_argument(
+        "--dims", type=int, metavar="N", help="accept embeddings of this width in the API (none), to search by meaning"
+    )
     parser.add_argument("--no-inspector", action="store_true", help="serve only the JSON API, without the inspector")
     parser.add_argument(
         "--cookie-key",
@@ -192,6 +195,7 @@ def serve(arguments: argparse.Namespace) -> int:
             vacuum=arguments.vacuum,
             inspector=not arguments.no_inspector,
             cookie_key=_cookie_key(arguments.cookie_key),
+            dims=arguments.dims,
             metrics=arguments.metrics,
             limits=limits,
         )

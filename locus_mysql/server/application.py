@@ -60,7 +60,7 @@ def create_app(
             in. None: a random key that lives as long as the process.
         embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
             a list of texts and returns their embeddings, as those that were stored.
-        dims: The width of its embeddings.
+        dims: The width of embeddings: of the function's, and of those that requests of the API send.
         metrics: Who may read ``GET /metrics``, which counts all tenants' rows together: callers with a token
             (``"token"``; everyone, if there are no tokens), or everyone (``"open"``). None: it is not served.
         limits: The limits of requests.

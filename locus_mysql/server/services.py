@@ -30,7 +30,7 @@ class Services:
         allow_writes: Whether the pages may change anything.
         vacuum: Whether the API may remove old checkpoints.
         embed: Embeds queries for searches in long-term memory by meaning.
-        dims: The width of its embeddings.
+        dims: The width of embeddings, those of requests included.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Services:
 
     def memories(self, tenant: str) -> MemoryStore:
         """Return the long-term memories of a tenant."""
-        return MemoryStore(self.database, **self._of(tenant))
+        return MemoryStore(self.database, dims=self.dims, **self._of(tenant))
 
     def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
         """Return a session of a tenant, with the time to live for a session that begins now."""

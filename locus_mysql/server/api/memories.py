@@ -1,4 +1,4 @@
-"""Endpoints of long-term memory: items under keys in namespaces, found by key, by field and by word."""
+"""Endpoints of long-term memory: items under keys in namespaces, found by key, by field, by word and by meaning."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from ...families.memories.family import MEMORIES
 from ...families.memories.puts import STORE_TTL, Put
 from ...families.memories.records import Hits, MemoryItem
+from ...families.memories.vectors.coding import DIMENSIONS_LIMIT
 from ..json_responses import answer
 from ..problems import not_found
 from ..routing import Endpoint
@@ -44,6 +45,7 @@ _NAMESPACE = Annotated[
         "URL, give namespace= once for each label.",
     ),
 ]
+_EMBEDDING = Annotated[list[float], Field(min_length=1, max_length=DIMENSIONS_LIMIT)]
 _PREFIX = Annotated[
     list[_LABEL],
     Field(max_length=500, description="The first labels of the namespaces; without any, all namespaces match."),
@@ -95,11 +97,27 @@ class NewItem(Body):
         str | None, Field(description="The texts that searches by word find; if left out, all texts in the value.")
     ] = None
 
+    embeddings: Annotated[
+        list[_EMBEDDING],
+        Field(
+            max_length=64,
+            description="Embeddings of the item, of the width that the service was started with (--dims); searches by "
+            "meaning count the nearest.",
+        ),
+    ] = Field(default_factory=list)
+
     def put(self) -> Put:
         """Return the item in the form of the store."""
-        ttl_s = self.ttl_s if "ttl_s" in self.model_fields_set else STORE_TTL
         return Put(
-            self.namespace, self.key, self.value, self.metadata, ttl_s, if_version=self.if_version, text=self.text
+            self.namespace,
+            self.key,
+            self.value,
+            self.metadata,
+            self.ttl_s if "ttl_s" in self.model_fields_set else STORE_TTL,
+            if_version=self.if_version,
+            text=self.text,
+            embeddings=self.embeddings,
+            index=False,
         )
 
 
@@ -174,8 +192,13 @@ class Search(Body):
         str | None,
         Field(
             max_length=4_096,
-            description="Words, and phrases in double quotes. If left out, items are listed newest first.",
+            description="Words, and phrases in double quotes. Without query and embedding, items are listed newest "
+            "first.",
         ),
+    ] = None
+    embedding: Annotated[
+        _EMBEDDING | None,
+        Field(description="Search by meaning: the embedding of a text; together with a query, by both."),
     ] = None
     filter: Annotated[
         dict[str, Any] | None,
@@ -198,7 +221,10 @@ class Hit(Answer):
     item: Item
     score: Annotated[
         float | None,
-        Field(description="The fraction of the query's words that the item contains; null without a query."),
+        Field(
+            description="By word, the fraction of the query's words that the item contains; by meaning, the cosine; by "
+            "both, the sum of both ranks. Null without a query and an embedding."
+        ),
     ]
 
 
@@ -221,6 +247,8 @@ async def put_item(request: Request) -> Response:
         ttl_s=put.ttl_s,
         if_version=put.if_version,
         text=put.text,
+        embeddings=put.embeddings,
+        index=False,
     )
     return answer({"version": version})
 
@@ -270,12 +298,13 @@ async def list_namespaces(request: Request) -> Response:
 
 
 async def search(request: Request) -> Response:
-    """Find items by field and by word."""
+    """Find items by field, by word and by meaning."""
     asked: Search = request.state.body
     memories = services_of(request).memories(tenant_of(request))
     hits: Hits = await memories.search(
         asked.namespace_prefix,
         query=asked.query,
+        embedding=asked.embedding,
         filter=asked.filter,
         metadata_filter=asked.metadata_filter,
         limit=asked.limit,

@@ -171,3 +171,29 @@ async def test_where_tables_may_not_be_made_the_response_reports_that_they_are_m
     ):
         assert (answer.status_code, code(answer)) == (404, "not_kept")
     assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+
+async def test_items_are_found_by_meaning(open_client: OpenClient) -> None:
+    client = open_client(dims=3)
+    await put(client, "n", key="tea", value="green tea", embeddings=[[1, 0, 0]])
+    await put(client, "n", key="cake", value="plum cake", embeddings=[[0, 1, 0], [0, 0.9, 0.1]])
+    batch = {"items": [{"namespace": ["n"], "key": "pie", "value": "apple pie", "embeddings": [[0, 0.6, 0.8]]}]}
+    assert (await client.post("/memories/batch", json=batch)).status_code == 200
+    found = (await client.post("/memories/search", json={"embedding": [0, 1, 0.1], "limit": 2})).json()["hits"]
+    assert [hit["item"]["key"] for hit in found] == ["cake", "pie"]
+    assert found[0]["score"] > found[1]["score"] > 0.5
+    both = (await client.post("/memories/search", json={"embedding": [0, 1, 0], "query": "tea"})).json()["hits"]
+    assert {hit["item"]["key"] for hit in both} == {"tea", "cake", "pie"}
+    for wrong in ("[1, 2]", "[]", '["x"]', "[0, 0, 1e999]"):
+        text = f'{{"embedding": {wrong}}}'
+        refused = await client.post("/memories/search", content=text, headers={"Content-Type": "application/json"})
+        assert refused.status_code == 400, wrong
+
+
+async def test_a_service_without_a_width_refuses_embeddings(client: httpx.AsyncClient) -> None:
+    body = {"namespace": ["n"], "key": "k", "value": 1, "embeddings": [[1, 2]]}
+    refused = await client.put("/memories/item", json=body)
+    assert (refused.status_code, code(refused)) == (400, "invalid_input")
+    refused = await client.post("/memories/search", json={"embedding": [1, 2]})
+    assert (refused.status_code, code(refused)) == (400, "invalid_input")
+    assert "dims" in refused.json()["error"]["message"]
