@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .families.checkpoints.store import CheckpointStore, SyncCheckpointStore
     from .families.graphs.store import MySQLCheckpointSaver, SyncMySQLCheckpointSaver
     from .families.memories.store import MemoryStore, SyncMemoryStore
+    from .families.migrating import migrate
     from .families.reencryption import reencrypt
     from .families.working.records import TaskState
     from .families.working.store import SyncWorkingMemory, WorkingMemory
@@ -61,6 +62,7 @@ _HOMES = {
     "WorkingMemoryHook": ".integrations.locus.working",
     "copy_threads": ".integrations.locus.transfer",
     "WorkingSessions": ".integrations.locus.working",
+    "migrate": ".families.migrating",
     "mysql_checkpointer": ".integrations.locus.checkpointer",
     "register": ".integrations.locus.checkpointer",
     "reencrypt": ".families.reencryption",
@@ -110,6 +112,7 @@ __all__ = [
     "WorkingSessions",
     "__version__",
     "copy_threads",
+    "migrate",
     "mysql_checkpointer",
     "reencrypt",
     "register",

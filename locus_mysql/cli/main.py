@@ -75,6 +75,13 @@ COMMANDS = {
         "print the GRANT statements that an account needs",
         TABLES,
     ),
+    "migrate": Command(
+        "migrating",
+        "migrate",
+        "add_migrate",
+        "upgrade the tables of an older version, or show what that would do",
+        TABLES,
+    ),
     "copy": Command(
         "copying",
         "copy",

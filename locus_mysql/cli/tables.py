@@ -69,9 +69,11 @@ def add_grants(parser: argparse.ArgumentParser) -> None:
     add_family(parser, families(), scoped=True)
     parser.add_argument("--database", required=True, help="the database that holds the tables")
     parser.add_argument("--account", default="'agent'@'%'", help="the account, such as \"'agent'@'%%'\"")
-    parser.add_argument(
+    more = parser.add_mutually_exclusive_group()
+    more.add_argument(
         "--create", action="store_true", help="also grant what the account needs to create the tables itself"
     )
+    more.add_argument("--migrate", action="store_true", help="also grant what the account needs for `migrate`")
 
 
 def schema(arguments: argparse.Namespace) -> int:
@@ -119,7 +121,7 @@ def grants(arguments: argparse.Namespace) -> int:
         print(f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE{more} ON `{config.database}`.* TO {account};")
         return OK
     for schema in wanted:
-        for grant in schema.grants(config.database, account):
+        for grant in schema.grants(config.database, account, migrates=arguments.migrate):
             print(f"{grant};")
     return OK
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .layouts import Layout
 from .statement import Query, Statement
 from .template import Text, fill, places
+from .upgrades import Upgrade
 
 # The comment is missing if the name belongs to a view that cannot be used.
 DESCRIBE = """
@@ -98,6 +99,7 @@ class Schema:
         columns: Columns that must exist, where tables of the same layout may differ.
         options: Arguments of the command that prints the tables, besides the family's name.
         former_names: Names under which development versions kept the family's rows.
+        upgrades: The steps from each released layout to the next.
         optional_indexes: Indexes that existing tables may lack, as they follow from columns that users choose.
         encrypts: Whether the family encrypts what it stores, if the configuration has ``encryption``. Otherwise its
             tables are refused then.
@@ -112,6 +114,7 @@ class Schema:
     former_names: tuple[str, ...] = ()
     optional_indexes: tuple[str, ...] = ()
     encrypts: bool = False
+    upgrades: tuple[Upgrade, ...] = ()
 
     @property
     def command(self) -> str:
@@ -131,7 +134,8 @@ class Schema:
     @property
     def comment(self) -> str:
         """The comment of each table."""
-        return Layout(self.family, self.layout_version, self.layout_version).comment
+        usable_from = self.upgrades[-1].usable_from if self.upgrades else self.layout_version
+        return Layout(self.family, self.layout_version, usable_from).comment
 
     def describe(self) -> Query[ExistingTable]:
         """Return the query for those of the tables that exist, and for those of `former_names`."""
@@ -146,15 +150,17 @@ class Schema:
             for text in (f"CREATE TABLE IF NOT EXISTS `{table.name}` {table.definition}\n  COMMENT='{self.comment}'",)
         )
 
-    def grants(self, database: str, account: str) -> tuple[str, ...]:
+    def grants(self, database: str, account: str, *, migrates: bool = False) -> tuple[str, ...]:
         """Return the GRANT statements for an account that uses these tables and does not create them.
 
         Args:
             database: The database they are in.
             account: Quoted, such as ``'agent'@'%'``.
+            migrates: Whether the account also upgrades the tables.
         """
+        more = ", CREATE, ALTER" if migrates else ""
         return tuple(
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON `{database}`.`{name}` TO {account}" for name in self.names
+            f"GRANT SELECT, INSERT, UPDATE, DELETE{more} ON `{database}`.`{name}` TO {account}" for name in self.names
         )
 
     def drop(self) -> Statement:

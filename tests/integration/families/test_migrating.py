@@ -1,0 +1,251 @@
+"""Upgrades of a toy family's tables from layout 1 to 3, on a real server: every step may be the last one."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql import Database, MySQLConfig
+from locus_mysql.cli import main as cli
+from locus_mysql.dialect import Schema
+from locus_mysql.dialect import ledger as ledgers
+from locus_mysql.dialect.schema import Table
+from locus_mysql.dialect.upgrades import Step, Upgrade, add_column, add_index, backfill
+from locus_mysql.engine.bootstrap import describe, ensure_schema
+from locus_mysql.errors import NewerLayout, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable
+from locus_mysql.families.migrating import migrate
+from locus_mysql.families.registry import register_family, unregister_family
+
+from ..cli.test_main import dsn_of
+from ..conftest import MakeConfig
+from .toys import TOYS, ToyFamily, table_names
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+#: Number of toys, and of those that one transaction of the backfill looks at.
+TOY_COUNT, AT_ONCE = 25, 4
+
+
+def toys_of_layout(number: int, table_prefix: str) -> Schema:
+    """Return the toys' tables: layout 2 has a column and an index more, layout 3 another column, which is filled."""
+    names = table_names(table_prefix)
+    toys, key = names["toys"], ("tenant", "name")
+    definition = TOYS
+    if number > 1:
+        definition = definition.replace("  PRIMARY KEY", "  shelf INT NULL,\n  PRIMARY KEY")
+        definition = definition.replace("name)\n)", "name),\n  KEY by_shelf (tenant, shelf)\n)")
+    if number > 2:
+        definition = definition.replace("  PRIMARY KEY", "  label VARCHAR(128) NULL,\n  PRIMARY KEY")
+    fill = backfill(
+        toys, key, assignments="label = CONCAT('a ', name)", condition="label IS NULL", words="fill label", rows=AT_ONCE
+    )
+    upgrades = (
+        Upgrade(2, 1, (add_column(toys, "shelf", "INT NULL"), add_index(toys, "by_shelf", "tenant, shelf"))),
+        Upgrade(3, 2, (add_column(toys, "label", "VARCHAR(128) NULL"), fill)),
+    )
+    tables = (Table(toys, definition), ledgers.table(names["ledger"]))
+    return Schema("toys", number, tables, upgrades=upgrades[: number - 1])
+
+
+class UpgradedToys(ToyFamily):
+    """The family of a version with another layout."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        return toys_of_layout(self.number, config.table_prefix)
+
+
+class Killed(Exception):
+    """Ends a migration before a step."""
+
+
+@pytest.fixture
+def config(make_config: MakeConfig, run_sql: RunSQL) -> Iterator[MySQLConfig]:
+    """Yield the configuration of a schema with toys of layout 1; the registered family has layout 3."""
+    config = make_config(driver="pymysql", retry_deadline_s=8)
+    with Database(config) as database:
+        database.synchronous.run(ensure_schema(config, toys_of_layout(1, "locus_"), "create"))
+    rows = ", ".join(f"('t', 'toy{place:03}', 0, {place})" for place in range(TOY_COUNT))
+    run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES {rows}")
+    register_family(UpgradedToys(3))
+    yield config
+    unregister_family("toys")
+
+
+def check(config: MySQLConfig, number: int, mode: Any = "validate") -> None:
+    """Use the tables as a program of a layout."""
+    with Database(config) as database:
+        database.synchronous.run(ensure_schema(config, toys_of_layout(number, "locus_"), mode))
+
+
+def check_migrated(config: MySQLConfig, run_sql: RunSQL) -> None:
+    check(config, 3)
+    with Database(config) as database:
+        assert database.synchronous.run(describe(toys_of_layout(3, "locus_"))).differences == ((), ())
+    labels = run_sql(f"SELECT name, label FROM {config.database}.locus_toys ORDER BY name")
+    assert len(labels) == TOY_COUNT
+    assert all(label == f"a {name}" for name, label in labels)
+
+
+def words(steps: list[Step]) -> list[str]:
+    return [step.words for step in steps]
+
+
+ALL = [
+    "add column shelf to locus_toys",
+    "add index by_shelf to locus_toys",
+    "add column label to locus_toys",
+    "fill label",
+]
+
+
+def test_tables_are_upgraded_over_two_layouts_and_then_current(config: MySQLConfig, run_sql: RunSQL) -> None:
+    for mode in ("create", "validate"):
+        with pytest.raises(OlderLayout, match="migrate --family toys"):
+            check(config, 3, mode)
+    steps: list[Step] = []
+    (found,) = migrate(config, family="toys", report=steps.append)
+    assert (found.layout, found.wanted) == (1, 3)
+    assert words(steps) == ALL
+    check_migrated(config, run_sql)
+    check(config, 2)  # the comment says that these can still use the tables
+    with pytest.raises(NewerLayout, match="too old"):
+        check(config, 1)
+    (found,) = migrate(config, family="toys", report=steps.append)
+    assert (found.pending, found.steps, len(steps)) == (False, (), len(ALL))
+
+
+@pytest.mark.parametrize("last", range(len(ALL)))
+def test_a_migration_that_was_ended_before_any_step_is_continued(
+    config: MySQLConfig, run_sql: RunSQL, last: int
+) -> None:
+    done: list[Step] = []
+
+    def report(step: Step) -> None:
+        if len(done) == last:
+            raise Killed
+        done.append(step)
+
+    with pytest.raises(Killed):
+        migrate(config, family="toys", report=report)
+    with pytest.raises(OlderLayout):
+        check(config, 3)
+    later: list[Step] = []
+    migrate(config, family="toys", report=later.append)
+    assert words(later) == ALL[last:]
+    check_migrated(config, run_sql)
+
+
+def test_one_that_was_ended_between_the_comments_of_two_tables_is_continued(
+    config: MySQLConfig, run_sql: RunSQL
+) -> None:
+    migrate(config, family="toys")
+    run_sql(f"ALTER TABLE {config.database}.locus_toy_writes COMMENT = 'locus-mysql: toys layout 2, usable from 1'")
+    run_sql(f"UPDATE {config.database}.locus_toys SET label = NULL WHERE name > 'toy010'")  # as if it was half filled
+    with pytest.raises(OlderLayout, match="locus_toy_writes"):
+        check(config, 3)
+    migrate(config, family="toys")
+    check_migrated(config, run_sql)
+
+
+def test_two_migrations_at_once_both_succeed(config: MySQLConfig, run_sql: RunSQL) -> None:
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            migrate(config, family="toys")
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    check_migrated(config, run_sql)
+
+
+def test_a_transaction_that_keeps_a_table_ends_the_migration_which_is_continued_later(
+    config: MySQLConfig, run_sql: RunSQL
+) -> None:
+    short = config.model_copy(update={"retry_deadline_s": 1.0})
+    run_sql("START TRANSACTION")
+    run_sql(f"SELECT COUNT(*) FROM {config.database}.locus_toys")
+    try:
+        began = time.monotonic()
+        with pytest.raises(Unavailable, match=r"add column shelf .*metadata_locks .*run the migration again"):
+            migrate(short, family="toys")
+        assert time.monotonic() - began < 60
+    finally:
+        run_sql("ROLLBACK")
+    migrate(config, family="toys")
+    check_migrated(config, run_sql)
+
+
+def test_an_account_without_alter_is_told_the_grants_and_then_succeeds(
+    make_config: MakeConfig, config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, database = f"migrates_{secrets.token_hex(6)}", config.database
+    account = f"'{name}'@'%'"
+    run_sql(f"CREATE USER {account} IDENTIFIED BY 'Its-secret-1'")
+    run_sql(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {database}.* TO {account}")
+    own = make_config(driver="pymysql", user=name, password="Its-secret-1", retry_deadline_s=8)
+    try:
+        with pytest.raises(PrivilegeMissing, match="grants --migrate"):
+            migrate(own, family="toys")
+        run_sql(f"REVOKE ALL ON {database}.* FROM {account}")
+        options = ["--family", "toys", "--database", str(database), "--account", account]
+        assert cli.main(["grants", "--migrate", *options]) == 0
+        for grant in capsys.readouterr().out.splitlines():
+            run_sql(grant.rstrip(";"))
+        migrate(own, family="toys")
+    finally:
+        run_sql(f"DROP USER {account}")
+    check_migrated(config, run_sql)
+
+
+def test_the_command_shows_prints_and_carries_out_the_steps(
+    config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    assert cli.main(["migrate", "--check"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith("older    toys, layout 1; this version needs layout 3:\n")
+    assert all(f"step     {one}\n" in shown for one in ALL)
+    assert cli.main(["migrate", "--sql", "--family", "toys"]) == 0
+    printed = capsys.readouterr().out
+    assert "ADD KEY `by_shelf` (tenant, shelf), ALGORITHM=INPLACE, LOCK=NONE;" in printed
+    for statement in re.sub(r"^--.*$", "", printed, flags=re.MULTILINE).split(";")[:-1]:
+        run_sql(statement.replace("`locus_", f"`{config.database}`.`locus_").replace(f"LIMIT {AT_ONCE}", ""))
+    check_migrated(config, run_sql)
+    assert cli.main(["migrate"]) == 0
+    assert capsys.readouterr().out == "current  toys, layout 3\n"
+    run_sql(f"DROP TABLE {config.database}.locus_toys, {config.database}.locus_toy_writes")
+    assert cli.main(["migrate", "--check"]) == 1
+    assert "has no tables" in capsys.readouterr().err
+
+
+def test_tables_of_two_prefixes_are_upgraded_one_by_one(config: MySQLConfig, run_sql: RunSQL) -> None:
+    other = config.model_copy(update={"table_prefix": "other_"})
+    with Database(other) as database:
+        database.synchronous.run(ensure_schema(other, toys_of_layout(1, "other_"), "create"))
+    migrate(config, family="toys")
+    check_migrated(config, run_sql)
+    with Database(other) as database, pytest.raises(OlderLayout, match="other_toys"):
+        database.synchronous.run(ensure_schema(other, toys_of_layout(3, "other_"), "create"))
+
+
+def test_a_layout_without_steps_and_foreign_tables_are_refused(config: MySQLConfig, run_sql: RunSQL) -> None:
+    for comment, said in (("locus-mysql: toys layout 0", "has no steps"), ("of the shop", "not made by locus-mysql")):
+        run_sql(f"ALTER TABLE {config.database}.locus_toys COMMENT = '{comment}'")
+        with pytest.raises(SchemaMismatch, match=said):
+            migrate(config, family="toys")
