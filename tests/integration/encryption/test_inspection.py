@@ -1,0 +1,82 @@
+"""The inspector, exports and rewrites of encrypted threads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import Database, SyncCheckpointStore
+from locus_mysql.cli.family_files import target_finder
+from locus_mysql.cli.line_files import export_lines, import_lines
+from locus_mysql.errors import InvalidInput
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from locus_mysql.families.checkpoints.store import StoreOperations
+from locus_mysql.families.registry import find_family
+from locus_mysql.inspection.inspector import Inspector
+
+from ..conftest import MakeConfig, OpenStore
+from .conftest import MARKER, keys
+from .test_thread_states import fill, state
+
+
+async def test_the_inspector_shows_states_without_figures_from_their_beginnings(
+    open_store: OpenStore, make_config: MakeConfig
+) -> None:
+    await fill(open_store(encryption=keys()))
+    async with Inspector(make_config(encryption=keys())) as inspector:
+        (thread,) = (await inspector.threads("dicts")).items
+        assert thread.checkpoints == 8
+        view = await inspector.state("dicts", "t", "5")
+        assert view is not None
+        assert (view.state["step"], view.damage) == (5, None)
+        turns = await inspector.states("dicts", "t")
+        assert [(turn.checkpoint_id, turn.iterations) for turn in turns] == [(str(n), None) for n in range(1, 9)]
+        assert (await inspector.statistics("dicts")).threads == 1
+        with pytest.raises(InvalidInput, match="Search by word is off"):
+            await inspector.search("word3", family="dicts")
+
+
+async def test_a_rewrite_encrypts_again(
+    open_store: OpenStore, make_config: MakeConfig, places_of: Callable[..., list[str]]
+) -> None:
+    await fill(open_store(encryption=keys("2026-10"), compression="none"))
+    config = make_config(encryption=keys("2026-11"), compression="none")
+    operations = StoreOperations(config)
+
+    def change(checkpoint_id: str, text: bytes) -> NewCheckpoint:
+        encoded = EncodedCheckpoint(encode({**json.loads(text), "rewritten": True}))
+        return NewCheckpoint(lambda _: encoded, lambda _: ("", False), checkpoint_id)
+
+    async with Database(config) as database:
+        rewrite = operations.checkpoints.whole_threads.rewrite(config.tenant, "t", change)
+        await database.asynchronous.run(rewrite, operations.schema)
+    assert places_of() == []
+    only_new = open_store(encryption=keys("2026-11", "2026-11"), cache_bytes=0)
+    for turn in range(1, 9):
+        assert await only_new.load("t", str(turn)) == {**state(turn), "rewritten": True}
+
+
+def test_an_export_is_clear_text_and_an_import_encrypts(
+    make_config: MakeConfig, tmp_path: Path, places_of: Callable[..., list[str]]
+) -> None:
+    source: Any = make_config(driver="pymysql", encryption=keys("2026-10", "2026-10"), compression="none")
+    target: Any = make_config(driver="pymysql", encryption=keys(), compression="none", table_prefix="other_")
+
+    with SyncCheckpointStore(source) as store:
+        for turn in range(1, 5):
+            store.save("t", state(turn), str(turn))
+    transfer = find_family("dicts").transfer(source)
+    assert transfer is not None
+    file = tmp_path / "lines"
+    assert export_lines(source, transfer.source(), str(file), transfer.noun) == 0
+    assert MARKER in file.read_text()
+    assert import_lines(target, target_finder(target), str(file)) == 0
+    with SyncCheckpointStore(target) as store:
+        assert store.load("t", "2") == state(2)
+        assert store.load("t") == state(4)
+    assert places_of() == []
