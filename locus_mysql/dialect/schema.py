@@ -163,6 +163,18 @@ class Schema:
             f"GRANT SELECT, INSERT, UPDATE, DELETE{more} ON `{database}`.`{name}` TO {account}" for name in self.names
         )
 
+    def check_privileges(self) -> tuple[Statement, ...]:
+        """Return statements that fail unless the account may read, add and delete rows. They carry out nothing."""
+        return tuple(
+            Statement(text)
+            for name in self.names
+            for text in (
+                f"EXPLAIN SELECT * FROM `{name}` WHERE FALSE",  # noqa: S608 - names are validated
+                f"EXPLAIN INSERT INTO `{name}` () VALUES ()",  # noqa: S608
+                f"EXPLAIN DELETE FROM `{name}` WHERE FALSE",  # noqa: S608 - as above
+            )
+        )
+
     def drop(self) -> Statement:
         """Return the statement that drops the tables with all their rows."""
         return Statement("DROP TABLE IF EXISTS " + ", ".join(f"`{name}`" for name in reversed(self.names)))
