@@ -37,7 +37,7 @@ def state_of(turns: int) -> State:
 @pytest.mark.parametrize("fault", ["drop_before", "drop_after_send"])
 @pytest.mark.parametrize(("pipeline", "checkpoint_id"), [(True, None), (True, "same"), (False, "same")])
 @each_way
-async def test_a_save_whose_connection_breaks_at_any_packet_is_carried_out_exactly_once(
+async def test_a_save_repeated_because_its_connection_broke_at_any_packet_is_carried_out_exactly_once(
     open_store: OpenStore,
     through_proxy: MakeConfig,
     proxy: WireProxy,

@@ -59,8 +59,10 @@ def limit_of(what: str) -> int:
 
 @both_kinds
 @one_of_each
-async def test_every_id_is_its_own(open_store: OpenStore, side: str, kind: str) -> None:
-    """Ids stay distinct even if a collation, a trim or a LIKE would treat them as equal."""
+async def test_ids_that_differ_in_case_accent_or_trailing_space_are_distinct(
+    open_store: OpenStore, side: str, kind: str
+) -> None:
+    """Covers ids that a collation, a trim or a LIKE would treat as equal."""
     store = open_store(side, kind)
     ids = [
         *GOOD_IDS,

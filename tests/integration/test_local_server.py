@@ -315,7 +315,7 @@ def test_serve_ends_with_an_error_when_its_server_does(data_dir: Path, mysqld: P
         assert "The server ended with exit code -9" in process.stderr.read()
 
 
-def test_an_interrupted_initialisation_is_started_again(folder: Path, mysqld: Path) -> None:
+def test_an_interrupted_initialisation_begins_again_from_nothing(folder: Path, mysqld: Path) -> None:
     data_dir = folder / "data"
     with running("-c", SERVE, data_dir, mysqld) as process:
         unfinished = data_dir / "mysql.initialising"

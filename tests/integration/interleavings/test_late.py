@@ -112,7 +112,9 @@ def changes(one: Side, other: Side, tables: Tables, case: Case, then: Meanwhile)
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.usefixtures("no_housekeeping")
-def test_a_packet_that_arrives_late_changes_nothing(stage: Stage, raw: pymysql.Connection[Any], family: str) -> None:
+def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
+    stage: Stage, raw: pymysql.Connection[Any], family: str
+) -> None:
     """Covers each packet of each write, after each kind of later write."""
     one, other = Side(stage), Side(stage)
     writes, meanwhile, prefix = FAMILIES[family]

@@ -20,7 +20,7 @@ from locus_mysql.errors import ThreadBusy, TurnLost
 
 from ...thoroughness import FULL
 from .stage import Call, Process, Stage
-from .test_found import finish_all, pauses
+from .test_regressions import finish_all, pauses
 
 pytestmark = pytest.mark.both_sides
 

@@ -183,7 +183,7 @@ def test_copies_that_run_side_by_side_double_nothing(folder: Path, config: MySQL
 
 
 @pytest.mark.slow
-def test_a_copy_to_files_that_is_killed_is_completed(folder: Path, config: MySQLConfig, tmp_path: Path) -> None:
+def test_a_killed_copy_to_files_resumes(folder: Path, config: MySQLConfig, tmp_path: Path) -> None:
     assert main(["copy", "--from", f"file:{folder}", "--to", "mysql"]) == 0
     target = tmp_path / "back"
     process = subprocess.Popen(

@@ -153,7 +153,7 @@ async def test_a_second_run_copies_nothing_and_duplicates_nothing(
 
 
 @pytest.mark.parametrize("written_before_it_stops", [0, 1, 2, 4, 6])
-async def test_an_interrupted_import_is_completed_by_the_next(
+async def test_an_interrupted_import_resumes_when_it_is_run_again(
     built_in: StorageBackendAdapter,
     config: MySQLConfig,
     monkeypatch: pytest.MonkeyPatch,

@@ -321,7 +321,7 @@ def test_a_damaged_row_is_left_out_of_an_export_and_reported(
 
 @pytest.mark.slow
 @pytest.mark.kept_tables("dicts")
-def test_an_export_and_an_import_that_are_killed_are_completed(config: MySQLConfig, tmp_path: Path) -> None:
+def test_a_killed_export_and_a_killed_import_resume(config: MySQLConfig, tmp_path: Path) -> None:
     with SyncCheckpointStore(config) as store:
         for thread in ("a", "b", "c"):
             for place in range(120):

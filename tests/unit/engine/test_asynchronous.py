@@ -18,6 +18,7 @@ from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
 
 from .scripted import Driver
+from .test_execution import SELECT, SINGLE, Engine, once
 
 
 @pytest.fixture
@@ -74,3 +75,34 @@ async def test_close_ends_the_connections_of_every_loop(driver: Driver) -> None:
     other.close()
     await engine.close()
     assert [one.ended for one in driver.opened] == ["closed", "aborted"]
+
+
+def test_each_event_loop_has_its_own_pool_which_can_be_closed_from_another_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Engine(monkeypatch, True)
+    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
+    try:
+        for loop in (first, second, first):
+            loop.run_until_complete(engine.run(once(Batch.of(SELECT))))
+        assert [one.ended for one in engine.driver.opened] == ["", ""]
+        assert len(engine.engine.pools()) == 2
+        second.run_until_complete(engine.close())
+        assert [one.ended for one in engine.driver.opened] == ["", "closed"]
+        first.run_until_complete(asyncio.sleep(0))  # only this loop may use its transports
+        assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
+    finally:
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize("config", [SINGLE, MySQLConfig(hosts=("a", "d"))], ids=["single", "several"])
+def test_the_pool_of_a_closed_event_loop_is_dropped(monkeypatch: pytest.MonkeyPatch, config: MySQLConfig) -> None:
+    engine = Engine(monkeypatch, True, config)
+    asyncio.run(engine.run(once(Batch.of(SELECT))))
+    assert engine.driver.opened[0].ended == ""
+    asyncio.run(engine.run(once(Batch.of(SELECT))))
+    assert [one.ended for one in engine.driver.opened] == ["aborted", ""]
+    assert len(engine.engine.pools()) == 1
+    asyncio.run(engine.close())
+    assert [one.ended for one in engine.driver.opened] == ["aborted", "aborted"]

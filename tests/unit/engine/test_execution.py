@@ -417,34 +417,3 @@ async def test_an_engine_by_itself_counts_for_itself(awaited: bool, monkeypatch:
     engine.engine = (AsyncEngine if awaited else SyncEngine)(SINGLE)
     await engine.run(once(Batch.of(INSERT)))
     assert (engine.counters.opened, engine.counters.retries) == (0, 0)
-
-
-def test_event_loops_do_not_disturb_each_other_and_close_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = Engine(monkeypatch, True)
-    first, second = asyncio.new_event_loop(), asyncio.new_event_loop()
-    try:
-        for loop in (first, second, first):
-            loop.run_until_complete(engine.run(once(Batch.of(SELECT))))
-        assert [one.ended for one in engine.driver.opened] == ["", ""]
-        assert len(engine.engine.pools()) == 2
-        second.run_until_complete(engine.close())
-        assert [one.ended for one in engine.driver.opened] == ["", "closed"]
-        first.run_until_complete(asyncio.sleep(0))  # only this loop may use its transports
-        assert [one.ended for one in engine.driver.opened] == ["aborted", "closed"]
-    finally:
-        first.close()
-        second.close()
-
-
-@pytest.mark.parametrize("config", [SINGLE, MySQLConfig(hosts=("a", "d"))], ids=["single", "several"])
-def test_the_pool_of_an_event_loop_that_is_closed_is_dropped(
-    monkeypatch: pytest.MonkeyPatch, config: MySQLConfig
-) -> None:
-    engine = Engine(monkeypatch, True, config)
-    asyncio.run(engine.run(once(Batch.of(SELECT))))
-    assert engine.driver.opened[0].ended == ""
-    asyncio.run(engine.run(once(Batch.of(SELECT))))
-    assert [one.ended for one in engine.driver.opened] == ["aborted", ""]
-    assert len(engine.engine.pools()) == 1
-    asyncio.run(engine.close())
-    assert [one.ended for one in engine.driver.opened] == ["aborted", "aborted"]

@@ -58,7 +58,7 @@ async def test_one_call_is_one_round_trip(far: Any, proxy: WireProxy) -> None:
     assert await trips(far.clear_namespace(ADA)) == 1
 
 
-async def test_a_write_whose_answer_is_lost_is_done_once(far: Any, proxy: WireProxy) -> None:
+async def test_a_write_whose_answer_is_lost_is_carried_out_once(far: Any, proxy: WireProxy) -> None:
     proxy.drop_after_send()
     assert await far.put(ADA, "k", 1) == 1
     proxy.drop_after_send()

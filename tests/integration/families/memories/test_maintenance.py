@@ -49,7 +49,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "CODES_AT_ONCE", 2)
 
 
-async def test_vacuum_removes_obsolete_rows_and_nothing_else(
+async def test_vacuum_removes_expired_and_orphaned_rows_and_nothing_else(
     small: None, memories: Any, make_memories: Make, sql: Callable[..., Any]
 ) -> None:
     other = make_memories(dims=3, tenant="acme")

@@ -38,7 +38,7 @@ def rounded(vector: list[float]) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
 @pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
-async def test_the_nearest_are_those_of_a_search_over_all(
+async def test_search_by_meaning_equals_exhaustive_search(
     make_memories: Make, metric: str, with_numpy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 40)

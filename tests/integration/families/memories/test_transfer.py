@@ -194,7 +194,7 @@ def many(config: MySQLConfig) -> int:
 
 
 @pytest.mark.slow
-def test_an_export_that_was_killed_goes_on_where_it_stopped(
+def test_a_killed_export_resumes_where_it_stopped(
     many: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memories.jsonl"
@@ -219,7 +219,9 @@ def test_an_export_killed_before_it_had_its_name_has_it_the_next_time(many: int,
 
 
 @pytest.mark.slow
-def test_an_import_that_was_killed_is_started_again(many: int, config: MySQLConfig, tmp_path: Path, kept: Any) -> None:
+def test_a_killed_import_resumes_when_it_is_run_again(
+    many: int, config: MySQLConfig, tmp_path: Path, kept: Any
+) -> None:
     file = tmp_path / "memories.jsonl"
     assert main(["memory", "export", str(file)]) == 0
     before = kept()

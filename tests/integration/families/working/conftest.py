@@ -9,6 +9,7 @@ import pytest
 
 from ci.ports import reserve_port
 from ci.private_servers import Account, Redis, Valkey, home_for
+from locus_mysql.config import MySQLConfig
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
@@ -16,6 +17,7 @@ from locus_mysql.working import SyncWorkingMemory, WorkingMemory
 
 from ....either_side import AnyStore as AnyMemory
 from ...conftest import MakeConfig
+from ...proxy import WireProxy
 from ..checkpoints.conftest import SIDES, side_name
 from .servers import OwnServer, make_cluster
 
@@ -40,6 +42,13 @@ async def open_memory(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncI
     yield open_one
     for storage in storages:
         await storage.aclose()
+
+
+@pytest.fixture
+def far(open_memory: Open, make_config: MakeConfig, proxy: WireProxy, side: tuple[str, bool]) -> AnyMemory:
+    """Yield a working memory whose server is behind the proxy."""
+    config: MySQLConfig = make_config(driver=side[0], host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    return open_memory("far", config=config, session_ttl_seconds=3600)
 
 
 def _running(kind: type[Redis], *options: str) -> Iterator[OwnServer]:

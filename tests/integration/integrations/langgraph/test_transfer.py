@@ -186,7 +186,7 @@ async def test_the_published_package_s_checkpoints_are_imported_as_they_are(
     assert after.present == summary.copied
 
 
-async def test_an_import_goes_on_where_it_stopped_and_leaves_alone_what_has_a_life_of_its_own(
+async def test_an_import_resumes_where_it_stopped_and_leaves_threads_with_later_saves_alone(
     published: tuple[MySQLConfig, PyMySQLSaver], make_config: MakeConfig, open_saver: OpenSaver
 ) -> None:
     config, source = published

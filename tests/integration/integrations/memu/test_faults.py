@@ -55,7 +55,7 @@ async def test_one_call_is_one_round_trip(far: AnyMemu, proxy: WireProxy) -> Non
     assert (await trips(far.restore(items=[item], categories=[category])))[0] == 2
 
 
-async def test_a_write_whose_answer_is_lost_is_done_once(far: AnyMemu, proxy: WireProxy) -> None:
+async def test_a_write_whose_answer_is_lost_is_carried_out_once(far: AnyMemu, proxy: WireProxy) -> None:
     proxy.drop_after_send()
     plain = await far.remember("a", ADA)
     assert await far.items.copy() == {plain.id: plain}

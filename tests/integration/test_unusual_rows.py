@@ -85,7 +85,7 @@ IDS: list[str] = [
 ]
 
 
-class Zoo:
+class RowWriter:
     """Writes ordinary and unusual values by the same function, and records the refused ones."""
 
     def __init__(self, write: Callable[[str, dict[str, Any]], object]) -> None:
@@ -172,7 +172,7 @@ async def test_checkpoints(make_config: MakeConfig, kind: str) -> None:
             except UsageError:
                 store.save(name, state, metadata={"kind": content["kind"]})
 
-        Zoo(write).fill()
+        RowWriter(write).fill()
         for ids in (
             store.list_threads(limit=1_000),
             store.list_threads(limit=1_000, pattern="plain*"),
@@ -213,15 +213,15 @@ async def test_graphs(make_config: MakeConfig) -> None:
         def write_dict(name: str, content: dict[str, Any]) -> None:
             dicts.put(thread_id=name, checkpoint_id="1", checkpoint_data=content, metadata=content)
 
-        zoo = Zoo(write)
-        zoo.fill()
-        Zoo(write_dict).fill()
+        rows = RowWriter(write)
+        rows.fill()
+        RowWriter(write_dict).fill()
         for filter in (None, {}, {"kind": "plain"}, {"text": "an ordinary sentence"}):
             found = [one.config["configurable"]["thread_id"] for one in saver.list(None, filter=filter)]
             assert plain(found) == BOTH, filter
             if not filter:
-                assert sorted(found) == sorted({*zoo.accepted, *BOTH})
-        for name in zoo.refused:
+                assert sorted(found) == sorted({*rows.accepted, *BOTH})
+        for name in rows.refused:
             if 0 < len(name) <= 512 and "\0" not in name and name.isprintable():
                 assert saver.get_tuple({"configurable": {"thread_id": name}}) is None, name
         assert plain(dicts.list_threads(limit=1_000)) == BOTH
@@ -244,13 +244,13 @@ async def test_transcripts(make_config: MakeConfig) -> None:
                 store.delete(key)
                 raise
 
-        zoo = Zoo(write)
-        zoo.fill()
+        rows = RowWriter(write)
+        rows.fill()
         listed = store.list_transcripts("zoo", "collection", states=True)
-        assert sorted(one.key.name for one in listed) == sorted({*zoo.accepted, *BOTH})
+        assert sorted(one.key.name for one in listed) == sorted({*rows.accepted, *BOTH})
         assert [one.header.state["kind"] for one in listed if one.key.name in BOTH] == ["plain", "plain"]
         assert plain(one.key.name for one in store.recent("zoo", "collection")) == BOTH
-        for name in {*zoo.accepted, *BOTH}:
+        for name in {*rows.accepted, *BOTH}:
             (item,) = store.read(TranscriptKey("zoo", "collection", name)).items
             part = TranscriptKey("zoo", name, name, "part")
             assert set(item.content) - set(store.find(part, name).content) == {"type", "message"}
@@ -291,7 +291,7 @@ async def test_memories(make_config: MakeConfig) -> None:
             store.put(("zoo", "apart"), name, {"kind": content["kind"]}, metadata=content)
             store.put(("names", name), "key", {"kind": content["kind"]})
 
-        Zoo(write).fill()
+        RowWriter(write).fill()
         for hits in (
             store.search(("zoo",), filter={"kind": "plain"}),
             store.search(("zoo", "apart"), metadata_filter={"text": "an ordinary sentence"}),
@@ -334,14 +334,14 @@ async def test_sessions(make_config: MakeConfig) -> None:
             memory.set(name, 1)
             memory.append_scratchpad(str(content["kind"]))
 
-        zoo = Zoo(write)
-        zoo.fill()
+        rows = RowWriter(write)
+        rows.fill()
         for name in BOTH:
             memory = SyncWorkingMemory(name, database)
             assert memory.get_all() == {"content": {"kind": "plain", "text": "an ordinary sentence"}, name: 1}
             assert sorted(memory.list_keys()) == ["content", name]
             memory.create_checkpoint("before")
-        for name in zoo.accepted:
+        for name in rows.accepted:
             memory = SyncWorkingMemory(name, database)
             assert name in memory.list_keys()
             memory.get_all()
@@ -382,7 +382,7 @@ def test_memu(make_config: MakeConfig) -> None:
                 url=name, modality="text", local_path="/x", caption=name, embedding=None, user_data=user
             )
 
-        Zoo(write).fill()
+        RowWriter(write).fill()
         items = memu.memory_item_repo.list_items({"user_id": "ada"})
         assert plain(item.summary for item in items.values()) == BOTH
         assert plain(one.name for one in memu.memory_category_repo.list_categories(user).values()) == BOTH

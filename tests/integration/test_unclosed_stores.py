@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-import uvloop
 
 from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
 
@@ -63,7 +61,7 @@ async def test_a_store_for_each_request_that_is_never_closed(
 
 
 @pytest.mark.parametrize("side", EVERY_SIDE)
-async def test_a_database_in_a_cycle_lets_go_once_it_is_collected(
+async def test_a_database_in_a_reference_cycle_closes_its_connections_once_it_is_collected(
     make_config: MakeConfig, connections: Connections, side: str
 ) -> None:
     driver, _, way = side.rpartition("-")
@@ -120,23 +118,3 @@ def test_a_store_that_is_freed_in_another_thread_closes_its_connections(
         return await none_is_left(connections)
 
     assert asyncio.run(serve())
-
-
-@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-@pytest.mark.parametrize("driver", ["mysql-connector", "aiomysql", "asyncmy"])
-def test_a_pool_whose_event_loop_was_closed_is_closed_without_a_complaint(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, driver: str, loop_factory: Any
-) -> None:
-    complaints: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
-    config = make_config(driver=driver)
-
-    def use() -> None:
-        database = Database(config)
-        with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(CheckpointStore(database).save("t", {"n": 1}))
-        asyncio.run(database.aclose())
-
-    use()
-    gc.collect()
-    assert [str(one.exc_value) for one in complaints] == []

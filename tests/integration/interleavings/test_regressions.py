@@ -383,7 +383,7 @@ def test_a_save_whose_answer_was_lost_and_whose_thread_expired_does_not_overwrit
 
 
 @pytest.mark.parametrize("checkpoint_id", [None, "c1"])
-def test_a_save_that_is_lost_twice_is_carried_out_once(
+def test_a_save_whose_packet_is_repeated_twice_is_carried_out_once(
     stage: Stage, check_tables: CheckTables, checkpoint_id: str | None
 ) -> None:
     one, other = stage.store(), stage.store()
@@ -529,7 +529,7 @@ LATE = (
 
 @pytest.mark.parametrize("first", ["goes on", "begins anew"])
 @pytest.mark.parametrize("begin", LATE)
-def test_a_first_try_that_arrives_after_the_second_does_nothing(
+def test_the_first_packet_of_a_repeated_write_that_arrives_late_changes_nothing(
     stage: Stage, check_tables: CheckTables, begin: Callable[[Process], Call], first: str
 ) -> None:
     one, other = stage.store(), stage.store()

@@ -1,4 +1,4 @@
-"""Broken connections, restarts, locks, cancelled tasks, forks, many clients: calls succeed or explain their failure."""
+"""Locks, full pools, cancelled calls, several event loops, forks: calls succeed, or explain their failure."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Rival:
             where = "tenant = 'default' AND thread_id = %s"
             cursor.execute(f"SELECT * FROM locus_store_threads WHERE {where} FOR UPDATE", (thread_id,))
 
-    def let_go(self) -> None:
+    def unlock(self) -> None:
         if self.connection.open:
             self.connection.close()
 
@@ -68,7 +68,7 @@ def lock_thread(own_config: MakeConfig) -> Iterator[Callable[[MySQLConfig, str],
 
     yield lock
     for rival in rivals:
-        rival.let_go()
+        rival.unlock()
 
 
 @pytest.mark.slow
@@ -83,16 +83,16 @@ async def test_a_save_waits_for_a_lock_longer_than_the_server_does(
     rival = lock_thread(config, "thread")
     before = int(own_sql("SHOW GLOBAL STATUS LIKE 'Com_rollback'")[0][1])
 
-    def let_go_after_a_timeout() -> None:
+    def unlock_after_a_timeout() -> None:
         end = time.monotonic() + DEADLINE_S
         while int(own_sql("SHOW GLOBAL STATUS LIKE 'Com_rollback'")[0][1]) == before and time.monotonic() < end:
             time.sleep(0.02)
-        rival.let_go()
+        rival.unlock()
 
-    letting_go = threading.Thread(target=let_go_after_a_timeout)
-    letting_go.start()
+    unlocking = threading.Thread(target=unlock_after_a_timeout)
+    unlocking.start()
     await store.save("thread", state_of(2))
-    letting_go.join()
+    unlocking.join()
     assert await store.load("thread") == state_of(2)
     assert len(await store.list_checkpoints("thread")) == 2
 
@@ -109,7 +109,7 @@ async def test_a_save_raises_an_error_at_the_retry_deadline(
     with pytest.raises(Unavailable, match="retry_deadline_s"):
         await store.save("thread", state_of(2))
     assert time.monotonic() - began < 20  # by default it is 30
-    rival.let_go()
+    rival.unlock()
     assert await store.load("thread") == state_of(1)
     await store.save("thread", state_of(2))
     assert len(await store.list_checkpoints("thread")) == 2
@@ -149,7 +149,7 @@ async def test_a_deadlock_is_repeated(
         except BaseException as error:
             failures.append(error)
         finally:
-            rival.let_go()
+            rival.unlock()
 
     wanting = threading.Thread(target=want_the_other)
     wanting.start()
@@ -233,7 +233,7 @@ async def test_a_pool_that_stays_full_says_what_to_raise(
         await until(lambda: own_sql(waits)[0][0], "the save waits for the lock")
         with pytest.raises(PoolTimeout, match="pool_size") as caught:
             await store.load("thread")
-        rival.let_go()
+        rival.unlock()
         await saving
     assert "pool_timeout_s" in str(caught.value)
     assert isinstance(caught.value, TimeoutError)
@@ -298,7 +298,7 @@ async def test_a_cancelled_wait_for_a_connection_takes_none_with_it(
         await asyncio.sleep(0.05)
         for task in waiting:
             task.cancel()
-        rival.let_go()
+        rival.unlock()
         await asyncio.gather(*waiting, return_exceptions=True)
         await saving
         assert await store.load("thread") == state_of(2)
@@ -315,7 +315,7 @@ async def test_a_timeout_around_a_save_ends_it_and_its_lock(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await store.save("thread", state_of(2))
-        rival.let_go()
+        rival.unlock()
         await store.save("thread", state_of(3))
         assert await store.load("thread") == state_of(3)
 
