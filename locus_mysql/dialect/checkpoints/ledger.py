@@ -43,7 +43,7 @@ SELECT c.tenant, %s, UTC_TIMESTAMP(6)
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s
 """
 
-# The same for all but the newest checkpoints of a thread, whose ids UNNAME_OLDER removes.
+# The same for all but the newest checkpoints of a thread, whose ids CLEAR_OLDER_IDS removes.
 OF_OLDER = """SELECT c.tenant, c.token, UTC_TIMESTAMP(6)
   FROM (SELECT tenant, token, created_at FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2

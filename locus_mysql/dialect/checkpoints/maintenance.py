@@ -39,7 +39,7 @@ SELECT t.tenant, t.thread_id FROM {threads} t
 """
 
 # Remove the ids from old checkpoints of an active thread, but never from its newest one.
-UNNAME_BEFORE = """
+CLEAR_IDS_BEFORE = """
 UPDATE {checkpoints} c
   JOIN (SELECT MAX(seq) AS seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL) AS newest ON c.seq < newest.seq
@@ -357,9 +357,9 @@ class MaintenanceStatements(Statements):
             return Query(self._text(EXPIRED), (limit,), row=ExpiredThread)
         return Query(self._text(EXPIRED_OF_TENANT), (tenant, limit), row=ExpiredThread)
 
-    def unname_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
-        """Remove the names of checkpoints older than this, except the newest."""
-        return Statement(self._text(UNNAME_BEFORE), (tenant, thread_id) * 2 + (age_us,))
+    def clear_ids_before(self, tenant: str, thread_id: str, age_us: int) -> Statement:
+        """Clear the ids of checkpoints older than this, except the newest."""
+        return Statement(self._text(CLEAR_IDS_BEFORE), (tenant, thread_id) * 2 + (age_us,))
 
     def sweep(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
         """Remove all rows of a thread that no named checkpoint needs."""

@@ -112,7 +112,7 @@ INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, ba
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, COALESCE(%s, UTC_TIMESTAMP(6)))
 """
 
-UNNAME_ALL = """
+CLEAR_IDS = """
 UPDATE {checkpoints} c
    SET {UNNAMED.c}
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IN ({ids})
@@ -235,7 +235,7 @@ class MovingStatements(Statements):
         values = (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, *rest, created_at)
         return Statement(self._text(PUT), values)
 
-    def unname_all(self, tenant: str, thread_id: str, checkpoint_ids: Sequence[str]) -> Statement:
+    def clear_ids(self, tenant: str, thread_id: str, checkpoint_ids: Sequence[str]) -> Statement:
         """Remove the ids from checkpoints. A sweep must follow."""
-        text = self._text(UNNAME_ALL, ids=places(len(checkpoint_ids)))
+        text = self._text(CLEAR_IDS, ids=places(len(checkpoint_ids)))
         return Statement(text, (tenant, thread_id, *checkpoint_ids))

@@ -19,8 +19,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, NULL, t.last_seq, %s, %s, %s, %s, 
  WHERE t.tenant = %s AND t.thread_id = %s
 """
 
-# The same, as the child of the newest checkpoint; a lasting state follows the newest lasting one. The thread is locked,
-# so no other save adds one meanwhile. ORDER BY names all columns of the primary key, so that MySQL walks it backwards.
+# The same, as the child of the newest checkpoint; a lasting state follows the newest lasting one (`continues` is 2 for
+# provisional ones: see `NewRow`). The thread is locked, so no other save adds one meanwhile. ORDER BY names all columns
+# of the primary key, so that MySQL walks it backwards.
 INSERT_WHOLE_AFTER_NEWEST = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
   metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
@@ -73,8 +74,8 @@ SELECT NULL
  WHERE l.tenant = %s AND l.token = %s
 """
 
-# Remove the id of a checkpoint. Its seq becomes LAST_INSERT_ID(), for the statements below.
-UNNAME = """
+# Clear the id of a checkpoint. Its seq becomes LAST_INSERT_ID(), for the statements below.
+CLEAR_ID = """
 UPDATE {checkpoints} c
    SET {UNNAMED.c},
        c.token = IF(LAST_INSERT_ID(c.seq) >= 0, c.token, c.token)
@@ -82,7 +83,7 @@ UPDATE {checkpoints} c
 """
 
 # The same, if the parent and the base of the row that will get this id still exist.
-UNNAME_FOR = """
+CLEAR_ID_FOR = """
 UPDATE {checkpoints} x
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = %s AND b.token = %s
@@ -93,8 +94,9 @@ UPDATE {checkpoints} x
  WHERE x.tenant = %s AND x.thread_id = %s AND x.checkpoint_id = %s
 """
 
-# Remove the ids of all but the newest checkpoints of a thread. Provisional checkpoints are not counted and stay.
-UNNAME_OLDER = """
+# Clear the ids of all but the newest checkpoints of a thread. Provisional ones (`continues` is 2) are not counted and
+# stay. MySQL requires a LIMIT with OFFSET; if there are more than 1,000,000, the next save clears the others.
+CLEAR_OLDER_IDS = """
 UPDATE {checkpoints} c
   JOIN (SELECT seq FROM {checkpoints}
          WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL AND continues <> 2
@@ -104,8 +106,8 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Remove the text of the row just unnamed if no state continues it, and the texts of unnamed rows that only this row
-# continued.
+# Remove the text of the row whose id was just cleared if no state continues it, and the texts of unnamed rows that only
+# this row continued.
 FORGET_TEXT = """
 UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
   JOIN (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
@@ -127,8 +129,8 @@ UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Empty the payload of the row just unnamed if no state builds on it, and the payloads of unnamed rows on which only
-# this row was built. Relies on the index bases.
+# Empty the payload of the row whose id was just cleared if no state builds on it, and the payloads of unnamed rows on
+# which only this row was built. Relies on the index bases.
 STRIP_PAYLOAD = """
 UPDATE {checkpoints} c
   JOIN (WITH RECURSIVE unused (seq, base_seq) AS (
@@ -150,9 +152,9 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# Delete the row just unnamed if no state follows it, and those unnamed rows before it that no other state follows.
-# Relies on the indexes parents and bases. A base is always an ancestor, so it has a state that follows it; only where
-# parents are damaged, a row is kept because a named state builds on it.
+# Delete the row whose id was just cleared if no state follows it, and those unnamed rows before it that no other state
+# follows. Relies on the indexes parents and bases. A base is always an ancestor, so it has a state that follows it;
+# only where parents are damaged, a row is kept because a named state builds on it.
 REMOVE_LEAF = """
 DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
   JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
@@ -178,9 +180,9 @@ DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
-# The row just unnamed may now be needed only as the link between its parent and the states that follow it. Those get
-# its parent as theirs, and the row is deleted. Otherwise each save under the same id, or beyond keep_checkpoints, would
-# leave a row.
+# The row whose id was just cleared may now be needed only as the link between its parent and the states that follow it.
+# Those get its parent as theirs, and the row is deleted. Otherwise each save under the same id, or beyond
+# keep_checkpoints, would leave a row.
 BYPASS = """
 UPDATE {checkpoints} c
   JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
@@ -250,7 +252,11 @@ RowKey: TypeAlias = tuple[int, bytes]
 
 
 class NewRow(NamedTuple):
-    """A checkpoint to insert, without its thread and seq."""
+    """A checkpoint to insert, without its thread and seq.
+
+    The column `continues` is 0 if the row has all of its search text, 1 if it has only the text that its state adds to
+    its parent's, and 2 if the state is provisional, which has no search text.
+    """
 
     checkpoint_id: str
     token: bytes
@@ -312,23 +318,23 @@ class CheckpointStatements(Statements):
         params = (tenant, thread_id, checkpoint_id, token, tenant, token)
         return Query(self._text(FIND_SAVED), params, row=Saved)
 
-    def unname(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
-        """Remove the id of a checkpoint."""
-        return Statement(self._text(UNNAME), (tenant, thread_id, checkpoint_id))
+    def clear_id(self, tenant: str, thread_id: str, checkpoint_id: str) -> Statement:
+        """Clear the id of a checkpoint."""
+        return Statement(self._text(CLEAR_ID), (tenant, thread_id, checkpoint_id))
 
-    def unname_for(
+    def clear_id_for(
         self, tenant: str, thread_id: str, checkpoint_id: str, parent: RowKey, base: RowKey | None
     ) -> Statement:
-        """Remove the id of a checkpoint if `insert_after` with the same parent and base will find them."""
+        """Clear the id of a checkpoint if `insert_after` with the same parent and base will find them."""
         key = (tenant, thread_id)
         rows = (*key, *parent, *key, *(base or parent), int(base is not None))
-        return Statement(self._text(UNNAME_FOR), (*rows, *key, *key, checkpoint_id))
+        return Statement(self._text(CLEAR_ID_FOR), (*rows, *key, *key, checkpoint_id))
 
-    def unname_older(self, tenant: str, thread_id: str, keep: int) -> Statement:
-        """Remove the ids of all but the newest ``keep`` checkpoints."""
-        return Statement(self._text(UNNAME_OLDER), (tenant, thread_id, keep, tenant, thread_id))
+    def clear_older_ids(self, tenant: str, thread_id: str, keep: int) -> Statement:
+        """Clear the ids of all but the newest ``keep`` checkpoints."""
+        return Statement(self._text(CLEAR_OLDER_IDS), (tenant, thread_id, keep, tenant, thread_id))
 
-    def retire_unnamed(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
+    def remove_unneeded(self, tenant: str, thread_id: str) -> tuple[Statement, ...]:
         """Remove the parts of the row whose seq is the last insert id that no other row needs."""
         key = (tenant, thread_id)
         return (

@@ -70,7 +70,7 @@ GUARD_LOCKED_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '
 
 # Insert the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left to
 # right.
-ADOPT = """
+RESTORE_ROW = """
 INSERT INTO {threads} (tenant, thread_id, last_seq, first_seq, version, created_at, updated_at, expires_at)
 SELECT found.tenant, found.thread_id, found.newest, found.oldest, %s, found.created_at, UTC_TIMESTAMP(6),
        UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
@@ -188,9 +188,9 @@ class ThreadStatements(Statements):
             return Statement(GUARD_LOCKED)
         return Statement(self._text(GUARD_LOCKED_ONCE, landed=landed.sql), landed.params)
 
-    def adopt(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
+    def restore_row(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """Insert or extend the thread's row so that it covers all its checkpoints."""
-        return Statement(self._text(ADOPT), (version, ttl_us, tenant, thread_id, ttl_us, version))
+        return Statement(self._text(RESTORE_ROW), (version, ttl_us, tenant, thread_id, ttl_us, version))
 
     def orphaned(self, tenant: str, limit: int) -> Query[ThreadId]:
         """Ids of threads that have checkpoints but no row of their own."""

@@ -55,7 +55,7 @@ class ThreadMaintenance:
         never the newest. Expired threads and rows that nothing refers to are deleted too.
         """
         age_us = _age_us(older_than_days)
-        yield from self._adopt_orphans(tenant)
+        yield from self._restore_missing_rows(tenant)
         yield Batch.of(self._sql.ledger.forget_old())
         removed = yield from self._remove_expired(tenant)
         after = ""
@@ -79,7 +79,7 @@ class ThreadMaintenance:
         """
         removed = 0
         while True:
-            yield from self._adopt_orphans(tenant)
+            yield from self._restore_missing_rows(tenant)
             page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
             for thread in page:
                 place, token = (tenant, thread.thread_id), os.urandom(16)
@@ -90,7 +90,7 @@ class ThreadMaintenance:
                 return removed
 
     def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
-        unname, token = self._sql.maintenance.unname_before(tenant, thread_id, age_us), os.urandom(16)
+        clear_id, token = self._sql.maintenance.clear_ids_before(tenant, thread_id, age_us), os.urandom(16)
         landed = self._sql.ledger.find(tenant, token)
         try:
             results = yield Batch.of(
@@ -98,14 +98,14 @@ class ThreadMaintenance:
                 self._sql.threads.guard(landed),
                 self._sql.checkpoints.delete_left_behind(tenant, thread_id),
                 self._sql.ledger.record_all(tenant, thread_id),
-                unname,
+                clear_id,
                 self._sql.ledger.record_affected(tenant, token),
                 self._sql.maintenance.sweep(tenant, thread_id),
                 landed=landed,
             )
         except Outdated:  # it was deleted meanwhile
             return 0
-        return affected_rows(results, unname, landed)
+        return affected_rows(results, clear_id, landed)
 
     def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
         """Remove everything that no checkpoint of a thread needs any more."""
@@ -118,12 +118,12 @@ class ThreadMaintenance:
         except Outdated:
             return
 
-    def _adopt_orphans(self, tenant: str) -> Operation[None]:
+    def _restore_missing_rows(self, tenant: str) -> Operation[None]:
         """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
         while True:
             page = yield from fetch(self._sql.threads.orphaned(tenant, PAGE))
             for thread in page:
-                yield Batch.of(self._sql.threads.adopt(tenant, thread.thread_id, os.urandom(16), self._ttl_us))
+                yield Batch.of(self._sql.threads.restore_row(tenant, thread.thread_id, os.urandom(16), self._ttl_us))
             if len(page) < PAGE:
                 return
 

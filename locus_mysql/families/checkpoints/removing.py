@@ -70,7 +70,7 @@ class Removing:
         condition = self._preconditions.in_turn(key)
         before = self._cache.snapshot(key)
         lock = threads.lock(tenant, thread_id, token, before.version or b"")
-        unname = checkpoints.unname(tenant, thread_id, checkpoint_id)
+        clear_id = checkpoints.clear_id(tenant, thread_id, checkpoint_id)
         landed = self._sql.ledger.find(tenant, token)
         try:
             results = yield Batch.of(
@@ -78,8 +78,8 @@ class Removing:
                 threads.guard(landed),
                 tuple(condition.guards(self._sql, key)),
                 self._sql.ledger.record_deleted(tenant, thread_id, checkpoint_id, token),
-                unname,
-                checkpoints.retire_unnamed(tenant, thread_id),
+                clear_id,
+                checkpoints.remove_unneeded(tenant, thread_id),
                 self._sql.turns.keep_lease_if_empty(*key) if condition else threads.drop_if_empty(*key),
                 landed=landed,
             )
@@ -92,7 +92,7 @@ class Removing:
         if results.landed is not None:
             self._cache.forget(key)
             return True
-        unnamed = results.of(unname)
+        unnamed = results.of(clear_id)
         if not unnamed.affected:
             yield from refuse_late(self._sql.ledger, results, tenant, token)
         version = token if results.of(lock).last_insert_id == 1 else None

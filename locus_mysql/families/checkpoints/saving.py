@@ -30,7 +30,7 @@ from .thread_cache import CachedState, ThreadKey
 _TRIES = 10
 
 #: Statements of a batch; those that belong together as a tuple.
-_Steps: TypeAlias = Iterable[Statement | tuple[Statement, ...]]
+_Statements: TypeAlias = Iterable[Statement | tuple[Statement, ...]]
 
 
 class Saving:
@@ -118,12 +118,12 @@ class _Save:
         self._basis = Basis()
         #: Whether a checkpoint of this id is replaced.
         self._replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
-        #: Whether a missing thread row was recreated.
-        self._adopted = False
+        #: Whether a missing thread row was restored.
+        self._row_restored = False
         self._refusals = 0
         #: Whether text was stored that is not yet indexed.
         self.added_text = False
-        #: Whether names were taken from several older checkpoints, so that the thread needs a sweep.
+        #: Whether the ids of several older checkpoints were cleared, so that the thread needs a sweep.
         self.pruned_several = False
 
     def choose_basis(self) -> Operation[None]:
@@ -169,7 +169,7 @@ class _Save:
     def _complete(self, row: NewRow, delta: Delta, transaction: _Transaction, results: Results) -> bool:
         """Cache the saved state. Return False if no row was inserted because the basis was removed."""
         cache = self._context.cache
-        if transaction.prune is not None:  # the number of names that an earlier attempt removed is not known
+        if transaction.prune is not None:  # the number of ids that an earlier attempt cleared is not known
             self.pruned_several |= results.landed is not None or results.of(transaction.prune).affected > 1
         if results.landed is not None:
             (landed,) = results.rows(transaction.landed)
@@ -205,10 +205,10 @@ class _Save:
             ) from None
         if error.key == "named" and not self._replaces:
             self._replaces = True
-        elif error.key == "PRIMARY" and not self._adopted:  # rows whose thread row is missing have the same keys
-            self._adopted = True
+        elif error.key == "PRIMARY" and not self._row_restored:  # rows whose thread row is missing have the same keys
+            self._row_restored = True
             self._basis = Basis(or_newest=self._basis.or_newest)
-            yield Batch.of(self._sql.threads.adopt(*self._key, os.urandom(16), self._context.ttl_us))
+            yield Batch.of(self._sql.threads.restore_row(*self._key, os.urandom(16), self._context.ttl_us))
         else:
             raise SchemaMismatch(
                 f"Thread {thread_id!r} cannot be saved to: {error}. Its rows are damaged; delete the thread."
@@ -259,11 +259,11 @@ class _Save:
             steps = (take, insert, guards)
         else:
             take, insert, steps = self._after_parent(row, delta.parent, delta.base, (sql.threads.guard(landed), guards))
-        retire = sql.checkpoints.retire_unnamed(*key) if self._replaces else ()
+        remove = sql.checkpoints.remove_unneeded(*key) if self._replaces else ()
         prune, pruning = self._pruning(row)
-        return _Transaction(Batch.of(*steps, retire, *pruning, landed=landed), landed, take, insert, prune)
+        return _Transaction(Batch.of(*steps, remove, *pruning, landed=landed), landed, take, insert, prune)
 
-    def _whole(self, row: NewRow, guards: _Steps) -> tuple[Statement, Statement, _Steps]:
+    def _whole(self, row: NewRow, guards: _Statements) -> tuple[Statement, Statement, _Statements]:
         """Store a row that builds on no other, in a thread that may be new or have expired."""
         sql, key, ttl_us = self._sql, self._key, self._context.ttl_us
         take = sql.threads.take_seq(*key, row.token, ttl_us)
@@ -274,15 +274,15 @@ class _Save:
         steps = [take, *guards]
         if self._replaces:
             name = row.checkpoint_id
-            steps += [sql.ledger.record_named(*key, name), sql.checkpoints.unname(*key, name)]
+            steps += [sql.ledger.record_named(*key, name), sql.checkpoints.clear_id(*key, name)]
         steps.append(insert)
         if ttl_us is not None and ttl_us < RETENTION_S * 1_000_000:
             steps.append(sql.ledger.record_left_behind(*key))
         return take, insert, [*steps, sql.checkpoints.delete_left_behind(*key)]
 
     def _after_parent(
-        self, row: NewRow, parent: Ancestor, base: Ancestor | None, guards: _Steps
-    ) -> tuple[Statement, Statement, _Steps]:
+        self, row: NewRow, parent: Ancestor, base: Ancestor | None, guards: _Statements
+    ) -> tuple[Statement, Statement, _Statements]:
         """Store a row if its parent and its base still exist."""
         sql, key, basis = self._sql, self._key, self._basis
         parent_key = (parent.seq, parent.token)
@@ -296,16 +296,16 @@ class _Save:
         if self._replaces:
             name = row.checkpoint_id
             steps.append(sql.ledger.record_named(*key, name))
-            steps.append(sql.checkpoints.unname_for(*key, name, parent_key, base_key))
+            steps.append(sql.checkpoints.clear_id_for(*key, name, parent_key, base_key))
         return take, insert, [*steps, insert]
 
-    def _pruning(self, row: NewRow) -> tuple[Statement | None, _Steps]:
-        """Take the names from older checkpoints, if only some are kept; a provisional save prunes none."""
+    def _pruning(self, row: NewRow) -> tuple[Statement | None, _Statements]:
+        """Return the statements that clear the ids of checkpoints beyond keep_checkpoints; a provisional one has none."""
         sql, key, keep = self._sql, self._key, self._context.config.keep_checkpoints
         if keep is None or row.provisional:
             return None, ()
-        prune = sql.checkpoints.unname_older(*key, keep)
-        return prune, (sql.ledger.record_older(*key, keep), prune, sql.checkpoints.retire_unnamed(*key))
+        prune = sql.checkpoints.clear_older_ids(*key, keep)
+        return prune, (sql.ledger.record_older(*key, keep), prune, sql.checkpoints.remove_unneeded(*key))
 
     def _parent_missing(self) -> ParentMissing:
         return ParentMissing(

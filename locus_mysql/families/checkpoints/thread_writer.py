@@ -170,7 +170,7 @@ class ThreadWriter:
         if standing.expired:
             steps += [sql.ledger.record_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
         if replaced:
-            steps += [sql.ledger.record_all(*self._key), sql.moving.unname_all(*self._key, replaced)]
+            steps += [sql.ledger.record_all(*self._key), sql.moving.clear_ids(*self._key, replaced)]
         steps += [row.statement(sql, self._key) for row in rows]
         if replaced:
             steps.append(sql.maintenance.sweep(*self._key))
@@ -180,7 +180,7 @@ class ThreadWriter:
             return False
         except Duplicate as error:
             if error.table == sql.names["checkpoints"] and standing.version is None:  # rows without a thread's row
-                yield Batch.of(sql.threads.adopt(*self._key, os.urandom(16), context.ttl_us))
+                yield Batch.of(sql.threads.restore_row(*self._key, os.urandom(16), context.ttl_us))
             return False
         finally:
             context.cache.forget(self._key)

@@ -91,7 +91,7 @@ class WholeThreads:
         except Duplicate as error:
             yield from refuse_late(self._sql.ledger, error, tenant, token)
             if error.table == self._sql.names["checkpoints"]:  # the copied rows had no thread row; now they have one
-                yield Batch.of(self._sql.threads.adopt(tenant, destination, os.urandom(16), self._ttl_us))
+                yield Batch.of(self._sql.threads.restore_row(tenant, destination, os.urandom(16), self._ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None

@@ -26,7 +26,7 @@ KEY = ("tenant", "t")
 BIG = {"messages": ["x" * 500 for _ in range(20)]}
 LONGER = {"messages": [*BIG["messages"], "more"]}
 TAKES = ("take_seq", "take_seq_of_live", "take_seq_if_unchanged")
-RETIRE = "retire_unnamed retire_unnamed_2"
+RETIRE = "remove_unneeded remove_unneeded_2"
 TOKEN = b"token of the row"
 
 
@@ -166,4 +166,4 @@ class Server:
 REMOVES = "{} guard record_all record_count delete_all drop find"
 
 
-PRUNES = "lock guard delete_left_behind record_all unname_before record_affected sweep sweep_2"
+PRUNES = "lock guard delete_left_behind record_all clear_ids_before record_affected sweep sweep_2"

@@ -65,7 +65,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
         expired=[[("owner", "gone")]],
         threads_before=[[("idle", 1), ("used", 0), ("busy", 0), ("saved", 1)]],
         find=[[(3,)], [(5,)]],
-        unname_before=[7],
+        clear_ids_before=[7],
         lock=[0, outdated()],
         lock_idle=[0, 0, outdated()],
     )
@@ -76,7 +76,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
     idle = REMOVES.format("lock_idle")
     assert server.sent == [
         "orphaned",
-        "adopt",
+        "restore_row",
         "forget_old",
         "expired",
         idle,
@@ -88,7 +88,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
     ]
     day_us = 86_400_000_000
     assert server.params("orphaned") == [("tenant", maintenance.PAGE)]
-    assert [(*place, ttl) for *place, _, ttl in server.params("adopt")] == [("tenant", "lost", 60_000_000)]
+    assert [(*place, ttl) for *place, _, ttl in server.params("restore_row")] == [("tenant", "lost", 60_000_000)]
     assert server.params("expired") == [("tenant", maintenance.PAGE)]
     assert server.params("threads_before") == [("tenant", 2 * day_us, "", maintenance.PAGE)]
     assert [(*place, age) for *place, _, age in server.params("lock_idle")] == [
@@ -96,10 +96,10 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
         ("tenant", "idle", 2 * day_us),
         ("tenant", "saved", 2 * day_us),
     ]
-    assert server.params("unname_before")[0] == ("tenant", "used", 2 * day_us)
+    assert server.params("clear_ids_before")[0] == ("tenant", "used", 2 * day_us)
     assert all(len(token) == 16 for *_, token, _ in server.params("lock_idle"))
     assert all(len(token) == 16 for *_, token in server.params("lock"))
-    assert all(len(token) == 16 for *_, token, _ in server.params("adopt"))
+    assert all(len(token) == 16 for *_, token, _ in server.params("restore_row"))
     assert server.params("record_count")[0] == ("owner", "gone", server.params("lock_idle")[0][2])
     assert ops.context.cache.snapshot(("tenant", "idle"))[:5] == Snapshot()[:5]
     assert ops.context.cache.snapshot(("tenant", "saved"))[:5] == Snapshot()[:5]
@@ -112,12 +112,12 @@ def test_a_vacuum_continues_while_pages_are_full() -> None:
         expired=[[("tenant", "x")] * maintenance.PAGE, [("tenant", "x")]],
         threads_before=[threads, [("last", 0)]],
         find=[[(1,)]] * (maintenance.PAGE + 1),
-        unname_before=[1] * (maintenance.PAGE + 1),
+        clear_ids_before=[1] * (maintenance.PAGE + 1),
     )
     assert server.run(operations().maintenance.vacuum("tenant")) == 2 * (maintenance.PAGE + 1)
     assert [after for _, _, after, _ in server.params("threads_before")] == ["", threads[-1][0]]
     assert {age for _, age, _, _ in server.params("threads_before")} == {30 * 86_400_000_000}
-    assert len(server.params("adopt")) == maintenance.PAGE + 1
+    assert len(server.params("restore_row")) == maintenance.PAGE + 1
     assert len(server.params("lock_idle")) == maintenance.PAGE + 1
 
 

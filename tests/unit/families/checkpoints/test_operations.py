@@ -205,11 +205,11 @@ def test_an_unexpected_duplicate_is_explained() -> None:
         operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
 
 
-def test_rows_without_a_thread_row_are_adopted_once() -> None:
+def test_a_missing_thread_row_is_restored_once() -> None:
     operation = operations().saving.save("tenant", "t", new({"a": 1}))
     next(operation)
-    (adopting,) = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice")).statements
-    assert "MAX(c.seq)" in adopting.sql
+    (restoring,) = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice")).statements
+    assert "MAX(c.seq)" in restoring.sql
     operation.send([Result(affected=1)])
     with pytest.raises(SchemaMismatch, match="damaged"):
         operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))

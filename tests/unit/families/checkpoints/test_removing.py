@@ -37,7 +37,7 @@ def test_a_turn_outlives_the_deletion_of_its_thread() -> None:
     assert names(batch) == "lock_any guard fence record_all record_either delete_all keep_lease"
     assert params(batch, "fence") == (*KEY, held.token)
     sent = names(next(ops.removing.delete(*KEY, "c")))
-    assert sent == f"lock guard fence record_deleted unname {RETIRE} keep_lease_if_empty"
+    assert sent == f"lock guard fence record_deleted clear_id {RETIRE} keep_lease_if_empty"
 
 
 @pytest.mark.parametrize("checkpoint_id", [None, "c"])
@@ -69,16 +69,16 @@ def test_a_checkpoint_is_deleted_under_its_thread_s_lock() -> None:
     version = row_of(save(ops, new(BIG), seq=4)).token
     operation = ops.removing.delete(*KEY, "c")
     batch = next(operation)
-    assert names(batch) == f"lock guard record_deleted unname {RETIRE} drop_if_empty"
+    assert names(batch) == f"lock guard record_deleted clear_id {RETIRE} drop_if_empty"
     token = params(batch, "lock")[2]
     assert params(batch, "lock") == (*KEY, token, version)
     assert params(batch, "record_deleted") == (*KEY, "c", token)
     assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
-    assert done(operation, answer(batch, unname=Result(affected=1, last_insert_id=3))) is True
+    assert done(operation, answer(batch, clear_id=Result(affected=1, last_insert_id=3))) is True
     assert ops.context.cache.snapshot(KEY).newest[0].seq == 4
     assert ops.context.cache.snapshot(KEY).version == token
     operation = ops.removing.delete(*KEY, "c")
-    unchanged = {"lock": Result(affected=1, last_insert_id=0), "unname": Result(affected=1, last_insert_id=4)}
+    unchanged = {"lock": Result(affected=1, last_insert_id=0), "clear_id": Result(affected=1, last_insert_id=4)}
     assert done(operation, answer(next(operation), **unchanged)) is True
     assert ops.context.cache.snapshot(KEY).newest == ()
     assert ops.context.cache.snapshot(KEY).version == token
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_is_not_there_is_not_deleted(fate_unknown: bool) -> No
     save(ops, new(BIG), seq=4)
     operation = ops.removing.delete(*KEY, "c")
     batch = next(operation)
-    results = answer(batch, fate_unknown=fate_unknown, unname=Result(affected=0, last_insert_id=4))
+    results = answer(batch, fate_unknown=fate_unknown, clear_id=Result(affected=0, last_insert_id=4))
     if fate_unknown:
         voiding = operation.send(results)
         assert names(voiding) == "record"

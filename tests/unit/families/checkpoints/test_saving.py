@@ -27,7 +27,7 @@ from .named_statements import BIG, KEY, LONGER, RETIRE, answer, done, names, new
         (
             {},
             new(BIG, "c"),
-            f"take_seq guard record_named unname insert_whole_after_newest delete_left_behind {RETIRE}",
+            f"take_seq guard record_named clear_id insert_whole_after_newest delete_left_behind {RETIRE}",
         ),
         ({}, new(BIG, "c", provisional=True), "take_seq guard insert_whole_after_newest delete_left_behind"),
         (
@@ -39,7 +39,7 @@ from .named_statements import BIG, KEY, LONGER, RETIRE, answer, done, names, new
         (
             {"keep_checkpoints": 3},
             new(BIG),
-            f"take_seq guard insert_whole_after_newest delete_left_behind record_older unname_older {RETIRE}",
+            f"take_seq guard insert_whole_after_newest delete_left_behind record_older clear_older_ids {RETIRE}",
         ),
         (
             {"keep_checkpoints": 3},
@@ -70,13 +70,13 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
         (
             {},
             new(LONGER, "c"),
-            f"take_seq_of_live guard record_named unname_for insert_after {RETIRE}",
+            f"take_seq_of_live guard record_named clear_id_for insert_after {RETIRE}",
         ),
         ({}, new(LONGER, "c", provisional=True), "take_seq_if_unchanged insert_next"),
         (
             {"keep_checkpoints": 3},
             new(LONGER),
-            f"take_seq_if_unchanged insert_next record_older unname_older {RETIRE}",
+            f"take_seq_if_unchanged insert_next record_older clear_older_ids {RETIRE}",
         ),
     ],
 )
@@ -93,10 +93,10 @@ def test_a_next_save(options: dict[str, Any], what: NewCheckpoint, sent: str) ->
         assert params(batch, "take_seq_if_unchanged")[-1] == first.token
     else:
         assert params(batch, "insert_after") == (*KEY, row, parent, parent)
-        assert params(batch, "unname_for") == (*KEY, "c", parent, parent)
+        assert params(batch, "clear_id_for") == (*KEY, "c", parent, parent)
         assert params(batch, "record_named") == (*KEY, "c")
     if "keep_checkpoints" in options:
-        assert params(batch, "unname_older")[-1] == params(batch, "record_older")[-1] == 3
+        assert params(batch, "clear_older_ids")[-1] == params(batch, "record_older")[-1] == 3
 
 
 def test_a_state_that_stands_alone_is_looked_for_without_a_base() -> None:
@@ -113,7 +113,7 @@ def test_a_save_after_the_newest_checkpoint_is_conditional_on_the_known_version(
     assert names(batch) == "take_seq_if_unchanged insert_next"
     assert params(batch, "take_seq_if_unchanged")[-1] == first.token
     moved = save(ops, new(BIG, "c", parent=ParentRule.NEWEST), seq=6)
-    assert names(moved) == f"take_seq_if_unchanged guard record_named unname_for insert_after {RETIRE}"
+    assert names(moved) == f"take_seq_if_unchanged guard record_named clear_id_for insert_after {RETIRE}"
     assert params(moved, "take_seq_if_unchanged")[-1] == row_of(batch).token
 
 
@@ -180,19 +180,19 @@ def test_a_provisional_checkpoint_with_an_existing_id_replaces_it() -> None:
     operation = ops.saving.save(*KEY, new(LONGER, "c", provisional=True))
     next(operation)
     again = operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
-    assert names(again) == f"take_seq_of_live guard record_named unname_for insert_after {RETIRE}"
+    assert names(again) == f"take_seq_of_live guard record_named clear_id_for insert_after {RETIRE}"
     assert done(operation, answer(again)) == "c"
 
 
-def test_conflicting_rows_are_adopted_and_the_state_is_saved_whole() -> None:
+def test_a_missing_thread_row_is_restored_and_the_state_is_saved_whole() -> None:
     ops = operations(ttl_s=60)
     save(ops, new(BIG))
     operation = ops.saving.save(*KEY, new(LONGER))
     next(operation)
-    adopting = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
-    ((adopt, (*place, token, ttl_us)),) = [(one.sql, one.params) for one in adopting.statements]
-    assert (adopt, tuple(place), len(str(token) and token), ttl_us) == ("adopt", KEY, 16, 60_000_000)  # type: ignore[arg-type]
-    assert names(operation.send(answer(adopting))).startswith("take_seq guard insert_whole")
+    restoring = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
+    ((restore_row, (*place, token, ttl_us)),) = [(one.sql, one.params) for one in restoring.statements]
+    assert (restore_row, tuple(place), len(str(token) and token), ttl_us) == ("restore_row", KEY, 16, 60_000_000)  # type: ignore[arg-type]
+    assert names(operation.send(answer(restoring))).startswith("take_seq guard insert_whole")
 
 
 def test_a_save_of_an_earlier_attempt_that_was_deleted_since_is_not_cached() -> None:
@@ -212,6 +212,6 @@ def test_a_save_after_the_newest_was_deleted_is_of_a_whole_state() -> None:
     ops = operations()
     save(ops, new(BIG), seq=4)
     operation = ops.removing.delete(*KEY, "c")
-    done(operation, answer(next(operation), unname=Result(affected=1, last_insert_id=4)))
+    done(operation, answer(next(operation), clear_id=Result(affected=1, last_insert_id=4)))
     assert ops.context.cache.snapshot(KEY).version is not None
     assert names(save(ops, new(LONGER))) == "take_seq guard insert_whole_after_newest delete_left_behind"

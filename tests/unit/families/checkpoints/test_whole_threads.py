@@ -72,11 +72,11 @@ def test_a_copy_of_nothing_or_onto_something(fate_unknown: bool) -> None:
         operation.throw(Duplicate("locus_threads", "PRIMARY", "twice"))
     operation = operations().whole_threads.copy("tenant", "s", "t")
     next(operation)
-    adopting = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
-    assert names(adopting) == "adopt"
-    assert len(params(adopting, "adopt")[2]) == 16
+    restoring = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
+    assert names(restoring) == "restore_row"
+    assert len(params(restoring, "restore_row")[2]) == 16
     with pytest.raises(ThreadExists):
-        operation.send(answer(adopting))
+        operation.send(answer(restoring))
 
 
 def test_threads_with_old_messages_are_returned_by_id() -> None:
