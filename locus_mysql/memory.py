@@ -1,4 +1,4 @@
-"""Long-term memory, whole: the stores, what they take and give, and an embedder for tests and offline use.
+"""Public names of long-term memory: stores, argument and result types, and an embedder for tests and offline use.
 
 `MemoryStore` and `SyncMemoryStore` are names of `locus_mysql` too; the rest is here only.
 """

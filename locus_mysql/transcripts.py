@@ -1,4 +1,4 @@
-"""Transcripts without a framework: the stores, and what they take and give."""
+"""Public names of transcripts, for use without a framework: stores, argument and result types, and errors."""
 
 from .errors import NotFound, VersionConflict
 from .families.transcripts.records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Write, Written

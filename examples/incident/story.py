@@ -28,7 +28,7 @@ NIGHT = "night/7"
 #: Escape sequences that would rename the terminal's window, and colour the following text.
 TRICK = "I am \x1b]0;owned\x07\x1b[31mEve."
 
-#: Lines of the commands' output that are not shown, as they differ from run to run, or repeat others.
+#: Maximum number of output lines shown per command.
 _SHOWN_LINES = 14
 
 

@@ -97,14 +97,14 @@ COMMANDS = {
         MOVE,
     ),
     "import-langgraph": Command(
-        "imports",
+        "langgraph_imports",
         "import_langgraph",
         "add_import_langgraph",
         "copy the checkpoints of langgraph-checkpoint-mysql",
         MOVE,
     ),
     "import-langgraph-store": Command(
-        "imports",
+        "langgraph_imports",
         "import_langgraph_store",
         "add_import_langgraph",
         "copy the items of langgraph-checkpoint-mysql's store",

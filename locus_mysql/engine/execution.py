@@ -114,7 +114,7 @@ class Execution:
             raise
 
     def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> Steps[T]:
-        """Send an operation the results of each batch that it yields, until it returns."""
+        """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached)
         try:
             batch = next(operation)

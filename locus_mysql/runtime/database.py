@@ -50,8 +50,7 @@ class Database:
         """Return a database whose server this process starts, with its data in a folder. Needs the extra ``embedded``.
 
         Args:
-            folder: The folder. It is created, at the first call. One process at a time can
-                use it.
+            folder: The folder. It is created at the first call. One process at a time can use it.
             options: Options of `MySQLConfig`, except those of the server's address.
 
         Raises:

@@ -233,8 +233,7 @@ class Dispatcher:
             raise try_later(
                 "timeout",
                 f"The request took longer than {self.limits.request_s:g} s and was abandoned; a write may have been "
-                "carried "
-                "out. Repeat the request.",
+                "carried out. Repeat the request.",
             ) from None
 
     async def _perform(self, request: Request, endpoint: Endpoint, body: bytes, tenant: Hashable) -> Response:

@@ -72,8 +72,8 @@ SELECT {EMBEDDING} FROM {vectors} v
 """
 
 # The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
-# nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows: MySQL counts rows as
-# wide as they are declared, and with the session's own buffer it would write the whole range to disk in sorted parts.
+# nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows
+# by declared column width, so with the session's own buffer it would write the whole range to disk in sorted parts.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, c.code, best.distance
   FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
@@ -112,9 +112,12 @@ SELECT {EMBEDDING} FROM {vectors} v
  WHERE (v.tenant, v.path, v.item_key, v.place) IN ({keys})
 """
 
-# These three are sent as one statement if they are needed together, as two statements may read different snapshots: a
-# cache must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index changes.
-SCOPES = """
+# The namespaces of a range. A row of the table scopes is a namespace, whose labels are in the column path; a range is a
+# namespace, or all below a prefix.
+# This and the next two are sent as one statement if they are needed together, as two statements may read different
+# snapshots: a cache must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index
+# changes.
+NAMESPACES = """
 SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
   FROM {scopes} s WHERE s.tenant = %s{range}{changes}
 """
@@ -390,7 +393,7 @@ class VectorStatements(MemoryStatements):
             params += [tenant, *(token for _, token in since.values())]
             params += [tenant, *(param for path, (stamp, _) in since.items() for param in (path, stamp))]
         text = self._text(
-            SCOPES,
+            NAMESPACES,
             range=where.condition("s"),
             changes=KNOWN_TOKENS + CHANGES if since else "",
             tokens=places(len(since or ())),

@@ -311,7 +311,7 @@ class WritingStatements(Statements):
         """Delete a transcript with its items; with all its parts if ``parts``."""
         return Statement(self._text(DELETE, which=_which(parts)), key[:-1] if parts else key)
 
-    def bury(self, key: RowKey) -> Statement:
+    def remove_if_expired(self, key: RowKey) -> Statement:
         """Delete a transcript with its items if it has expired."""
         return Statement(self._text(REMOVE_EXPIRED), key)
 

@@ -1,8 +1,9 @@
 """Search by meaning, as generators that do no I/O: on the server by sign bits, or in memory by codes.
 
-A range is first searched on the server, which compares a bit per dimension. A range that is large and searched again
-is loaded into memory: a byte per dimension of each embedding, its *code*. A code gives a bound that the exact score
-cannot exceed, so the embeddings of the most promising candidates are read and compared until no other can be a hit.
+A *range* is a namespace, or all namespaces below a prefix. A range is first searched on the server, which compares a
+bit per dimension. A range that is large and searched again is loaded into memory: a byte per dimension of each
+embedding, its *code*. A code gives a bound that the exact score cannot exceed, so the embeddings of the most promising
+candidates are read and compared until no other can be a hit.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from .vectors.stored import verified_embeddings
 from .vectors.table import Candidate, CodeTable, VectorKey
 from .writing import ItemKey
 
-#: A search on the server ranks the codes of this many embeddings, the nearest by sign bits; or of this many for each
-#: requested hit, if that is more.
+#: A search on the server selects this many embeddings by their sign bits, or this many for each requested hit if that
+#: is more, and ranks them by their codes.
 SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT = 1_000, 4
 
 #: A range with more embeddings than this is searched in memory from the second search on.
@@ -45,8 +46,8 @@ FIRST_ROUND, FIRST_ROUND_PER_HIT = 16, 4
 #: Fraction of the possible hits beyond the wanted ones that the first round compares exactly.
 FIRST_ROUND_SHARE = 0.75
 
-#: The first round reads the items of this many candidates more than wanted, or of a quarter more: the order by codes is
-#: rarely wrong by more ranks.
+#: Extra candidates whose items the first round reads: 6 or 25 % of the limit, whichever is larger, because codes rarely
+#: misplace an item further.
 SPARE_ITEMS = 6
 
 #: Embeddings that a cached range should keep and lacks, as they are new or changed, are read by their keys with the

@@ -1,4 +1,4 @@
-"""Decodes items of transcripts, many bytes of them beside the event loop: `decoded`. No I/O."""
+"""Decodes items of transcripts, large ones in a thread: `decoded`. No I/O."""
 
 from __future__ import annotations
 

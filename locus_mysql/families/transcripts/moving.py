@@ -207,7 +207,7 @@ class MovingOperations:
             header_checksum(key, row.tag, row.scope, row.state),
         )
         yield Batch.of(
-            self.sql.writing.bury(key),
+            self.sql.writing.remove_if_expired(key),
             create,
             self.sql.ledger.record(self._tenant, token),
             landed=self.sql.ledger.find(self._tenant, token),

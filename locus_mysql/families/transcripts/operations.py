@@ -407,7 +407,7 @@ class TranscriptOperations:
         """
         found = yield from fetch(self.sql.writing.expired(limit))
         for row in found:  # a transcript that was written meanwhile no longer counts as expired
-            yield Batch.of(self.sql.writing.bury(RowKey(*row)))
+            yield Batch.of(self.sql.writing.remove_if_expired(RowKey(*row)))
         return len(found)
 
     def forget_tenant(self) -> Operation[int]:

@@ -57,7 +57,7 @@ def new_version(
     new_versions: ChannelVersions,
     token: bytes,
 ) -> NewVersion:
-    """Convert a checkpoint of LangGraph's to one to save.
+    """Convert a LangGraph checkpoint to a `NewVersion`.
 
     Args:
         serde: Encodes the head if JSON cannot.

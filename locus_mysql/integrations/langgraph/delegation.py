@@ -1,7 +1,9 @@
-"""Methods of a saver's other side: each calls its counterpart, which a subclass may have overridden.
+"""Decorators that derive async methods from sync ones, and the reverse.
 
-@in_a_thread(put)
-def aput(self) -> None: ...
+A derived method calls its counterpart by name, so it runs the method of a subclass that overrides that one. Example::
+
+    @in_a_thread(put)
+    def aput(self) -> None: ...
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 from ....dialect import Statement
 from ....dialect.statement import Query
@@ -17,6 +18,18 @@ from .. import calls
 from .mysql_plans import Plan, ReadPlan, WritePlan
 
 
+class Attempt(NamedTuple):
+    """What an attempt of a call does before its commands.
+
+    Args:
+        makes_room: Whether room is made before the limits are checked.
+        removes_expired: Whether the session has expired and is removed.
+    """
+
+    makes_room: bool
+    removes_expired: bool
+
+
 class WriteBatch:
     """One attempt of a call that writes.
 
@@ -24,21 +37,18 @@ class WriteBatch:
         sql: The statements.
         call: The call.
         plans: The plans of its commands.
-        makes_room: Whether room is made before the limits are checked.
-        buries: Whether the session has expired and is removed first.
+        attempt: What is done before the commands.
     """
 
-    def __init__(
-        self, sql: WorkingDialect, call: calls.Call, plans: Sequence[Plan], *, makes_room: bool, buries: bool
-    ) -> None:
-        self.sql, self.call, self.plans, self.makes_room = sql, call, plans, makes_room
+    def __init__(self, sql: WorkingDialect, call: calls.Call, plans: Sequence[Plan], attempt: Attempt) -> None:
+        self.sql, self.call, self.plans, self.makes_room = sql, call, plans, attempt.makes_room
         self.key = SessionKey(*call.address)
         self._steps: list[Statement] = []
         self._locked: Statement | None = None  # the last lock, whose last insert id is the session's stamp
         self._results: list[Statement | None] = []  # for each command, the statement with its result
         self._evict: Statement | None = None
-        if buries:
-            self._steps += bury(sql, self.key)
+        if attempt.removes_expired:
+            self._steps += remove_if_expired(sql, self.key)
         for place, plan in enumerate(plans):
             if isinstance(plan, ReadPlan):
                 self._add(plan.query)
@@ -146,7 +156,7 @@ def _result(plan: WritePlan, statement: Statement | None, results: Results) -> o
     return plan.outcome.result(results.of(statement).last_insert_id)
 
 
-def bury(sql: WorkingDialect, key: SessionKey) -> tuple[Statement, ...]:
+def remove_if_expired(sql: WorkingDialect, key: SessionKey) -> tuple[Statement, ...]:
     """Return the statements that remove a session if it has expired; otherwise they undo their batch."""
     return (sql.sessions.lock_expired(key), sql.sessions.held(), *sql.sessions.remove(key))
 

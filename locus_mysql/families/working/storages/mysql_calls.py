@@ -18,7 +18,7 @@ from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
 from .. import calls
 from ..errors import checkpoint_there, no_checkpoint, not_a_whole_number, of_nothing, out_of_range
-from .mysql_batches import WriteBatch, bury, token_of
+from .mysql_batches import Attempt, WriteBatch, remove_if_expired, token_of
 from .mysql_limits import Usage, begins_over_limits, raise_if_full
 from .mysql_plans import Plan, Plans, ReadPlan, Target, WritePlan, damaged_checkpoint, found_variables
 
@@ -63,7 +63,7 @@ class WorkingOperations:
         removed = 0
         for found in (yield from fetch(self.sql.sessions.expired(limit))):
             try:
-                yield Batch(bury(self.sql, SessionKey(found.tenant, found.session_id)))
+                yield Batch(remove_if_expired(self.sql, SessionKey(found.tenant, found.session_id)))
             except Outdated:  # another process removed it, or created it again
                 continue
             removed += 1
@@ -81,9 +81,7 @@ class WorkingOperations:
             page = yield from fetch(sessions.of_tenant(tenant, last, SESSIONS_AT_ONCE))
             for found in page:
                 key = SessionKey(tenant, found.session_id)
-                with contextlib.suppress(
-                    Outdated
-                ):  # another process removed it, or this one did, and the answer was lost
+                with contextlib.suppress(Outdated):  # another process, or a batch whose answer was lost, removed it
                     yield Batch((sessions.lock_known(key, found.sid), sessions.held(), *sessions.remove(key)))
                 removed += not found.expired
             if len(page) < SESSIONS_AT_ONCE:
@@ -110,27 +108,26 @@ class WorkingOperations:
             self._plans.of(command, Target(key, token_of(call, place), call.limits))
             for place, command in enumerate(call.commands)
         ]
-        makes_room, buries = begins_over_limits(call, plans), False
+        attempt = Attempt(makes_room=begins_over_limits(call, plans), removes_expired=False)
         for _ in range(TRIES):
             try:
-                reply = yield from self._try(WriteBatch(self.sql, call, plans, makes_room=makes_room, buries=buries))
+                reply = yield from self._try(WriteBatch(self.sql, call, plans, attempt))
             except (Outdated, Duplicate) as refused:
                 try:
-                    why = yield from _Refusal(self.sql, call, plans, refused).explain(checks_room=makes_room)
+                    reaction = yield from _Refusal(self.sql, call, plans, refused).explain(attempt)
                 except (LocusMySQLError, calls.StampMoved):
                     yield from refuse_late(self.sql.ledger, refused, key.tenant, call.token)
                     raise
-                if isinstance(why, calls.Reply):
+                if isinstance(reaction, calls.Reply):
                     yield from refuse_late(self.sql.ledger, refused, key.tenant, call.token)
-                    return why
-                makes_room, buries = why
+                    return reaction
+                attempt = reaction
                 continue
             yield from self._housekeeping(key)
             return reply
         raise Unavailable(
             f"Other processes changed session {key.session_id!r} during each of the {TRIES} attempts of this call. "
-            "Nothing "
-            "was changed. Try again."
+            "Nothing was changed. Try again."
         )
 
     def _try(self, write: WriteBatch) -> Operation[calls.Reply]:
@@ -173,15 +170,14 @@ class _Refusal:
         self.sql, self.call, self.plans, self.refused = sql, call, plans, refused
         self.key = SessionKey(*call.address)
 
-    def explain(self, *, checks_room: bool) -> Operation[calls.Reply | tuple[bool, bool]]:
+    def explain(self, attempt: Attempt) -> Operation[calls.Reply | Attempt]:
         """Find out why the batch was undone.
 
         Args:
-            checks_room: Whether the batch made room, so that the session is full.
+            attempt: What the batch did first. If it made room, the session is full.
 
         Returns:
-            The reply if nothing is left to do, or whether the next attempt makes room, and whether it removes an
-            expired session first.
+            The reply if nothing is left to do, else what the next attempt does first.
         """
         call, plans = self.call, self.plans
         writes = [plan for plan in plans if isinstance(plan, WritePlan)]
@@ -203,10 +199,10 @@ class _Refusal:
         if session is None and not any(plan.begins for plan in writes):
             return self._nothing_to_do()
         more_bytes = yield from self._check_commands()
-        if checks_room:
+        if attempt.makes_room:
             (held,) = results.rows(present)
             raise_if_full(call, writes, _usage(session, int(held.variables), int(held.size_bytes)), more_bytes)
-        return any(plan.addition is not None for plan in writes), expired
+        return Attempt(any(plan.addition is not None for plan in writes), expired)
 
     def _nothing_to_do(self) -> calls.Reply:
         """Return the reply of a call that finds no session and creates none."""
