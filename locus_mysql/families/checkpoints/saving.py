@@ -300,7 +300,7 @@ class _Save:
         return take, insert, [*steps, insert]
 
     def _pruning(self, row: NewRow) -> tuple[Statement | None, _Statements]:
-        """Return the statements that clear the ids of checkpoints beyond keep_checkpoints; a provisional one has none."""
+        """Return the statements that clear the ids of checkpoints beyond keep_checkpoints; none if provisional."""
         sql, key, keep = self._sql, self._key, self._context.config.keep_checkpoints
         if keep is None or row.provisional:
             return None, ()
