@@ -7,8 +7,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+import alembic.command
+import alembic.config
 import pytest
 
 from locus_mysql import Database, MySQLConfig
@@ -249,3 +252,34 @@ def test_a_layout_without_steps_and_foreign_tables_are_refused(config: MySQLConf
         run_sql(f"ALTER TABLE {config.database}.locus_toys COMMENT = '{comment}'")
         with pytest.raises(SchemaMismatch, match=said):
             migrate(config, family="toys")
+
+
+#: The environment of a project that uses Alembic.
+ALEMBIC_ENV = """
+from alembic import context
+from sqlalchemy import create_engine
+
+with create_engine(context.config.get_main_option("sqlalchemy.url")).connect() as connection:
+    context.configure(connection=connection)
+    with context.begin_transaction():
+        context.run_migrations()
+"""
+
+
+def test_a_revision_of_alembic_runs_the_same_steps(
+    config: MySQLConfig, run_sql: RunSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "env.py").write_text(ALEMBIC_ENV)
+    page = (Path(__file__).parents[3] / "docs" / "upgrading.md").read_text()
+    (revision,) = re.findall(r"```python\n(\"{3}Upgrade the tables.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "versions" / "4c1f0e8a7b21_upgrade.py").write_text(revision)
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", f"{dsn_of(config)}?driver=pymysql")
+    project = alembic.config.Config()
+    project.set_main_option("script_location", str(tmp_path))
+    project.set_main_option("path_separator", "os")
+    url = dsn_of(config).split("?")[0].replace("mysql://", "mysql+pymysql://")
+    project.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    alembic.command.upgrade(project, "head")
+    check_migrated(config, run_sql)
+    assert run_sql(f"SELECT version_num FROM {config.database}.alembic_version") == (("4c1f0e8a7b21",),)
