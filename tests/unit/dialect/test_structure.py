@@ -7,6 +7,7 @@ import pytest
 from locus_mysql.dialect.differences import compare
 from locus_mysql.dialect.schema import Schema, Table
 from locus_mysql.dialect.structure import Column, ColumnRow, Index, IndexRow, Structure, declared, existing
+from locus_mysql.dialect.variants import OCEANBASE
 from tests.layouts.fingerprints import all_schemas
 
 DEFINITION = """(
@@ -118,3 +119,13 @@ def test_what_others_added_is_only_mentioned_unless_no_row_can_be_added() -> Non
     assert "refuses" in extra[1]
     (wrong_one,), _ = differences([*COLUMNS, added[0]._replace(nullable="NO")], INDEXES)
     assert "no row can be added" in wrong_one
+
+
+def test_hidden_columns_of_indexes_of_oceanbase_are_no_difference() -> None:
+    columns = [ColumnRow("toys", "note", "longtext", "YES", "utf8mb4_general_ci", None, None, "")]
+    index = IndexRow("toys", "found", 1, "__word_segment_31", None, None, "FULLTEXT", "YES")
+    definition = "(note LONGTEXT COLLATE utf8mb4_0900_ai_ci NULL, FULLTEXT KEY found (note)) COLLATE=utf8mb4_0900_bin"
+    schema = Schema("dicts", 1, (Table("toys", definition),))
+    assert compare(schema, existing(columns, [index]), OCEANBASE) == ((), ())
+    (wrong,), _ = compare(schema, existing(columns, [index._replace(kind="BTREE")]), OCEANBASE)
+    assert "it should be full text" in wrong
