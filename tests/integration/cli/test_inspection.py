@@ -120,9 +120,9 @@ def test_threads_of_every_family_are_listed_newest_first(config: MySQLConfig, ch
     code, out, _ = run("threads")
     assert code == 0
     assert [line.split()[:2] for line in out.splitlines()[1:]] == [
-        ["graph", "versions"],
-        ["plain", "dicts"],
-        ["support/42", "agents"],
+        ["graph", "Graphs"],
+        ["plain", "Plain"],
+        ["support/42", "Agents"],
     ]
     code, out, _ = run("threads", "--json", "--metadata", "user=ada")
     assert [row["thread_id"] for row in json.loads(out)["threads"]] == ["plain"]
