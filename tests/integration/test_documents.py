@@ -1,4 +1,4 @@
-"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs unchanged."""
+"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs, and runs again, unchanged."""
 
 from __future__ import annotations
 
@@ -131,15 +131,17 @@ def restored_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_CHECKPOINTERS", dict(registry._CHECKPOINTERS))
 
 
-@pytest.fixture
-def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore the settings of loggers and of OpenTelemetry after an example.
-
-    OpenTelemetry accepts settings only once in a process.
-    """
+def reset_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an example set up OpenTelemetry, which accepts settings only once in a process."""
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(spans, "_made", None)
+
+
+@pytest.fixture
+def restored_telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore the settings of OpenTelemetry and of loggers after an example."""
+    reset_telemetry(monkeypatch)
     loggers = [logging.getLogger(name) for name in (None, "locus_mysql", "locus_mysql.connections")]
     levels = [logger.level for logger in loggers]
     yield
@@ -168,7 +170,7 @@ def run(code: str, place: str, names: dict[str, Any]) -> None:
 
 @pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")  # of connections left open by `run_sync`
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
-def test_an_example_of_the_documents_runs(
+def test_an_example_of_the_documents_runs_twice(
     example: Example,
     dsn: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -178,7 +180,9 @@ def test_an_example_of_the_documents_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # some examples create a folder
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
-    run(at_server(example.code, dsn), example.place, example.names)
+    for _ in range(2):
+        reset_telemetry(monkeypatch)
+        run(at_server(example.code, dsn), example.place, example.names)
     gc.collect()  # objects that an example did not close are collected now, not during another test
     for folder in tmp_path.iterdir():
         stop_server(folder)

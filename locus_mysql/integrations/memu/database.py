@@ -53,8 +53,9 @@ class MemuDatabase(SyncStore[MemuOperations]):
             item = db.memory_item_repo.create_item(
                 memory_type="profile", summary="Ada likes tea", embedding=[0.9, 0.1], user_data=ada
             )
-            assert db.memory_item_repo.vector_search_items([1.0, 0.0], 1, where=ada)[0][0] == item.id
-            assert db.items[item.id].summary == "Ada likes tea"
+            ((found, _),) = db.memory_item_repo.vector_search_items([1.0, 0.0], 1, where=ada)
+            assert db.items[found].summary == "Ada likes tea"
+            db.memory_item_repo.delete_item(item.id)
         ```
     """
 

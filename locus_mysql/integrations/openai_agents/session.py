@@ -37,7 +37,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
         async with Database("mysql://user:password@localhost/app") as database:
             session = OpenAISession("customer-7", database, tenant="acme")
             await session.add_items([{"role": "user", "content": "Where is the office?"}])
-            assert await session.get_items(limit=20) == [{"role": "user", "content": "Where is the office?"}]
+            assert await session.get_items(limit=1) == [{"role": "user", "content": "Where is the office?"}]
         ```
     """
 

@@ -31,8 +31,9 @@ class PydanticMemoryStore(AsyncStore[FileOperations]):
         ```python
         async with PydanticMemoryStore("mysql://user:password@localhost/app") as store:
             written = await store.write("ada/MEMORY.md", "- likes tea", expected_version=None)
-            await store.write("ada/MEMORY.md", "- likes green tea", expected_version=written.version)
+            written = await store.write("ada/MEMORY.md", "- likes green tea", expected_version=written.version)
             assert await store.list_paths("ada/", limit=10) == ["ada/MEMORY.md"]
+            await store.delete("ada/MEMORY.md", expected_version=written.version)
         ```
     """
 

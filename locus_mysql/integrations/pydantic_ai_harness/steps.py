@@ -29,7 +29,7 @@ class PydanticStepStore(AsyncStore[RunOperations]):
         async with PydanticStepStore("mysql://user:password@localhost/app") as store:
             agent = Agent(TestModel(), capabilities=[StepPersistence(store=store)])
             await agent.run("Hello", conversation_id="support-7")
-            (run,) = await store.list_runs(conversation_id="support-7")
+            *_, run = await store.list_runs(conversation_id="support-7")
             snapshot = await store.latest_snapshot(run_id=run.run_id)
             await agent.run("And now?", message_history=snapshot.messages, conversation_id="support-7")
         ```

@@ -508,13 +508,13 @@ def test_the_first_example_of_the_readme_runs_without_a_server(folder: Path) -> 
     readme = Path(__file__).resolve().parents[3] / "README.md"
     _, _, example = readme.read_text().partition("```python\n")
     code, _, _ = example.partition("```")
-    there = 'DSN = "mysql://user:password@localhost/app"'
+    there = '"mysql://user:password@localhost/app"'
     assert there in code
-    program = python(code.replace(there, f'DSN = "{dsn(folder)}"'))
+    program = python(code.replace(there, f'"{dsn(folder)}"'))
     _, errors = program.communicate(timeout=DEADLINE_S)
     assert program.returncode == 0, errors
-    with SyncMySQLCheckpointer(dsn(folder)) as checkpointer:
-        assert checkpointer.list_threads() == ["support/42"]
+    with SyncCheckpointStore(dsn(folder)) as store:
+        assert store.list_threads() == ["support/42"]
 
 
 def test_copy_moves_threads_to_a_server(

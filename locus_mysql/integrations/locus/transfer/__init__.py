@@ -59,10 +59,13 @@ async def copy_threads(
 
     Example:
         ```python
+        from uuid import uuid4
+
         from locus.memory.backends import MemoryCheckpointer
 
         old = MemoryCheckpointer()
-        await Agent(model=model, checkpointer=old).arun("Hello", thread_id="support/42")
+        thread_id = f"support/{uuid4()}"
+        await Agent(model=model, checkpointer=old).arun("Hello", thread_id=thread_id)
         report = await copy_threads(old, "mysql://user:password@localhost/app", verify=True)
         assert report.complete, report
         ```
