@@ -1,4 +1,4 @@
-"""An embedded database: the program starts it and closes it at its end; a kill loses no acknowledged save."""
+"""An embedded database: the program starts it and closes it at its end; a kill loses no acknowledged write."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ from locus_mysql import (
     CheckpointStore,
     Database,
     MemoryStore,
-    MySQLBackend,
-    MySQLCheckpointer,
     SyncCheckpointStore,
     SyncMemoryStore,
-    SyncMySQLBackend,
     SyncMySQLCheckpointer,
 )
 from locus_mysql.cli import main as cli
@@ -34,12 +31,19 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.embedded import stop_server
 from locus_mysql.engine import embedded
 from locus_mysql.errors import SetupError, Unavailable
+from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from ...waiting import DEADLINE_S, until
 from ..cli.test_main import dsn_of
-from ..conftest import MakeConfig
+from ..conftest import EVERY_SIDE, MakeConfig
+from ..integrations.langgraph.graphs import chat
+from .every_store import EVERY_STORE, every_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+
+ROOT = Path(__file__).resolve().parents[3]
+
+STATE = AgentState(messages=[Message.user("Hello."), Message.assistant("Hello, Ada.")])
 
 
 @pytest.fixture(scope="module")
@@ -90,42 +94,30 @@ def runs(process: int) -> bool:
         return False
 
 
-# Every store that supports an embedded database
+# Every store
 
 
-STATE = AgentState(messages=[Message.user("Hello."), Message.assistant("Hello, Ada.")])
+@pytest.mark.parametrize("side", EVERY_SIDE)
+async def test_every_store_writes_and_reads(side: str, shared: Path) -> None:
+    driver, _, way = side.rpartition("-")
+    db = Database.embedded(shared, database=side, driver=driver)
+    stores = every_store(db, way == "async")
+    for steps in stores.values():
+        for number in range(3):
+            await steps.write(number)
+    assert {name: await steps.read() for name, steps in stores.items()} == {name: [0, 1, 2] for name in stores}
+    await db.aclose()
+    db.close()
 
 
-@pytest.mark.parametrize("driver", ["pymysql", "mysql-connector", "aiomysql", "asyncmy"])
-async def test_asynchronous_stores_save_and_load(driver: str, shared: Path) -> None:
-    async with Database.embedded(shared, database=f"a_{driver}", driver=driver) as db:
-        dicts, agents, current = CheckpointStore(db), MySQLCheckpointer(db), MySQLBackend(db)
-        for step in range(3):
-            await dicts.save("t", {"step": step})
-        await agents.save(STATE, "t")
-        await current.save("t", {"now": True})
-        assert await dicts.load("t") == {"step": 2}
-        assert len(await dicts.list_checkpoints("t")) == 3
-        loaded = await agents.load("t")
-        assert loaded is not None
-        assert loaded.messages == STATE.messages
-        assert await current.load("t") == {"now": True}
-
-
-@pytest.mark.parametrize("driver", ["pymysql", "mysql-connector"])
-def test_blocking_stores_save_and_load(driver: str, shared: Path) -> None:
-    with Database.embedded(shared, database=f"b_{driver}", driver=driver) as db:
-        dicts, agents, current = SyncCheckpointStore(db), SyncMySQLCheckpointer(db), SyncMySQLBackend(db)
-        for step in range(3):
-            dicts.save("t", {"step": step}, metadata={"step": step})
-        agents.save(STATE, "t")
-        current.save("t", {"now": True})
-        assert dicts.load("t") == {"step": 2}
-        assert [found["thread_id"] for found in dicts.query_by_metadata("step", 2)] == ["t"]
-        loaded = agents.load("t")
-        assert loaded is not None
-        assert loaded.messages == STATE.messages
-        assert current.load("t") == {"now": True}
+async def test_a_graph_of_langgraph_goes_on_from_its_checkpoints(shared: Path) -> None:
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    with MySQLSaver(f"{dsn(shared)}?database=g") as saver:
+        chat().compile(checkpointer=saver).invoke({"messages": [("user", "Hello.")]}, thread)
+    async with AsyncMySQLSaver(f"{dsn(shared)}?database=g") as later:
+        found = await chat().compile(checkpointer=later).ainvoke({"messages": [("user", "Hello again.")]}, thread)
+    assert [message.content for message in found["messages"]][::2] == ["Hello.", "Hello again."]
+    assert found["count"] == 2
 
 
 async def test_memories_are_found_by_word_and_by_meaning(shared: Path) -> None:
@@ -339,59 +331,38 @@ def test_a_missing_package_is_named(folder: Path, monkeypatch: pytest.MonkeyPatc
 # The end of a process
 
 
-SAVING = """
-import asyncio, sys
-from locus_mysql import CheckpointStore, SyncCheckpointStore
-dsn, side = sys.argv[1:]
-def first(there):
-    return 0 if there is None else there["step"] + 1
-def state(step):
-    return {"step": step, "log": [f"entry {n}" for n in range(step + 1)]}
-if side == "sync":
-    with SyncCheckpointStore(dsn) as store:
-        step = first(store.load("t"))
-        while True:
-            store.save("t", state(step))
-            print(step, flush=True)
-            step += 1
-async def main():
-    async with CheckpointStore(dsn) as store:
-        step = first(await store.load("t"))
-        while True:
-            await store.save("t", state(step))
-            print(step, flush=True)
-            step += 1
-asyncio.run(main())
-"""
+def writing(folder: Path, side: str) -> subprocess.Popen[str]:
+    """Start a program that adds steps to every store, in turn, until it is killed."""
+    command = [sys.executable, "-m", "tests.integration.engine.every_store", dsn(folder), side]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("side", ["sync", "async"])
-def test_no_acknowledged_save_of_a_killed_program_is_lost_and_it_can_start_again_at_once(
+async def test_no_acknowledged_write_of_a_killed_program_is_lost_in_any_store_and_it_can_start_again_at_once(
     side: str, folder: Path
 ) -> None:
-    acknowledged = -1
-    for kill_after in (1, 8, 17, 30):
-        program = python(SAVING, dsn(folder), side)
+    acknowledged = dict.fromkeys((store.__name__ for store in EVERY_STORE), 0)
+    for kill_after in (1, 13, 27, 46):
+        program = writing(folder, side)
         assert program.stdout is not None
-        for _ in range(kill_after):
-            step = int(program.stdout.readline())
-            assert step > acknowledged
-            acknowledged = step
+        lines = [program.stdout.readline() for _ in range(kill_after)]
         program.send_signal(signal.SIGKILL)
-        rest, _ = program.communicate(timeout=DEADLINE_S)
-        acknowledged = max([acknowledged, *map(int, rest.split("\n")[:-1])])
+        rest, errors = program.communicate(timeout=DEADLINE_S)
+        for line in [*lines, *rest.split("\n")[:-1]]:
+            name, _, step = line.partition(" ")
+            assert name, errors
+            assert int(step) in (acknowledged[name], acknowledged[name] + 1)  # the step before may be unacknowledged
+            acknowledged[name] = int(step) + 1
         # The next program, or the test, starts while the server of the killed one may still be stopping.
-    with SyncCheckpointStore(dsn(folder)) as store:
-        states = [store.load("t", one) for one in store.list_checkpoints("t", limit=10_000)]
-    steps = [one["step"] for one in reversed(states) if one is not None]
-    assert steps == list(range(len(steps)))
-    assert len(steps) - 1 in (acknowledged, acknowledged + 1)
-    logs = [one["log"] for one in reversed(states) if one is not None]
-    assert logs == [[f"entry {n}" for n in range(step + 1)] for step in steps]
+    async with Database.embedded(folder) as db:
+        for name, steps in every_store(db, awaited=True).items():
+            found = await steps.read()
+            assert found == list(range(len(found))), name
+            assert len(found) in (acknowledged[name], acknowledged[name] + 1), name
 
 
 async def test_no_server_is_left_behind_by_a_killed_program(folder: Path) -> None:
-    program = python(SAVING, dsn(folder), "sync")
+    program = writing(folder, "sync")
     assert program.stdout is not None
     program.stdout.readline()
     process = server_process(folder)
@@ -505,8 +476,7 @@ print(child, flush=True)
 
 
 def test_the_first_example_of_the_readme_runs_without_a_server(folder: Path) -> None:
-    readme = Path(__file__).resolve().parents[3] / "README.md"
-    _, _, example = readme.read_text().partition("```python\n")
+    _, _, example = (ROOT / "README.md").read_text().partition("```python\n")
     code, _, _ = example.partition("```")
     there = '"mysql://user:password@localhost/app"'
     assert there in code
