@@ -16,7 +16,7 @@ from ..runtime.database import Database
 from ..runtime.transfer import Target
 from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, notify, options_of
 from .existing import existing_families
-from .line_files import export_lines, import_lines
+from .line_files import export_lines, import_lines, refuse_terminal
 from .tables import family_name
 
 
@@ -56,6 +56,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
 
 def export_threads(arguments: argparse.Namespace) -> int:
     """Write a tenant's records to a file. A killed export continues when it is started again."""
+    refuse_terminal(arguments.file)
     selection = {"threads": arguments.thread, "pattern": arguments.pattern, "since": arguments.since}
     given = {name: value for name, value in selection.items() if value not in (None, "*")}
     return export_family(arguments, arguments.family or _existing(arguments), **given)

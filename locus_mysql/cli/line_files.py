@@ -45,15 +45,20 @@ def export_lines(config: MySQLConfig, source: Source, name: str, noun: str) -> i
             writer = LineWriter(source, file, report)
             _export(config, source, writer, report, writer.resume(file))
             file.finish()
-    elif sys.stdout.isatty():
+    else:
+        refuse_terminal(name)
+        _export(config, source, LineWriter(source, _StandardOutput(), report), report)
+    notify(str(report))
+    return OK if report.complete else FAILED
+
+
+def refuse_terminal(name: str) -> None:
+    """Raise `UsageError` if a file is the standard output, and that is a terminal."""
+    if name == STANDARD_STREAM and sys.stdout.isatty():
         raise UsageError(
             "The standard output is a terminal, which would interpret control characters in the exported data. Name a "
             "file, or send the output to a file or a program: export - | less"
         )
-    else:
-        _export(config, source, LineWriter(source, _StandardOutput(), report), report)
-    notify(str(report))
-    return OK if report.complete else FAILED
 
 
 #: Returns the target for the first line of a file, and the noun for a record.

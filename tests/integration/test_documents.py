@@ -1,4 +1,4 @@
-"""Every Python example in README.md, in docs/ and in the docstrings of public classes runs, and runs again, unchanged."""
+"""Every Python example in README.md, in docs/ and in docstrings of public classes runs unchanged, a second time too."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "export": ("FILE.out",),
     "import": ("FILE",),
     "memory": ("export", "FILE.out"),
+    "migrate": ("--check",),
+    "reencrypt": ("--check",),
     "vacuum": (),
     "threads": (),
     "show": ("t",),
