@@ -260,7 +260,8 @@ class _Save:
             take, insert, steps = self._after_parent(row, delta.parent, delta.base, (sql.threads.guard(landed), guards))
         retire = sql.checkpoints.retire_unnamed(*key) if self._replaces else ()
         prune, pruning = self._pruning(row)
-        return _Transaction(Batch.of(*steps, retire, *pruning, landed=landed), landed, take, insert, prune)
+        batch = Batch.of(*steps, retire, *pruning, landed=landed, lock=(sql.names["threads"], *key))
+        return _Transaction(batch, landed, take, insert, prune)
 
     def _whole(self, row: NewRow, guards: _Steps) -> tuple[Statement, Statement, _Steps]:
         """Store a row that builds on no other, in a thread that may be new or have expired."""
