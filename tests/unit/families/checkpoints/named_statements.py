@@ -32,7 +32,7 @@ TOKEN = b"token of the row"
 class Named:
     """A dialect whose statements consist of their names, with their arguments as parameters."""
 
-    names = {"checkpoints": "locus_checkpoints"}  # noqa: RUF012 - as a dialect has it
+    names = {"checkpoints": "locus_checkpoints", "threads": "locus_threads"}  # noqa: RUF012 - as a dialect has it
 
     def __getattr__(self, group: str) -> Any:
         return _Group(group)
