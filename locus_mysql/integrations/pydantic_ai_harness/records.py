@@ -5,18 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord, StepEvent, ToolEffectRecord
-from pydantic_core import PydanticSerializationError
 
-from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.transcripts.records import Item, NewItem
-from ...runtime.exact_json import decode_json, encode_json
-
-T = TypeVar("T")
+from ...runtime.exact_json import encode_json
+from ..pydantic_ai_json import from_json, to_json
 
 RUN = TypeAdapter(RunRecord)
 EVENT = TypeAdapter(StepEvent)
@@ -55,36 +52,6 @@ def item_id(text: str) -> str:
     if len(encoded) <= PLAIN_ID_BYTES and text.isprintable():
         return f"={text}"
     return f"sha256:{hashlib.sha256(encoded).hexdigest()}"
-
-
-def to_json(adapter: TypeAdapter[T], value: T, what: str) -> Any:
-    """Return a value as JSON value.
-
-    Raises:
-        InvalidInput: JSON cannot hold it.
-    """
-    try:
-        return decode_json(adapter.dump_json(value))
-    except (PydanticSerializationError, RecursionError, CorruptCheckpoint) as error:
-        kind = type(error).__name__
-        raise InvalidInput(f"{what} holds a value that JSON cannot hold ({kind}). Nothing was stored.") from None
-
-
-def from_json(adapter: TypeAdapter[T], value: Any, what: str) -> T:
-    """Return the value of a JSON value.
-
-    Raises:
-        CorruptCheckpoint: This version of the framework cannot read it.
-    """
-    try:
-        return adapter.validate_json(encode_json(value))
-    except ValidationError as error:
-        problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise CorruptCheckpoint(
-            f"{what} cannot be read by this version of Pydantic AI: {problem['type']} at {place[:200]!r}. "
-            "If a later version wrote it, upgrade."
-        ) from None
 
 
 def links_of(messages: Sequence[ModelMessage]) -> list[Link]:

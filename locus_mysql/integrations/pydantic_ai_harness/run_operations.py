@@ -16,7 +16,8 @@ from ...engine.operation import Operation
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, NewItem, Transcript, TranscriptKey, Write
-from .records import EFFECT, EVENT, RUN, from_json, item_id, to_json
+from ..pydantic_ai_json import from_json, to_json
+from .records import EFFECT, EVENT, RUN, item_id
 from .snapshots import KIND, SnapshotOperations
 
 #: Runs that are read at once.
