@@ -144,6 +144,14 @@ class Call:
         self._break()
         return self
 
+    def kill(self) -> None:
+        """End the call as SIGKILL ends its process: the connection breaks, and nothing is repeated."""
+        assert self.state in ("asks", "answered"), self
+        self._stage.end_connection(self.connection_id)
+        self.leave()
+        self._stage.settle()
+        assert self.done, self
+
     def run(self) -> Self:
         """Continue until the call ends or waits for a lock."""
         while self.state in ("asks", "answered"):

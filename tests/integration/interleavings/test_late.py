@@ -19,6 +19,7 @@ from locus_mysql.errors import LocusMySQLError
 from ..engines import ENGINE
 from .late.checkpoints import CHECKPOINTS, CHECKPOINTS_MEANWHILE
 from .late.graphs import GRAPHS, GRAPHS_MEANWHILE
+from .late.harness import HARNESS, file_deleted, harness_goes_on, run_deleted
 from .late.memories import MEMORIES, item_deleted, item_put_again, item_put_anew
 from .late.memu import MEMU, memu_cleared, memu_goes_on, memu_unlinked
 from .late.side import Case, Meanwhile, Side
@@ -41,6 +42,7 @@ FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
         (transcript_goes_on, transcript_made_anew, transcript_deleted),
         "locus_transcript",
     ),
+    "harness": (HARNESS, (harness_goes_on, file_deleted, run_deleted), "locus_transcript"),
     "memu": (MEMU, (memu_goes_on, memu_unlinked, memu_cleared), "memu_"),
 }
 
@@ -117,9 +119,12 @@ def test_a_packet_that_arrives_late_changes_nothing(stage: Stage, raw: pymysql.C
     one, other = Side(stage), Side(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.
-    {"graphs": lambda: one.saver, "memories": lambda: one.memories, "transcripts": lambda: one.transcripts}.get(
-        family, lambda: one.store
-    )()
+    {
+        "graphs": lambda: one.saver,
+        "memories": lambda: one.memories,
+        "transcripts": lambda: one.transcripts,
+        "harness": lambda: one.transcripts,
+    }.get(family, lambda: one.store)()
     with raw.cursor() as cursor:
         for schema in {"working": [one.working.schema], "memu": [one.memu.schema]}.get(family, []):
             for statement in schema.create():
