@@ -151,9 +151,9 @@ def test_one_that_was_ended_between_the_comments_of_two_tables_is_continued(
     config: MySQLConfig, run_sql: RunSQL
 ) -> None:
     migrate(config, family="toys")
-    run_sql(f"ALTER TABLE {config.database}.locus_toy_writes COMMENT = 'locus-mysql: toys layout 2, usable from 1'")
+    run_sql(f"ALTER TABLE {config.database}.locus_toy_ledger COMMENT = 'locus-mysql: toys layout 2, usable from 1'")
     run_sql(f"UPDATE {config.database}.locus_toys SET label = NULL WHERE name > 'toy010'")  # as if it was half filled
-    with pytest.raises(OlderLayout, match="locus_toy_writes"):
+    with pytest.raises(OlderLayout, match="locus_toy_ledger"):
         check(config, 3)
     migrate(config, family="toys")
     check_migrated(config, run_sql)
@@ -232,7 +232,7 @@ def test_the_command_shows_prints_and_carries_out_the_steps(
     check_migrated(config, run_sql)
     assert cli.main(["migrate"]) == 0
     assert capsys.readouterr().out == "current  toys, layout 3\n"
-    run_sql(f"DROP TABLE {config.database}.locus_toys, {config.database}.locus_toy_writes")
+    run_sql(f"DROP TABLE {config.database}.locus_toys, {config.database}.locus_toy_ledger")
     assert cli.main(["migrate", "--check"]) == 1
     assert "has no tables" in capsys.readouterr().err
 

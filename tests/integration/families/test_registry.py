@@ -74,7 +74,7 @@ def test_its_tables_are_printed_for_a_migration_and_granted(config: MySQLConfig,
     assert printed.startswith("CREATE TABLE IF NOT EXISTS `locus_toys` (")
     assert printed in run("schema")
     grant, of_ledger = run("grants", "--family", "toys", "--database", "app").splitlines()
-    assert of_ledger == grant.replace("locus_toys", "locus_toy_writes")
+    assert of_ledger == grant.replace("locus_toys", "locus_toy_ledger")
     assert grant == "GRANT SELECT, INSERT, UPDATE, DELETE ON `app`.`locus_toys` TO 'agent'@'%';"
     assert grant in run("grants", "--database", "app")
 

@@ -38,13 +38,12 @@ TOYS = """(
   broken BOOLEAN      NOT NULL,
   crc    INT UNSIGNED NOT NULL,
   PRIMARY KEY (tenant, name)
-) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
-"""
+) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"""
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
     """Return the unquoted names of the tables by their roles."""
-    return {"toys": f"{table_prefix}toys", "ledger": f"{table_prefix}toy_writes"}
+    return {"toys": f"{table_prefix}toys", "ledger": f"{table_prefix}toy_ledger"}
 
 
 def toy_schema(table_prefix: str) -> Schema:
@@ -58,8 +57,10 @@ COUNT = "SELECT COUNT(*) FROM {toys} WHERE tenant = %s AND broken IN ({broken})"
 
 PUT = """
 INSERT INTO {toys} (tenant, name, broken, crc) VALUES (%s, %s, %s, %s) AS new
-    ON DUPLICATE KEY UPDATE broken = new.broken, crc = new.crc
+    ON DUPLICATE KEY UPDATE {changes}
 """
+REPLACES = "broken = new.broken, crc = new.crc"
+KEEPS = "name = {toys}.name"
 
 FIND = "SELECT name, broken, crc FROM {toys} WHERE tenant = %s AND name IN ({names})"
 
@@ -81,6 +82,11 @@ class CountRow(NamedTuple):
     toys: int
 
 
+def checksum_of(tenant: str, name: str, broken: bool) -> int:
+    """Return the checksum of a toy's row."""
+    return checksum((tenant, name), int(broken))
+
+
 class ToyStatements(Statements):
     """Statements that read and write toys."""
 
@@ -88,9 +94,10 @@ class ToyStatements(Statements):
         """Count the toys whose ``broken`` is one of these values."""
         return Query(self._text(COUNT, broken=places(len(broken))), (tenant, *map(int, broken)), row=CountRow)
 
-    def put(self, tenant: str, toy: Toy) -> Statement:
-        """Write a toy, or replace it."""
-        return Statement(self._text(PUT), (tenant, toy.name, int(toy.broken), checksum_of(tenant, toy)))
+    def put(self, tenant: str, name: str, broken: bool, *, replace: bool = True) -> Statement:
+        """Write a toy. An existing one is replaced, or kept."""
+        text = self._text(PUT, changes=REPLACES if replace else self._text(KEEPS))
+        return Statement(text, (tenant, name, int(broken), checksum_of(tenant, name, broken)))
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
         """Read the toys with these names."""
@@ -128,11 +135,6 @@ class Toy(NamedTuple):
     broken: bool
 
 
-def checksum_of(tenant: str, toy: Toy) -> int:
-    """Return the checksum of a toy's row."""
-    return checksum((tenant, toy.name), int(toy.broken))
-
-
 def toy_of(content: Mapping[str, Any]) -> Toy:
     """Return the toy in a line of an export.
 
@@ -166,11 +168,11 @@ class ToyOperations:
         self.schema = self.sql.schema
         self._tenant = config.tenant
 
-    def put(self, name: str, *, broken: bool = False) -> Operation[None]:
-        toy, token = Toy(check_name(name), broken), os.urandom(16)
+    def put(self, name: str, *, broken: bool = False, replace: bool = True) -> Operation[None]:
+        name, token = check_name(name), os.urandom(16)
         ledger = self.sql.ledger
         yield Batch.of(
-            self.sql.toys.put(self._tenant, toy),
+            self.sql.toys.put(self._tenant, name, broken, replace=replace),
             ledger.record(self._tenant, token),
             landed=ledger.find(self._tenant, token),
         )
@@ -202,7 +204,7 @@ class ToyOperations:
             CorruptCheckpoint: Its checksum is wrong.
         """
         toy = Toy(row.name, bool(row.broken))
-        if checksum_of(self._tenant, toy) != row.crc:
+        if checksum_of(self._tenant, *toy) != row.crc:
             raise CorruptCheckpoint(f"Toy {row.name!r} cannot be read: its checksum is wrong. Write it again.")
         return toy
 
@@ -286,14 +288,19 @@ class ToyTarget:
         return toy_of(content)
 
     async def write(self, database: Database, records: Sequence[Toy], report: TransferReport) -> None:
-        present = await run(database, self._toys, self._toys.find([toy.name for toy in records]))
+        names = [toy.name for toy in records]
+        before = await run(database, self._toys, self._toys.find(names))
+        for name, broken in records:
+            if before.get(name) != (name, broken):
+                await run(database, self._toys, self._toys.put(name, broken=broken, replace=self._overwrite))
+        # Another process may have written some of them since `before`.
+        after = await run(database, self._toys, self._toys.find(names))
         for toy in records:
-            if present.get(toy.name) == toy:
-                report.present += 1
-            elif toy.name in present and not self._overwrite:
+            if after.get(toy.name) != toy:
                 report.differ(f"Toy {toy.name!r} differs in the tables. --overwrite replaces it.")
+            elif toy.name in before and before[toy.name] == toy:
+                report.present += 1
             else:
-                await run(database, self._toys, self._toys.put(toy.name, broken=toy.broken))
                 report.copied += 1
 
 
