@@ -157,8 +157,8 @@ class MemuSource:
         """
         operations = self._operations
         engine, config = database.asynchronous, operations.config
+        await engine.run(check_scope(operations))  # first: its message says which scope the tables have
         await engine.run(operations.load_existing(), operations.schema, config.ddl_mode)
-        await engine.run(check_scope(operations))
         return sum([await engine.run(operations.readers[role].count()) for role in _ROLES])
 
     async def page(self, database: Database, after: Any, limit: int) -> RecordPage:

@@ -264,7 +264,6 @@ LINE = '{"thread":"t","checkpoint":"c","state":{"n":1}}\n'
         (HEAD + '{"thread":"t","checkpoint":"c","state":{},"provisional":1}\n', "true or false"),
         (HEAD + LINE + '{"end":{"items":2}}\n', "had 2 checkpoints when it was written, and has 1"),
         (HEAD + LINE + '{"end":{"items":1}}\n' + LINE, "continues after its last line"),
-        (HEAD.replace("dicts", "current") + LINE, "cannot import"),
         ('{"format":"locus-mysql nothing 1"}\n', "cannot import"),
         ("", "Line 1"),
         ("\n", "Line 1"),

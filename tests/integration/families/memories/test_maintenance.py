@@ -167,7 +167,7 @@ def test_tables_of_others_are_not_taken_for_memus(
     assert "items    0 of tenant 'default', family memories\n" in output
     assert "memu" not in output
     assert cli.main(["health", "--family", "memu", *dsn]) == 1
-    assert "Table 'resources' in database" in capsys.readouterr().err
+    assert "Table 'resources' in database" in capsys.readouterr().out
 
 
 async def test_a_write_now_and_then_removes_what_expired(
