@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,19 @@ RowKey: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerTable:
+    """Another table, whose rows have the columns of `SealedColumn.owner`.
+
+    Args:
+        table: Its unquoted name.
+        link: The columns that are equal in both rows.
+    """
+
+    table: str
+    link: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SealedColumn:
     """A column whose bytes a family encrypts, and where a row has what they are bound to.
 
@@ -28,6 +41,11 @@ class SealedColumn:
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
         cleared: Other columns, which hold clear text of rows from before encryption.
+        owner_table: The table with the columns of the owner, if the row itself has not got them.
+        others: Further columns that the functions below need.
+        identity: Returns what identifies a row, from its columns by name; None if that is the values of ``row``.
+        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new bytes; None if
+            no checksum covers the bytes.
     """
 
     table: str
@@ -37,11 +55,18 @@ class SealedColumn:
     column: str
     name: str
     cleared: tuple[str, ...] = ()
+    owner_table: OwnerTable | None = None
+    others: tuple[str, ...] = ()
+    identity: Callable[[Mapping[str, Any]], tuple[str | bytes, ...]] | None = None
+    checksum: Callable[[Mapping[str, Any], bytes], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that name the tenant, the owner and the row."""
-        return ("tenant", *self.owner, *self.row)
+        """The columns of a row that are read, the encrypted one last."""
+        owner = self.owner if self.owner_table is None else self.owner_table.link
+        checksum = () if self.checksum is None else ("checksum",)
+        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
+        return (*(name for name in named if name != self.column), self.column)
 
 
 # The next rows along the primary key, with the beginning of the encrypted column.
@@ -54,10 +79,13 @@ SELECT {key}, LEFT({column}, {HEADER_BYTES}), {clear}
 """
 
 # Some rows by their keys, with what their bytes are bound to.
-ROWS = "SELECT {key}, {columns}, {column} FROM {table} WHERE ({key}) IN ({rows})"
+ROWS = "SELECT {columns} FROM {table} WHERE ({key}) IN ({rows})"
+
+# The owners of some rows.
+OWNERS = "SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN ({rows})"
 
 # Replace the bytes of a row if they are still those that were read.
-REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s"
+REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s{same}"
 
 
 class ResealingStatements(Statements):
@@ -77,6 +105,10 @@ class ResealingStatements(Statements):
                 "this": " AND ".join(f"{name} = %s" for name in column.key),
                 "clear": " OR ".join(f"{name} IS NOT NULL" for name in column.cleared) or "FALSE",
                 "HEADER_BYTES": str(HEADER_BYTES),
+                "owner": ", ".join(column.owner),
+                "owner_table": f"`{column.owner_table.table}`" if column.owner_table else "",
+                "link": ", ".join(column.owner_table.link) if column.owner_table else "",
+                "same": " AND checksum = %s" if column.checksum else "",
             }
         )
         self._column = column
@@ -98,18 +130,28 @@ class ResealingStatements(Statements):
         return Statement(self._text(PAGE, after=condition), (*params, limit))
 
     def rows(self, keys: Sequence[RowKey]) -> Statement:
-        """Return rows by their keys: the key, the columns of `SealedColumn.columns`, and the bytes."""
+        """Return rows by their keys, with the columns of `SealedColumn.columns`."""
         one = f"({places(len(self._column.key))})"
         return Statement(self._text(ROWS, rows=places(len(keys), one)), tuple(value for key in keys for value in key))
 
-    def replace(self, key: RowKey, content: bytes, digest: str) -> Statement:
+    def owners(self, links: Sequence[RowKey]) -> Statement:
+        """Return rows of the owners' table: the columns of the link, and those of the owner."""
+        one = f"({places(len(links[0]))})"
+        text = self._text(OWNERS, rows=places(len(links), one))
+        return Statement(text, tuple(value for link in links for value in link))
+
+    def replace(self, row: Mapping[str, Any], content: bytes, digest: str) -> Statement:
         """Replace the bytes of a row, and remove its other clear text.
 
         Args:
-            key: The key of the row.
+            row: The columns of the row by name.
             content: The new bytes.
             digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
         """
         names = [f"{self._column.column} = %s", *(f"{name} = NULL" for name in self._column.cleared)]
+        key = tuple(row[name] for name in self._column.key)
         params: tuple[Param, ...] = (content, *key, digest)
+        if self._column.checksum is not None:
+            names.append("checksum = %s")
+            params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
         return Statement(self._text(REPLACE, assignments=", ".join(names)), params)

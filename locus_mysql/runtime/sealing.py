@@ -59,6 +59,10 @@ class Sealing:
         """Return whether it encrypts."""
         return self._encryption is not None
 
+    def is_current(self, stored: bytes | None) -> bool:
+        """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
+        return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)
+
     def of(self, tenant: str, *owner: str | bytes) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
         return Sealing(self._encryption, str(self._place[0]), tenant, owner)

@@ -15,6 +15,8 @@ HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TR
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
+LAST_SEQ = "SELECT t.last_seq FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
+
 # The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
 # items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
 ITEMS = """
@@ -139,7 +141,7 @@ class PresentRow(NamedTuple):
 
 
 class SeqRow(NamedTuple):
-    """The seq of an item; see `EXISTING`."""
+    """The seq of an item; see `EXISTING` and `LAST_SEQ`."""
 
     seq: int
 
@@ -154,6 +156,10 @@ class ReadingStatements(Statements):
     def revision(self, key: RowKey) -> Query[RevisionRow]:
         """The revision of a transcript."""
         return Query(self._text(REVISION), key, row=RevisionRow)
+
+    def last_seq(self, key: RowKey) -> Query[SeqRow]:
+        """The seq of the last item that a transcript ever had; 0 if it had none."""
+        return Query(self._text(LAST_SEQ), key, row=SeqRow)
 
     def items(
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,

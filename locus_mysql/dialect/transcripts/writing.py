@@ -67,7 +67,10 @@ GUARD = """
 SELECT CAST(IF(COALESCE((SELECT t.prior FROM {transcripts} t WHERE {KEY}), 0) = %s, '1', '') AS JSON)
 """
 
-# The same for the tag. It is replaced later in the batch.
+# Undo the batch, with error 3141, unless the seq of the last item that the transcript ever had is this one.
+GUARD_SEQ = "SELECT CAST(IF((SELECT t.last_seq FROM {transcripts} t WHERE {KEY}) = %s, '1', '') AS JSON)"
+
+# Undo the batch, with error 3141, unless the transcript had this tag. It is replaced later in the batch.
 GUARD_TAG = """
 SELECT CAST(IF((SELECT t.prior > 0 AND t.tag = %s FROM {transcripts} t WHERE {KEY}), '1', '') AS JSON)
 """
@@ -247,6 +250,10 @@ class WritingStatements(Statements):
     def guard(self, key: RowKey, revision: int) -> Statement:
         """Undo the batch unless the transcript had this revision before it; 0 stands for no transcript."""
         return Statement(self._text(GUARD), (*key, revision))
+
+    def guard_seq(self, key: RowKey, last_seq: int) -> Statement:
+        """Undo the batch unless this is the seq of the last item, those that this batch adds included."""
+        return Statement(self._text(GUARD_SEQ), (*key, last_seq))
 
     def guard_tag(self, key: RowKey, tag: bytes) -> Statement:
         """Undo the batch unless the transcript exists and has this tag."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.transcripts.tables import transcript_schema
+from ...dialect.resealing import SealedColumn
+from ...dialect.transcripts.tables import encrypted_columns, transcript_schema
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
 
@@ -25,6 +28,10 @@ class TranscriptFamily:
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return transcript_schema(config.table_prefix)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""

@@ -22,6 +22,7 @@ from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.conversation import messages_of
 from ..inspection.cursors import from_cursor, to_cursor
@@ -92,6 +93,7 @@ class TranscriptThreads:
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = TranscriptDialect(config.table_prefix)
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     @property
     def schema(self) -> Schema:
@@ -154,7 +156,7 @@ class TranscriptThreads:
         row = results.row(header)
         if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
             return None
-        return partial(_view, thread_id, _Found(where, row, results.rows(items)))
+        return partial(_view, thread_id, _Found(where, row, results.rows(items)), self._sealing)
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
         """See `ThreadSource.turns`: none, as a transcript has one state."""
@@ -190,6 +192,7 @@ class TranscriptThreads:
             [_Found(key, found[key], sorted(items, key=attrgetter("seq"))) for key, items in read.items()],
             words,
             limit,
+            self._sealing,
         )
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
@@ -231,7 +234,7 @@ class TranscriptThreads:
     def _thread(self, row: StoredHeader) -> ThreadRow:
         damage = None
         try:
-            transcript_of(self._tenant, row)
+            transcript_of(self._tenant, row, self._sealing)
         except CorruptCheckpoint as error:
             damage = str(error)
         key = TranscriptKey(*(text.decode(errors="replace") for text in row[:4]))
@@ -298,13 +301,13 @@ def _checkpoint(row: StoredHeader) -> CheckpointRow:
     return CheckpointRow("", str(row.revision), None, time_of(row.revision), row.size_bytes)
 
 
-def _view(thread_id: str, found: _Found) -> StateView:
+def _view(thread_id: str, found: _Found, sealing: Sealing) -> StateView:
     damage, state = None, dict[str, Any]()
     try:
-        state = {"state": finite(transcript_of(found.key.tenant, found.header).header.state)}
+        state = {"state": finite(transcript_of(found.key.tenant, found.header, sealing).header.state)}
     except CorruptCheckpoint as error:
         damage = str(error)
-    contents = [_content(found.key, row) for row in found.items]
+    contents = [_content(found.key, row, sealing) for row in found.items]
     whole = {"messages": contents, **({} if state.get("state") is None else state)}
     return StateView(
         family=TranscriptThreads.family,
@@ -316,9 +319,9 @@ def _view(thread_id: str, found: _Found) -> StateView:
     )
 
 
-def _content(key: RowKey, row: StoredItem) -> Any:
+def _content(key: RowKey, row: StoredItem, sealing: Sealing) -> Any:
     try:
-        return finite(item_of(key, row).content)
+        return finite(item_of(key, row, sealing.of(*key)).content)
     except CorruptCheckpoint:
         return DAMAGED
 
@@ -332,10 +335,10 @@ def _words(query: str) -> list[str]:
     return re.findall(r"\w+", check_text(query, "Query"))[:8]
 
 
-def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
+def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int, sealing: Sealing) -> list[Hit]:
     hits: list[Hit] = []
     for one in found:
-        messages = messages_of({"messages": [_content(one.key, row) for row in one.items]})
+        messages = messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]})
         for message in messages:
             places = [place for word in words if (place := word.search(message.text))]
             if len(places) == len(words):

@@ -16,16 +16,9 @@ from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
-from .coding import (
-    ID_BYTES,
-    KIND_BYTES,
-    check_name,
-    check_optional,
-    encode_content,
-    item_of,
-    row_key,
-    transcript_of,
-)
+from ...runtime.sealing import Sealing
+from . import coding
+from .coding import ID_BYTES, check_name, item_of, row_key, transcript_of
 from .decoding import decoded
 from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Window, Write, Written
 from .writing import WritingOperations
@@ -53,6 +46,7 @@ class TranscriptOperations:
         self.sql = TranscriptDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
         self._writing = WritingOperations(config, self.sql)
 
     def append(
@@ -108,7 +102,7 @@ class TranscriptOperations:
         """Return a transcript without its items; None if it does not exist. One round trip."""
         where = row_key(self._tenant, key)
         rows = yield from fetch(self.sql.reading.header(where))
-        transcript = transcript_of(self._tenant, rows[0]) if rows else None
+        transcript = transcript_of(self._tenant, rows[0], self._sealing) if rows else None
         self._writing.remember(where, rows[0] if rows else None)
         return transcript
 
@@ -119,7 +113,7 @@ class TranscriptOperations:
             return []
         results = yield Batch(tuple(queries), atomic=False)
         rows = [results.row(query) for query in queries]
-        return [None if row is None else transcript_of(self._tenant, row) for row in rows]
+        return [None if row is None else transcript_of(self._tenant, row, self._sealing) for row in rows]
 
     def read(
         self,
@@ -165,7 +159,7 @@ class TranscriptOperations:
         results = yield Batch((revision, items), atomic=False)
         found, rows = results.row(revision), results.rows(items)
         if rows:
-            read = yield from decoded(where, rows[::-1] if last is not None else rows)
+            read = yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing)
             return Read(rows[0].revision, read)
         # The revision was read first: a write that requires it is refused if items were added meanwhile.
         return None if found is None else Read(found.revision, [])
@@ -190,9 +184,9 @@ class TranscriptOperations:
             if found is None and later is None:
                 return None
             if found is not None and later is not None and found.revision == later.revision:
-                transcript = transcript_of(self._tenant, found)
+                transcript = transcript_of(self._tenant, found, self._sealing)
                 self._writing.remember(where, found)
-                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows))
+                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing))
 
     def window(
         self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
@@ -214,9 +208,9 @@ class TranscriptOperations:
         found, rows = results.row(header), results.rows(items)
         if found is None:
             return None
-        read = yield from decoded(where, rows[::-1] if last is not None else rows)
+        read = yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing)
         is_current = not rows or rows[0].revision == found.revision
-        return Window(transcript_of(self._tenant, found), read, is_current)
+        return Window(transcript_of(self._tenant, found, self._sealing), read, is_current)
 
     def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
         """Return those of the seqs that items of a transcript have. One round trip."""
@@ -229,13 +223,13 @@ class TranscriptOperations:
         """Return an item of a transcript by its id; None if there is none. One round trip."""
         where = row_key(self._tenant, key)
         rows = yield from fetch(self.sql.reading.item(where, check_name(item_id, "The id of an item", ID_BYTES)))
-        return item_of(where, rows[0]) if rows else None
+        return item_of(where, rows[0], self._sealing.of(*where)) if rows else None
 
     def holding(self, kind: str, item_id: str) -> Operation[list[Transcript]]:
         """Return the transcripts of a kind that have an item of this id. One round trip."""
         encoded = check_name(item_id, "The id of an item", ID_BYTES)
         rows = yield from fetch(self.sql.reading.holding(self._tenant, _kind(kind), encoded))
-        return [transcript_of(self._tenant, row) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing) for row in rows]
 
     def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
         """Replace the content of an item, which keeps its place; returns the transcript's revision. One round trip.
@@ -244,9 +238,9 @@ class TranscriptOperations:
             NotFound: The transcript has no such item; nothing was changed.
         """
         where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
-        encoded = encode_content(content, "The item", self.config.compression)
+        encoded = coding.encode_content(content, "The item", self.config.compression)
         encoded_id = check_name(item_id, "The id of an item", ID_BYTES)
-        row = ItemRow(encoded_id, encoded)
+        row = ItemRow(encoded_id, coding.seal_content(self._sealing, where, encoded_id, 0, encoded))
         writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
         try:
             results = yield Batch.of(
@@ -270,7 +264,7 @@ class TranscriptOperations:
             if not rows:
                 return None
             (row,) = rows
-            item, token = item_of(where, row), os.urandom(16)
+            item, token = item_of(where, row, self._sealing.of(*where)), os.urandom(16)
             try:
                 yield Batch.of(
                     self.sql.writing.lock_existing(where, 1, len(row.content)),
@@ -351,8 +345,8 @@ class TranscriptOperations:
         query = self.sql.reading.listed(
             self._tenant,
             _kind(kind),
-            collection=check_optional(collection, "The collection"),
-            name=check_optional(name, "The name"),
+            collection=coding.check_optional(collection, "The collection"),
+            name=coding.check_optional(name, "The name"),
             prefix=check_name(prefix, "The prefix", least=0),
             delimiter=None if delimiter is None else check_name(delimiter, "The delimiter"),
             parts=parts,
@@ -361,7 +355,7 @@ class TranscriptOperations:
             states=states,
         )
         rows = yield from fetch(query)
-        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing, has_state=states) for row in rows]
 
     def recent(
         self,
@@ -384,13 +378,13 @@ class TranscriptOperations:
         query = self.sql.reading.recent(
             self._tenant,
             _kind(kind),
-            collection=check_optional(collection, "The collection"),
-            scope=check_optional(scope, "The scope"),
+            collection=coding.check_optional(collection, "The collection"),
+            scope=coding.check_optional(scope, "The scope"),
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
         rows = yield from fetch(query)
-        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing, has_state=states) for row in rows]
 
     def count(self) -> Operation[int]:
         """Return the number of the tenant's transcripts. One round trip."""
@@ -445,7 +439,7 @@ class TranscriptOperations:
 
 
 def _kind(kind: str) -> bytes:
-    return check_name(kind, "The kind of a transcript", KIND_BYTES)
+    return check_name(kind, "The kind of a transcript", coding.KIND_BYTES)
 
 
 def _outcome(landed: Sequence[object]) -> int:
