@@ -95,6 +95,10 @@ class Ledger(Statements):
         """
         return Statement(self._text(RECORD_AFFECTED), (tenant, token))
 
+    def record_known(self, tenant: str, token: bytes, outcome: int) -> Statement:
+        """Record the token of a write with an outcome that the client knows."""
+        return self._record_outcome(tenant, token, "%s", (outcome,))
+
     def _record_outcome(
         self, tenant: str, token: bytes, outcome: str, params: tuple[Param, ...], **pieces: str
     ) -> Statement:

@@ -7,9 +7,11 @@ tenant, owner, column and identity of the row. So bytes of another row, column, 
 
 from __future__ import annotations
 
+import hmac
 import os
 from collections.abc import Generator, Iterable
 from functools import lru_cache
+from operator import xor
 from typing import Any, TypeVar
 
 from ..config import MySQLConfig
@@ -34,6 +36,7 @@ _NONCE_BYTES, _TAG_BYTES = 12, 16
 
 #: The beginning of what a tag covers. It names the version of the format.
 _CONTEXT = b"locus-mysql sealed 1"
+_MASKS = b"locus-mysql masks 1"
 
 
 class Sealing:
@@ -114,6 +117,20 @@ class Sealing:
         except EncryptionError as error:
             raise EncryptionError(f"{what} is encrypted with key {key_id!r}. {error}") from None
         return self._decrypted(key, stored, what, column, row)
+
+    def mask(self, number: int, token: bytes) -> int:
+        """Return a whole number of 64 bits hidden by the active key, or a hidden one as it was.
+
+        Args:
+            number: The number.
+            token: Random bytes that hide only this number. They are not secret.
+        """
+        encryption = self._encryption
+        if encryption is None:
+            return number
+        own = hmac.digest(encryption.key(encryption.active), _MASKS, "sha256")  # a key for this purpose only
+        pad = hmac.digest(own, "\0".join(map(str, self._place)).encode() + token, "sha256")[:8]
+        return int.from_bytes(bytes(map(xor, number.to_bytes(8, signed=True), pad)), signed=True)
 
     def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[str | bytes]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()

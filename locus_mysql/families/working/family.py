@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.working.tables import working_schema
+from ...dialect.resealing import SealedColumn
+from ...dialect.working.tables import encrypted_columns, working_schema
 from ..family import InspectorPage, Maintenance, Transfer
 
 
@@ -22,6 +25,10 @@ class WorkingFamily:
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return working_schema(config.table_prefix)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""

@@ -15,12 +15,14 @@ from ...dialect.working.inspection import InspectedCheckpoint, InspectedSession
 from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey
 from ...engine.operation import Batch, Operation, fetch
 from ...runtime.arguments import check_limit, check_session_id, check_text
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT
 from ..inspection.to_json import DAMAGED, finite
+from .sealed_values import open_value
 
 #: The latest stamp, in microseconds of the server's clock. Damaged stamps are limited to it, so lists stay readable.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,6 +40,7 @@ class Sessions:
         self._sql = WorkingDialect(config.table_prefix)
         self.schema = self._sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def sessions(
         self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*"
@@ -66,7 +69,8 @@ class Sessions:
         content: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}
         for entry in results.rows(entries):
             sound = entry.checksum == entry_checksum(key, entry.kind, entry.name, entry.value)
-            content[entry.kind][entry.name] = _value(entry.value, sound=sound)
+            value = open_value(self._sealing, key, entry.kind, entry.name, entry.value) if sound else entry.value
+            content[entry.kind][entry.name] = _value(value, sound=sound)
         task = next(iter(content[TASK].values()), None)
         return SessionView(
             session=_session(found),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from locus_mysql import MySQLConfig
+from locus_mysql import Database, MySQLConfig, SyncWorkingMemory, WorkingMemory
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
+from locus_mysql.families.working.moving import MovingOperations
 from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.working import TaskState
 
 from ...either_side import AnyStore
 from .conftest import MARKER
@@ -72,6 +75,67 @@ async def _inspect_transcript(inspector: Inspector, name: str) -> object:
     return view.state
 
 
+class _Sessions:
+    """Opens sessions of working memory by their ids.
+
+    Args:
+        memory: The class of a session.
+        config: The options.
+    """
+
+    def __init__(self, memory: Callable[..., Any], config: MySQLConfig) -> None:
+        self._memory, self.database = memory, Database(config)
+
+    def session(self, name: str) -> AnyStore:
+        """Return a session."""
+        return AnyStore(self._memory(name, self.database))
+
+    async def kept(self, name: str) -> Any:
+        """Return a whole session with its checkpoints."""
+        moving = MovingOperations(self.database.config)
+        return await self.database.asynchronous.run(moving.read(name), moving.schema)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.database.aclose()
+        self.database.close()
+
+
+def _task(description: str) -> TaskState:
+    return TaskState(task_id="t", description=description)
+
+
+async def _fill_session(store: AnyStore, name: str) -> None:
+    session = store.store.session(name)
+    await session.set("first", text(name, 1))
+    await session.set_many({"second": [text(name, 2)], "counter": 40})
+    await session.append_scratchpad(text(name, 3))
+    await session.set_task_state(_task(text(name, 4)))
+    await session.create_checkpoint("label")
+    await session.set("first", text(name, 5))
+    await session.append_scratchpad(text(name, 6))
+    assert await session.increment("counter", 2) == 42
+    assert await session.compare_and_set("second", [text(name, 2)], [text(name, 7)])
+    assert not await session.compare_and_set("second", [text(name, 2)], [text(name, 8)])
+
+
+async def _read_session(store: AnyStore, name: str) -> object:
+    session, kept = store.store.session(name), await store.kept(name)
+    assert kept is not None
+    assert not kept.damaged(store.store.database.config.tenant)
+    task = await session.get_task_state()
+    return (
+        [await session.get_all(), await session.get_scratchpad(), task and task.description],
+        [[(row.kind, row.name, row.value, row.likeness) for row in rows] for rows in (kept.entries, kept.history)],
+    )
+
+
+async def _inspect_session(inspector: Inspector, name: str) -> object:
+    view = await inspector.session(name)
+    assert view is not None
+    return view.variables, view.task_state, view.scratchpad
+
+
 SAMPLES = {
     sample.family: sample
     for sample in (
@@ -82,6 +146,14 @@ SAMPLES = {
             _read_transcript,
             _inspect_transcript,
             6,
+        ),
+        Sample(
+            "working",
+            (partial(_Sessions, WorkingMemory), partial(_Sessions, SyncWorkingMemory)),
+            _fill_session,
+            _read_session,
+            _inspect_session,
+            10,
         ),
     )
 }

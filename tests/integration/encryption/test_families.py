@@ -17,7 +17,6 @@ from locus_mysql import (
     SyncMemoryStore,
     SyncMySQLBackend,
     SyncMySQLCheckpointSaver,
-    SyncWorkingMemory,
 )
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
@@ -34,7 +33,6 @@ from .samples import SAMPLES
 WRITERS: dict[str, Callable[[Any], object]] = {
     "versions": lambda config: SyncMySQLCheckpointSaver(config).put("t", {"text": MARKER}, "1"),
     "memories": lambda config: SyncMemoryStore(config).put(("a",), "k", {"text": MARKER}),
-    "working": lambda config: SyncWorkingMemory("s", config).set("name", MARKER),
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }
 
