@@ -37,6 +37,7 @@ _NONCE_BYTES, _TAG_BYTES = 12, 16
 #: The beginning of what a tag covers. It names the version of the format.
 _CONTEXT = b"locus-mysql sealed 1"
 _MASKS = b"locus-mysql masks 1"
+_DIGESTS = b"locus-mysql digests 1"
 
 
 class Sealing:
@@ -131,6 +132,20 @@ class Sealing:
         own = hmac.digest(encryption.key(encryption.active), _MASKS, "sha256")  # a key for this purpose only
         pad = hmac.digest(own, "\0".join(map(str, self._place)).encode() + token, "sha256")[:8]
         return int.from_bytes(bytes(map(xor, number.to_bytes(8, signed=True), pad)), signed=True)
+
+    def digests(self, digest: bytes, *row: str | bytes) -> list[bytes]:
+        """Return keyed digests of a digest, of the same length: by the active key, then by the other keys in memory.
+
+        So equal contents are recognised by who has the keys, and only in the same row. Without encryption, the digest
+        itself.
+        """
+        encryption = self._encryption
+        if encryption is None:
+            return [digest]
+        place = self._covered(_DIGESTS, "digest", (*row, digest))
+        key_ids = dict.fromkeys((encryption.active, *encryption.known))
+        own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
+        return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
 
     def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[str | bytes]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()

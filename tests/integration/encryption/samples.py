@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from locus_mysql import Database, MySQLConfig, SyncWorkingMemory, WorkingMemory
+from locus_mysql import (
+    Database,
+    MySQLCheckpointSaver,
+    MySQLConfig,
+    SyncMySQLCheckpointSaver,
+    SyncWorkingMemory,
+    WorkingMemory,
+)
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.moving import MovingOperations
@@ -136,6 +143,39 @@ async def _inspect_session(inspector: Inspector, name: str) -> object:
     return view.variables, view.task_state, view.scratchpad
 
 
+async def _fill_graph(store: AnyStore, name: str) -> None:
+    for turn in range(1, 4):
+        checkpoint = {
+            "messages": [{"role": "user", "content": text(name, number)} for number in range(1, turn + 1)],
+            "notes": text(name, 10 + turn),
+            "step": f"{MARKER} {turn}",
+        }
+        parent = str(turn - 1) if turn > 1 else None
+        await store.put(
+            thread_id=name, checkpoint_id=str(turn), checkpoint_data=checkpoint, parent_checkpoint_id=parent
+        )
+        writes = [("messages", text(name, 20 + turn)), ("step", MARKER)]
+        await store.put_writes(thread_id=name, checkpoint_id=str(turn), task_id="task", writes=writes)
+
+
+async def _read_graph(store: AnyStore, name: str) -> object:
+    found = await store.list_checkpoints(thread_id=name)
+    return (
+        [(one["checkpoint_id"], one["checkpoint"]) for one in found],
+        [await store.get_writes(thread_id=name, checkpoint_id=one["checkpoint_id"]) for one in found],
+        (await store.get(thread_id=name))["checkpoint"],
+    )
+
+
+async def _inspect_graph(inspector: Inspector, name: str) -> object:
+    await inspector.threads("versions")
+    assert len(await inspector.states("versions", name)) == 3
+    view = await inspector.state("versions", name)
+    assert view is not None
+    assert view.damage is None
+    return view.state
+
+
 SAMPLES = {
     sample.family: sample
     for sample in (
@@ -146,6 +186,14 @@ SAMPLES = {
             _read_transcript,
             _inspect_transcript,
             6,
+        ),
+        Sample(
+            "versions",
+            (MySQLCheckpointSaver, SyncMySQLCheckpointSaver),
+            _fill_graph,
+            _read_graph,
+            _inspect_graph,
+            10,
         ),
         Sample(
             "working",

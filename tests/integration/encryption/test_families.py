@@ -16,7 +16,6 @@ from locus_mysql import (
     SyncCheckpointStore,
     SyncMemoryStore,
     SyncMySQLBackend,
-    SyncMySQLCheckpointSaver,
 )
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
@@ -31,7 +30,6 @@ from .samples import SAMPLES
 
 #: One writer of clear text for each family whose tables hold it, by the family's name.
 WRITERS: dict[str, Callable[[Any], object]] = {
-    "versions": lambda config: SyncMySQLCheckpointSaver(config).put("t", {"text": MARKER}, "1"),
     "memories": lambda config: SyncMemoryStore(config).put(("a",), "k", {"text": MARKER}),
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }

@@ -25,6 +25,7 @@ from ....runtime.exact_json import queryable_json
 from ....runtime.json_strings import strings_of
 from ....runtime.log_digests import EMPTY
 from ....runtime.matching import Containment
+from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ....runtime.words import excerpt
 from ...inspection.conversation import messages_of
@@ -52,7 +53,7 @@ from ...inspection.to_json import metadata_of
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
-from ..checksummed_frames import text_checksum, thread_checksum, version_identity
+from ..checksummed_frames import StoredThread, stored_thread, text_checksum, version_identity
 from ..loading import Loading
 from ..payload import unpack
 from ..records import ChannelHistory, LoadedVersion
@@ -111,8 +112,9 @@ class GraphThreads:
         self.sql = GraphDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
-        self._loading = Loading(self.sql, VersionCache(0))
-        self._ancestry = Ancestry(self.sql)
+        self._sealing = Sealing(config.encryption, self.schema.family)
+        self._loading = Loading(self.sql, VersionCache(0), self._sealing)
+        self._ancestry = Ancestry(self.sql, self._sealing)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, more if few of the examined threads pass a filter."""
@@ -195,7 +197,7 @@ class GraphThreads:
         until = None if at is None else time_text(at)
         find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
         rows = yield from fetch(find, allow_secondary=True)
-        thread = thread_checksum(self._tenant, thread_id)
+        thread = stored_thread(self._tenant, thread_id, self._sealing)
         outlines = [_outline(thread, row) for row in rows]
         waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
         waiting.pop(EMPTY, None)
@@ -320,8 +322,8 @@ def _bytes_of(version: LoadedVersion, name: str) -> EncodedValue | str:
         return str(error)
 
 
-def _outline(thread: int, row: OutlineRow) -> Outline:
-    """Return the outline of a checkpoint; ``thread`` is the thread's checksum."""
+def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
+    """Return the outline of a checkpoint of a thread."""
     messages, damaged = None, False
     try:
         identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))

@@ -22,7 +22,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.graphs import GraphDialect
 from locus_mysql.dialect.graphs.inspection import PageFilter, ThreadPosition
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.graphs.checksummed_frames import seal, thread_checksum, write_identity
+from locus_mysql.families.graphs.checksummed_frames import seal, stored_thread, write_identity
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
 from locus_mysql.families.graphs.inspection.threads import GraphThreads
@@ -32,6 +32,7 @@ from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs
 
 from ....conftest import MakeConfig
@@ -397,7 +398,9 @@ async def test_code_named_in_stored_data_is_never_imported(
     rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
         for tenant, version_key, task_id, idx, *texts in rows:
-            place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+            place = write_identity(
+                stored_thread(tenant, "hostile", Sealing(None, "versions")), version_key, task_id, idx, *texts
+            )
             payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
             which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
             run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
