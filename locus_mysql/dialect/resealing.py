@@ -12,6 +12,9 @@ from .template import Statements, places
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.
 HEADER_BYTES = 34
 
+#: The characters of base64 that hold these bytes.
+HEADER_CHARACTERS = 48
+
 #: The values of a row's key.
 RowKey: TypeAlias = tuple[Any, ...]
 
@@ -41,10 +44,13 @@ class SealedColumn:
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
         cleared: Other columns, which hold clear text of rows from before encryption.
+        dropped: Further columns that are set to NULL whenever the bytes are replaced.
+        is_text: Whether the column is text: encrypted bytes are stored in base64.
+        emptied: Another table, with clear text from before encryption only, whose rows are removed first.
         owner_table: The table with the columns of the owner, if the row itself has not got them.
         others: Further columns that the functions below need.
         identity: Returns what identifies a row, from its columns by name; None if that is the values of ``row``.
-        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new bytes; None if
+        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new value; None if
             no checksum covers the bytes.
     """
 
@@ -55,10 +61,13 @@ class SealedColumn:
     column: str
     name: str
     cleared: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    is_text: bool = False
+    emptied: str | None = None
     owner_table: OwnerTable | None = None
     others: tuple[str, ...] = ()
     identity: Callable[[Mapping[str, Any]], tuple[str | bytes, ...]] | None = None
-    checksum: Callable[[Mapping[str, Any], bytes], int] | None = None
+    checksum: Callable[[Mapping[str, Any], Any], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -71,7 +80,7 @@ class SealedColumn:
 
 # The next rows along the primary key, with the beginning of the encrypted column.
 PAGE = """
-SELECT {key}, LEFT({column}, {HEADER_BYTES}), {clear}
+SELECT {key}, LEFT({column}, {HEADER}), {clear}
   FROM {table}
  WHERE {after}
  ORDER BY {key}
@@ -83,6 +92,10 @@ ROWS = "SELECT {columns} FROM {table} WHERE ({key}) IN ({rows})"
 
 # The owners of some rows.
 OWNERS = "SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN ({rows})"
+
+# Count and remove rows of a table that has clear text only.
+COUNT_EMPTIED = "SELECT COUNT(*) FROM {emptied}"
+EMPTY = "DELETE FROM {emptied} LIMIT %s"
 
 # Replace the bytes of a row if they are still those that were read.
 REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s{same}"
@@ -104,7 +117,8 @@ class ResealingStatements(Statements):
                 "columns": ", ".join(column.columns),
                 "this": " AND ".join(f"{name} = %s" for name in column.key),
                 "clear": " OR ".join(f"{name} IS NOT NULL" for name in column.cleared) or "FALSE",
-                "HEADER_BYTES": str(HEADER_BYTES),
+                "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),
+                "emptied": f"`{column.emptied}`",
                 "owner": ", ".join(column.owner),
                 "owner_table": f"`{column.owner_table.table}`" if column.owner_table else "",
                 "link": ", ".join(column.owner_table.link) if column.owner_table else "",
@@ -140,15 +154,26 @@ class ResealingStatements(Statements):
         text = self._text(OWNERS, rows=places(len(links), one))
         return Statement(text, tuple(value for link in links for value in link))
 
-    def replace(self, row: Mapping[str, Any], content: bytes, digest: str) -> Statement:
+    def count_emptied(self) -> Statement:
+        """Return the number of rows of the table that has clear text only."""
+        return Statement(self._text(COUNT_EMPTIED))
+
+    def empty(self, limit: int) -> Statement:
+        """Remove some rows of that table."""
+        return Statement(self._text(EMPTY), (limit,))
+
+    def replace(self, row: Mapping[str, Any], content: bytes | str, digest: str) -> Statement:
         """Replace the bytes of a row, and remove its other clear text.
 
         Args:
             row: The columns of the row by name.
-            content: The new bytes.
+            content: The new value.
             digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
         """
-        names = [f"{self._column.column} = %s", *(f"{name} = NULL" for name in self._column.cleared)]
+        names = [
+            f"{self._column.column} = %s",
+            *(f"{name} = NULL" for name in (*self._column.cleared, *self._column.dropped)),
+        ]
         key = tuple(row[name] for name in self._column.key)
         params: tuple[Param, ...] = (content, *key, digest)
         if self._column.checksum is not None:

@@ -7,6 +7,7 @@ tenant, owner, column and identity of the row. So bytes of another row, column, 
 
 from __future__ import annotations
 
+import base64
 import hmac
 import os
 from collections.abc import Generator, Iterable
@@ -177,6 +178,21 @@ def sealed_by(stored: bytes | bytearray) -> str | None:
     return bytes(stored[2:end]).decode()
 
 
+def to_text(sealed: bytes) -> str:
+    """Return encrypted bytes as text, for a column of text: base64. It begins with a slash, which no JSON does."""
+    return base64.b64encode(sealed).decode()
+
+
+def of_text(text: str) -> bytes:
+    """Return the encrypted bytes in a text; of a text that is not encrypted, the text in UTF-8."""
+    if text[:1] == "/":
+        try:
+            return base64.b64decode(text, validate=True)
+        except ValueError:
+            pass
+    return text.encode("utf-8", "surrogatepass")
+
+
 def refuse_clear_tables(config: MySQLConfig, schema: Schema) -> None:
     """Refuse tables that would hold clear text although encryption is required.
 
@@ -239,6 +255,8 @@ def _key_ids(results: Any) -> set[str]:
     for result in results if isinstance(results, list) else ():
         for row in getattr(result, "rows", ()):
             for value in row:
+                if isinstance(value, str) and value[:1] == "/":
+                    value = of_text(value)
                 if isinstance(value, bytes) and value[:1] == SEALED and (key_id := sealed_by(value)) is not None:
                     found.add(key_id)
     return found

@@ -17,6 +17,9 @@ from .reading import ScoredItemRow
 #: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 200
 
+#: As many as a value can have.
+ALL_CHARACTERS = 2**32 - 1
+
 # Namespaces with items, after a path, in the order of their paths. Counts only the items of the returned namespaces.
 NAMESPACES = """
 SELECT s.path, held.items, held.size_bytes, held.updated_at
@@ -139,9 +142,9 @@ class InspectionStatements(MemoryStatements):
         text = self._text(NAMESPACES, range=where.condition("s"))
         return Query(text, (tenant, *where.params, after, limit), row=NamespaceSizeRow)
 
-    def items(self, tenant: str, path: bytes, after: bytes, limit: int) -> Query[PreviewRow]:
-        """Return the items of a namespace, after a key."""
-        params = (PREVIEW_CHARACTERS, tenant, path, after, limit)
+    def items(self, tenant: str, path: bytes, after: bytes, limit: int, *, whole: bool) -> Query[PreviewRow]:
+        """Return the items of a namespace, after a key; with the beginnings of their values, or the whole values."""
+        params = (ALL_CHARACTERS if whole else PREVIEW_CHARACTERS, tenant, path, after, limit)
         return Query(self._text(ITEMS, sound=SOUND), params, row=PreviewRow)
 
     def item(self, tenant: str, path: bytes, key: bytes) -> Query[WholeItemRow]:

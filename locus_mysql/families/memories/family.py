@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.memories.tables import memory_schema
+from ...dialect.memories.tables import encrypted_columns, memory_schema
+from ...dialect.resealing import SealedColumn
 from ..family import InspectorPage, Maintenance, Transfer
 
 
@@ -22,6 +25,10 @@ class MemoryFamily:
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""

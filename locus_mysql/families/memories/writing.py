@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
+from .sealed_items import SealedItems
 from .vectors.coding import Coded
 from .vectors.stored import verified_embeddings
 
@@ -72,6 +73,7 @@ class WritingOperations:
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
         self.config = config
         self.sql = sql
+        self._sealed = SealedItems(config)
 
     def put(self, tenant: str, item: NewItem) -> Operation[int]:
         """Write an item; returns its version. One round trip.
@@ -131,12 +133,24 @@ class WritingOperations:
         yield from self._housekeeping(tenant)
         return 0 if delete is None else affected_rows(results, delete, landed)
 
-    def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
-        """Return the sound embeddings of texts that items have, by digest of the text. One round trip."""
+    def known_vectors(
+        self, tenant: str, keys: Sequence[ItemKey], digests: Collection[bytes]
+    ) -> Operation[dict[bytes, bytes]]:
+        """Return the sound embeddings of texts that items have, by digest of the text. One round trip.
+
+        Args:
+            tenant: The tenant.
+            keys: The items.
+            digests: The digests of the texts in question, by which keyed digests are recognised.
+        """
         queries = self.sql.vectors.known(tenant, keys)
         results = yield Batch(queries, atomic=False)
         rows = [row for query in queries for row in results.rows(query)]
-        return {row.digest: row.embedding for row in verified_embeddings(tenant, rows)}
+        sealed = self._sealed
+        return {
+            sealed.digest_of(tenant, row.path, row.key, row.digest, digests): row.embedding
+            for row in verified_embeddings(tenant, rows, sealed)
+        }
 
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
@@ -212,7 +226,9 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
-            VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
+            self._sealed.vector(
+                tenant, VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
+            )
             for item in items
             for place, (digest, coded) in enumerate(item.vectors)
         ]
@@ -223,7 +239,7 @@ class WritingOperations:
         return [
             writing.touch(tenant, [path for path, _ in (*keys, *deleted, *absent)], token),
             (*guards, *writing.guard_absent(tenant, absent)),
-            writing.put(tenant, [item.row for item in items]),
+            writing.put(tenant, [self._sealed.item(tenant, item.row) for item in items]),
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
         ]
 

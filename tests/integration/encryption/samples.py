@@ -9,8 +9,10 @@ from typing import Any
 
 from locus_mysql import (
     Database,
+    MemoryStore,
     MySQLCheckpointSaver,
     MySQLConfig,
+    SyncMemoryStore,
     SyncMySQLCheckpointSaver,
     SyncWorkingMemory,
     WorkingMemory,
@@ -19,6 +21,7 @@ from locus_mysql.families.transcripts.records import Header, NewItem, Transcript
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.moving import MovingOperations
 from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.memory import Put
 from locus_mysql.working import TaskState
 
 from ...either_side import AnyStore
@@ -176,6 +179,37 @@ async def _inspect_graph(inspector: Inspector, name: str) -> object:
     return view.state
 
 
+def _vector(*numbers: int) -> list[float]:
+    return [1.0 + sum(numbers) * place % 7 for place in range(32)]
+
+
+async def _fill_memory(store: AnyStore, name: str) -> None:
+    await store.put((name, "a"), "first", {"text": text(name, 0)}, embedding=_vector(1))
+    await store.put((name, "a"), "first", {"text": text(name, 1)}, embedding=_vector(2), metadata={"kind": "fact"})
+    puts = [Put((name, "b"), str(number), text(name, number), embedding=_vector(number)) for number in range(2, 6)]
+    await store.put_batch(puts)
+
+
+async def _read_memory(store: AnyStore, name: str) -> object:
+    hits = await store.search((name,), embedding=_vector(3), limit=10, exact=True)
+    again = await store.search((name,), embedding=_vector(3), limit=3, metadata_filter={"kind": "fact"})
+    newest = await store.search((name,))
+    embeddings = [await store.get_embeddings((name, "b"), str(number)) for number in range(2, 6)]
+    return (
+        [(hit.item.namespace, hit.item.key, hit.item.value, hit.item.metadata, hit.score) for hit in [*hits, *again]],
+        sorted((hit.item.key, str(hit.item.value), hit.item.version) for hit in newest),
+        [[round(one, 4) for one in vector] for found in embeddings for vector in found],
+        await store.get((name, "a"), "first"),
+    )
+
+
+async def _inspect_memory(inspector: Inspector, name: str) -> object:
+    rows = await inspector.items((name, "a"))
+    view = await inspector.item((name, "a"), "first")
+    assert view is not None
+    return view.value, [row.preview for row in rows.items]
+
+
 SAMPLES = {
     sample.family: sample
     for sample in (
@@ -186,6 +220,14 @@ SAMPLES = {
             _read_transcript,
             _inspect_transcript,
             6,
+        ),
+        Sample(
+            "memories",
+            (partial(MemoryStore, dims=32), partial(SyncMemoryStore, dims=32)),
+            _fill_memory,
+            _read_memory,
+            _inspect_memory,
+            15,
         ),
         Sample(
             "versions",

@@ -14,7 +14,6 @@ import pytest
 from locus_mysql import (
     Encryption,
     SyncCheckpointStore,
-    SyncMemoryStore,
     SyncMySQLBackend,
 )
 from locus_mysql.errors import EncryptionError
@@ -30,7 +29,6 @@ from .samples import SAMPLES
 
 #: One writer of clear text for each family whose tables hold it, by the family's name.
 WRITERS: dict[str, Callable[[Any], object]] = {
-    "memories": lambda config: SyncMemoryStore(config).put(("a",), "k", {"text": MARKER}),
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }
 
