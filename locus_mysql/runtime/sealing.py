@@ -64,6 +64,10 @@ class Sealing:
         """Return whether it encrypts."""
         return self._encryption is not None
 
+    def leaves(self, stored: bytes) -> bool:
+        """Return whether stored bytes are read as they are: neither are they encrypted, nor must they be."""
+        return self._encryption is None and stored[:1] != SEALED
+
     def is_current(self, stored: bytes | None) -> bool:
         """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
         return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)

@@ -103,7 +103,7 @@ def write_identity(
         task_path: The task's path.
     """
     columns = f"{idx} {len(task_id)} {len(channel)} {task_id}{channel}{task_path}".encode("utf-8", "surrogatepass")
-    place = (version_key, keys.task_key(task_id), str(idx))
+    place = (version_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
     return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(version_key)), thread, "write", place)
 
 
@@ -129,7 +129,7 @@ def seal(
     """
     kind, body = _FRAMING.compress((content,), compression)
     stored = _FRAMING.join(kind, identity.checksum(content) if checksum is None else checksum, body)
-    if identity.stored_in is None:
+    if identity.stored_in is None or not identity.stored_in.sealing.is_on:
         return stored
     return identity.stored_in.sealing.seal(stored, identity.column, *identity.place)
 
@@ -150,7 +150,7 @@ def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
 
 def unseal_with_checksum(stored: bytes, identity: RowIdentity) -> tuple[bytes, int]:
     """Return the content of stored bytes, and its checksum; see `unseal`."""
-    if identity.stored_in is not None:
+    if identity.stored_in is not None and not identity.stored_in.sealing.leaves(stored):
         sealing, thread_id = identity.stored_in.sealing, identity.stored_in.thread_id
         what = f"A {_TITLES[identity.column]} of thread {thread_id!r}"
         stored = sealing.open(stored, what, identity.column, *identity.place)

@@ -91,6 +91,8 @@ class SealedItems:
         return stored
 
     def _open(self, tenant: str, path: bytes, key: bytes, place: int, stored: bytes, column: str) -> bytes:
+        if self._sealing.leaves(stored):
+            return stored
         what = f"The {column} {place} of {_title(path, key)[0].lower()}{_title(path, key)[1:]}"
         return self._sealing.of(tenant, path, key).open(stored, what, column, str(place))
 

@@ -196,7 +196,10 @@ async def _read_memory(store: AnyStore, name: str) -> object:
     newest = await store.search((name,))
     embeddings = [await store.get_embeddings((name, "b"), str(number)) for number in range(2, 6)]
     return (
-        [(hit.item.namespace, hit.item.key, hit.item.value, hit.item.metadata, hit.score) for hit in [*hits, *again]],
+        [
+            (hit.item.namespace, hit.item.key, hit.item.value, hit.item.metadata, round(hit.score, 6))
+            for hit in [*hits, *again]
+        ],
         sorted((hit.item.key, str(hit.item.value), hit.item.version) for hit in newest),
         [[round(one, 4) for one in vector] for found in embeddings for vector in found],
         await store.get((name, "a"), "first"),
@@ -223,7 +226,10 @@ SAMPLES = {
         ),
         Sample(
             "memories",
-            (partial(MemoryStore, dims=32), partial(SyncMemoryStore, dims=32)),
+            (
+                partial(MemoryStore, dims=32, vector_cache_bytes=0),
+                partial(SyncMemoryStore, dims=32, vector_cache_bytes=0),
+            ),
             _fill_memory,
             _read_memory,
             _inspect_memory,
