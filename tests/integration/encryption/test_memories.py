@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from google.adk.memory.memory_entry import MemoryEntry
+from google.genai import types
 
 from locus_mysql import Database, SyncMemoryStore, reencrypt
 from locus_mysql.errors import InvalidInput
-from locus_mysql.memory import Put
+from locus_mysql.integrations.google_adk.memories import AdkMemoryService
+from locus_mysql.memory import HashingEmbedder, Put
 
 from ..conftest import MakeConfig
 from .conftest import RunSQL, keys
@@ -114,3 +117,16 @@ def test_a_text_is_embedded_once_and_its_digest_shows_no_equality(
         assert hit.item.value == "the same text"
     digests = [digest for (digest,) in run_sql(f"SELECT digest FROM {database}.locus_memory_vectors")]
     assert len(set(digests)) == 2
+
+
+async def test_memories_of_google_adk_are_deleted_by_their_ids(make_config: MakeConfig) -> None:
+    ada: dict[str, Any] = {"app_name": "shop", "user_id": "ada"}
+    embedder = HashingEmbedder(dims=64)
+    service = AdkMemoryService(make_config(encryption=keys()), dims=64, embed=embedder)
+    for name in ("m1", "m2"):
+        content = types.Content(role="user", parts=[types.Part(text=f"A blue parcel {name}")])
+        await service.add_memory(**ada, memories=[MemoryEntry(id=name, content=content)])
+    await service.delete_memory(**ada, memory_id="m1")
+    found = await service.search_memory(**ada, query="blue parcel")
+    assert [one.id for one in found.memories] == ["m2"]
+    await service.close()
