@@ -9,6 +9,7 @@ import pytest
 
 from locus_mysql import SyncMySQLCheckpointSaver
 from locus_mysql.errors import CheckpointExists, CorruptCheckpoint, DecryptionFailed, EncryptionError, ThreadExists
+from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver
 
 from ...either_side import AnyStore
@@ -86,7 +87,7 @@ class State(TypedDict):
     texts: list[str]
 
 
-def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig, places_of: Places) -> None:
+async def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig, places_of: Places) -> None:
     from langgraph.graph import END, START, StateGraph
 
     def answer(state: State) -> State:
@@ -103,6 +104,8 @@ def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig, place
         compiled.invoke({"texts": [*compiled.get_state(config).values["texts"], f"{MARKER} more"]}, config)
         assert len(compiled.get_state(config).values["texts"]) == 4
         assert len(list(compiled.get_state_history(config))) == 6
+    async with Inspector(make_config(encryption=keys())) as inspector:
+        assert len(await inspector.states("versions", "t")) == 6
     assert places_of() == []
     without = MySQLSaver(make_config(driver="pymysql"))
     with pytest.raises(EncryptionError, match="of thread 't' is encrypted with key '2026-11'"):
