@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .statement import Param, Statement
-from .template import Statements, places
+from .template import Statements, placeholders
 
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.
 HEADER_BYTES = 34
@@ -145,13 +145,15 @@ class ResealingStatements(Statements):
 
     def rows(self, keys: Sequence[RowKey]) -> Statement:
         """Return rows by their keys, with the columns of `SealedColumn.columns`."""
-        one = f"({places(len(self._column.key))})"
-        return Statement(self._text(ROWS, rows=places(len(keys), one)), tuple(value for key in keys for value in key))
+        one = f"({placeholders(len(self._column.key))})"
+        return Statement(
+            self._text(ROWS, rows=placeholders(len(keys), one)), tuple(value for key in keys for value in key)
+        )
 
     def owners(self, links: Sequence[RowKey]) -> Statement:
         """Return rows of the owners' table: the columns of the link, and those of the owner."""
-        one = f"({places(len(links[0]))})"
-        text = self._text(OWNERS, rows=places(len(links), one))
+        one = f"({placeholders(len(links[0]))})"
+        text = self._text(OWNERS, rows=placeholders(len(links), one))
         return Statement(text, tuple(value for link in links for value in link))
 
     def count_emptied(self) -> Statement:

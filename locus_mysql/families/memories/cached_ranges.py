@@ -131,9 +131,9 @@ class CachedRanges:
 
     def _codes_in(self, tenant: str, rows: Iterable[CodeRow]) -> list[tuple[VectorKey, bytes]]:
         return [
-            ((path, key, place), self._sealed.code(tenant, path, key, place, code))
-            for path, key, place, code, _ in rows
-            if place is not None and code is not None
+            ((path, key, number), self._sealed.code(tenant, path, key, number, code))
+            for path, key, number, code, _ in rows
+            if number is not None and code is not None
         ]
 
 
@@ -142,8 +142,8 @@ def add_embeddings(cached: CachedRange, embeddings: Iterable[EmbeddingRow], writ
     with cached.lock:
         if cached.writes == writes:
             for row in embeddings:
-                cached.table.add_embedding((row.path, row.key, row.place), row.embedding)
+                cached.table.add_embedding((row.path, row.key, row.number), row.embedding)
 
 
 def _writes_in(rows: Iterable[CodeRow]) -> dict[bytes, Write]:
-    return {path: Write(stamp, token) for path, token, place, _, stamp in rows if place is None and stamp is not None}
+    return {path: Write(stamp, token) for path, token, number, _, stamp in rows if number is None and stamp is not None}

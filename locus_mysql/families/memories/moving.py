@@ -141,14 +141,14 @@ class MovingOperations:
                 tenant,
                 VectorRow(
                     *item.key,
-                    place,
+                    number,
                     digest,
                     *encode_vector(decode_vector(raw), None),
                     expires=item.row.ttl_us is not None or item.row.expires_at is not None,
                 ),
             )
             for item in items
-            for place, (digest, raw) in enumerate(item.vectors)
+            for number, (digest, raw) in enumerate(item.vectors)
         ]
         yield Batch.of(
             writing.touch(tenant, [path for path, _ in keys], token),
@@ -156,7 +156,7 @@ class MovingOperations:
             self.sql.moving.restore(tenant, [self._sealed.item(tenant, item.row) for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),
             self.sql.ledger.record(tenant, token),
-            landed=self.sql.ledger.find(tenant, token),
+            outcome_query=self.sql.ledger.find(tenant, token),
         )
 
     def _fitting(self, item: KeptItem) -> KeptItem:
@@ -183,12 +183,12 @@ def items_of(tenant: str, rows: Iterable[WholeItemRow], sealed: SealedItems) -> 
             else:
                 value = sealed.value(tenant, *key, row.value)
             heads[key] = (_kept_row(row, value), bool(row.live))
-        if row.embedding is not None and row.place is not None and row.embedding_checksum is not None:
+        if row.embedding is not None and row.number is not None and row.embedding_checksum is not None:
             embedding = row.embedding
-            if not is_sound(tenant, EmbeddingRow(*key, row.place, row.embedding, row.embedding_checksum)):
+            if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum)):
                 damages.setdefault(key, WRONG_EMBEDDING)
             else:
-                embedding = sealed.embedding(tenant, *key, row.place, embedding)
+                embedding = sealed.embedding(tenant, *key, row.number, embedding)
             vectors.setdefault(key, []).append((None if sealed.is_on else row.digest, embedding))
     return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 

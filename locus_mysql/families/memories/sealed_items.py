@@ -66,22 +66,22 @@ class SealedItems:
         """Return the row to store for an embedding: without signs, which show what it is near to."""
         if not self.is_on:
             return row
-        sealing, place = self._sealing.of(tenant, row.path, row.key), str(row.place)
+        sealing, index = self._sealing.of(tenant, row.path, row.key), str(row.index)
         return replace(
             row,
             digest=None if row.digest is None else sealing.digests(row.digest)[0],
-            embedding=sealing.seal(row.embedding, "embedding", place),
-            code=sealing.seal(row.code, "code", place),
+            embedding=sealing.seal(row.embedding, "embedding", index),
+            code=sealing.seal(row.code, "code", index),
             sig=None,
         )
 
-    def embedding(self, tenant: str, path: bytes, key: bytes, place: int, stored: bytes) -> bytes:
+    def embedding(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes) -> bytes:
         """Return a stored embedding. Raises as `value` does."""
-        return self._open(tenant, path, key, place, stored, "embedding")
+        return self._open(tenant, path, key, index, stored, "embedding")
 
-    def code(self, tenant: str, path: bytes, key: bytes, place: int, stored: bytes) -> bytes:
+    def code(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes) -> bytes:
         """Return the stored code of an embedding. Raises as `value` does."""
-        return self._open(tenant, path, key, place, stored, "code")
+        return self._open(tenant, path, key, index, stored, "code")
 
     def digest_of(self, tenant: str, path: bytes, key: bytes, stored: bytes, known: Iterable[bytes]) -> bytes:
         """Return which of the known digests of texts is stored; the stored bytes if it is none of them."""
@@ -90,11 +90,11 @@ class SealedItems:
             return next((digest for digest in known if stored in sealing.digests(digest)), stored)
         return stored
 
-    def _open(self, tenant: str, path: bytes, key: bytes, place: int, stored: bytes, column: str) -> bytes:
+    def _open(self, tenant: str, path: bytes, key: bytes, index: int, stored: bytes, column: str) -> bytes:
         if self._sealing.leaves(stored):
             return stored
-        what = f"The {column} {place} of {_title(path, key)[0].lower()}{_title(path, key)[1:]}"
-        return self._sealing.of(tenant, path, key).open(stored, what, column, str(place))
+        what = f"The {column} {index} of {_title(path, key)[0].lower()}{_title(path, key)[1:]}"
+        return self._sealing.of(tenant, path, key).open(stored, what, column, str(index))
 
 
 def _title(path: bytes, key: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialect.working.moving import KeptEntryRow
 from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey, value_identity
 from ...runtime.sealing import Sealing
-from .values import likeness
+from .values import canonical_form
 
 
 def seal_value(sealing: Sealing, key: SessionKey, kind: int, name: str, value: bytes) -> bytes:
@@ -50,12 +50,12 @@ def open_entry(sealing: Sealing, key: SessionKey, row: KeptEntryRow, *, of_histo
     value = open_value(sealing, key, row.kind, row.name, row.value)
     if value is row.value:
         return row
-    opened = row._replace(value=value, likeness=likeness(value) if row.kind == VARIABLE else None)
+    opened = row._replace(value=value, canonical=canonical_form(value) if row.kind == VARIABLE else None)
     return opened._replace(checksum=opened.right_checksum(key, of_history=of_history))
 
 
 def stored_entry(sealing: Sealing, key: SessionKey, row: KeptEntryRow) -> KeptEntryRow:
-    """Return the row to store for an entry of an import. An encrypted variable has no likeness."""
+    """Return the row to store for an entry of an import. An encrypted variable has no canonical."""
     if row.value is None or not sealing.is_on:
         return row
-    return row._replace(value=seal_value(sealing, key, row.kind, row.name, row.value), likeness=None)
+    return row._replace(value=seal_value(sealing, key, row.kind, row.name, row.value), canonical=None)

@@ -139,7 +139,7 @@ async def _read_session(store: AnyStore, name: str) -> object:
         [await session.get_all(), await session.get_scratchpad(), task and task.description],
         # The task state holds the time at which it was set.
         [
-            [(row.kind, row.name, row.kind == TASK or row.value, row.likeness) for row in rows]
+            [(row.kind, row.name, row.kind == TASK or row.value, row.canonical) for row in rows]
             for rows in (kept.entries, kept.history)
         ],
     )
@@ -184,7 +184,7 @@ async def _inspect_graph(inspector: Inspector, name: str) -> object:
 
 
 def _vector(*numbers: int) -> list[float]:
-    return [1.0 + sum(numbers) * place % 7 for place in range(32)]
+    return [1.0 + sum(numbers) * index % 7 for index in range(32)]
 
 
 async def _fill_memory(store: AnyStore, name: str) -> None:

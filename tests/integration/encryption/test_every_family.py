@@ -110,13 +110,13 @@ async def fails(sample: Sample, store: AnyStore, names: tuple[str, ...], error: 
 
 @pytest.mark.parametrize("side", EVERY_SIDE)
 async def test_content_is_returned_equal_and_no_column_holds_clear_text(
-    sample: Sample, open_sample: Open, places_of: Places, side: str
+    sample: Sample, open_sample: Open, columns_with: Places, side: str
 ) -> None:
     sealed, clear = open_sample(keys(), side, cache_bytes=0), open_sample(None, side, table_prefix="clear_")
     await sample.fill(sealed, "t")
-    assert places_of() == []
+    assert columns_with() == []
     await sample.fill(clear, "t")
-    assert places_of()  # the search finds clear text
+    assert columns_with()  # the search finds clear text
     assert await sample.read(sealed, "t") == await sample.read(clear, "t")
 
 
@@ -130,7 +130,7 @@ async def test_every_encrypted_value_is_stored_with_the_active_key(
     assert len(set(stored)) == len(stored)
 
 
-def place(column: SealedColumn, row: dict[str, Any]) -> tuple[Any, ...]:
+def index(column: SealedColumn, row: dict[str, Any]) -> tuple[Any, ...]:
     """Return what the bytes of a row are bound to."""
     identity = column.identity(row) if column.identity else tuple(row[name] for name in column.row)
     return (row["tenant"], *(row[name] for name in column.owner), *identity)
@@ -152,7 +152,7 @@ async def test_bytes_in_another_row_do_not_decrypt(
     for column in columns_of(sample, make_config()):
         rows = tampering.rows(column)
         for target, other in pairs(rows):
-            if place(column, target) == place(column, other):  # an older value of the same place
+            if index(column, target) == index(column, other):  # an older value of the same place
                 continue
             tampering.put(column, target, other[column.column])
             await fails(sample, store, ("t", "u"), DecryptionFailed, "changed, or moved from another row")
@@ -189,7 +189,7 @@ async def test_a_program_without_keys_or_without_the_key_names_it(sample: Sample
 
 
 async def test_clear_text_is_refused_until_it_is_encrypted(
-    sample: Sample, open_sample: Open, make_config: MakeConfig, places_of: Places
+    sample: Sample, open_sample: Open, make_config: MakeConfig, columns_with: Places
 ) -> None:
     clear = open_sample(None, search=False)
     await sample.fill(clear, "t")
@@ -201,7 +201,7 @@ async def test_clear_text_is_refused_until_it_is_encrypted(
     assert set(counts.rows) == {None}
     assert counts.rows[None] >= sample.rows
     await rotated(sample, config)
-    assert places_of() == []
+    assert columns_with() == []
     assert await sample.read(open_sample(keys("2026-11", "2026-11")), "t") == before
 
 
@@ -269,7 +269,7 @@ async def test_a_function_returns_the_keys(sample: Sample, open_sample: Open) ->
 
 
 def test_an_export_needs_the_keys_and_an_import_encrypts(
-    sample: Sample, make_config: MakeConfig, places_of: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sample: Sample, make_config: MakeConfig, columns_with: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source: Any = make_config(driver="pymysql", encryption=keys("2026-10", "2026-10"), compression="none")
     target: Any = make_config(driver="pymysql", encryption=keys(), compression="none", table_prefix="other_")
@@ -300,7 +300,7 @@ def test_an_export_needs_the_keys_and_an_import_encrypts(
     assert import_lines(target, target_finder(target), str(file)) == 0
     assert import_lines(target, target_finder(target), str(file)) == 0  # compares with what is stored
     assert "differ" not in capsys.readouterr().err
-    assert places_of() == []
+    assert columns_with() == []
 
     async def read() -> object:
         store = sample.open(target, SIDE)

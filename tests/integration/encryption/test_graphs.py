@@ -41,7 +41,7 @@ async def test_parts_of_values_in_the_places_of_others_are_detected(
     fresh.close()
 
 
-async def test_a_copy_is_encrypted_for_its_thread(saver: Any, places_of: Places) -> None:
+async def test_a_copy_is_encrypted_for_its_thread(saver: Any, columns_with: Places) -> None:
     store = AnyStore(saver)
     await SAMPLE.fill(store, "t")
     assert saver.copy_thread("t", "u")
@@ -51,7 +51,7 @@ async def test_a_copy_is_encrypted_for_its_thread(saver: Any, places_of: Places)
     assert not saver.copy_thread("absent", "v")
     saver.delete_thread("t")
     assert len((await SAMPLE.read(store, "u"))[0]) == 3  # type: ignore[index]
-    assert places_of() == []
+    assert columns_with() == []
 
 
 async def test_parts_stay_readable_after_removals(saver: Any, make_config: MakeConfig) -> None:
@@ -87,7 +87,7 @@ class State(TypedDict):
     texts: list[str]
 
 
-async def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig, places_of: Places) -> None:
+async def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig, columns_with: Places) -> None:
     from langgraph.graph import END, START, StateGraph
 
     def answer(state: State) -> State:
@@ -106,7 +106,7 @@ async def test_a_graph_of_langgraph_holds_no_clear_text(make_config: MakeConfig,
         assert len(list(compiled.get_state_history(config))) == 6
     async with Inspector(make_config(encryption=keys())) as inspector:
         assert len(await inspector.states("versions", "t")) == 6
-    assert places_of() == []
+    assert columns_with() == []
     without = MySQLSaver(make_config(driver="pymysql"))
     with pytest.raises(EncryptionError, match="of thread 't' is encrypted with key '2026-11'"):
         graph.compile(checkpointer=without).get_state(config)

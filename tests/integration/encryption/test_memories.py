@@ -21,7 +21,7 @@ from .conftest import RunSQL, keys
 
 def vectors(count: int, dims: int = 24) -> list[list[float]]:
     """Return embeddings in different directions."""
-    return [[float((number * 31 + place * place * 17) % 23 - 11.5) for place in range(dims)] for number in range(count)]
+    return [[float((number * 31 + index * index * 17) % 23 - 11.5) for index in range(dims)] for number in range(count)]
 
 
 def filled(store: SyncMemoryStore, count: int) -> SyncMemoryStore:

@@ -21,13 +21,13 @@ async def test_concurrent_writers_of_items_without_ids_bind_each_to_its_seq(make
 
     async def write(store: TranscriptStore, writer: int) -> None:
         for turn in range(8):
-            await store.append(KEY, [NewItem([writer, turn, place]) for place in range(2)])
+            await store.append(KEY, [NewItem([writer, turn, index]) for index in range(2)])
 
     await asyncio.gather(*(write(store, writer) for writer, store in enumerate(stores)))
     read: Any = await stores[0].read(KEY)
     assert [item.seq for item in read.items] == list(range(1, 49))
     for writer in range(3):
-        expected = [[writer, turn, place] for turn in range(8) for place in range(2)]
+        expected = [[writer, turn, index] for turn in range(8) for index in range(2)]
         assert [item.content for item in read.items if item.content[0] == writer] == expected
     for store in stores:
         await store.close()

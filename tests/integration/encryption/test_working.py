@@ -19,7 +19,7 @@ from .conftest import RunSQL, keys
 
 #: These checks give variables likenesses that do not belong to their values. Encrypted values are compared themselves.
 OTHER_LIKENESSES = {
-    "compare_and_set_compares_likenesses",
+    "compare_and_set_compares_canonical_forms",
     "restored_values_can_be_compared",
     "all_commands_of_a_call_are_carried_out_or_none",
 }
@@ -46,9 +46,9 @@ def test_equal_values_and_numbers_are_recognisable_in_no_column(
         session.increment("a", -1)
         assert session.compare_and_set("b", 7_777_777, 7_777_777)
         assert session.get_all() == {"a": 7_777_777, "b": 7_777_777}
-    rows = run_sql(f"SELECT value, likeness FROM {database}.locus_working_entries")
+    rows = run_sql(f"SELECT value, canonical FROM {database}.locus_working_entries")
     assert rows[0][0] != rows[1][0]
-    assert {likeness for _, likeness in rows} == {None}
+    assert {canonical for _, canonical in rows} == {None}
     outcomes = [row[0] for row in run_sql(f"SELECT outcome FROM {database}.locus_working_ledger")]
     assert len(outcomes) == 4
     assert not {7_777_777, 7_777_778, 0, 1} & set(outcomes)

@@ -21,7 +21,7 @@ class StoredEmbedding(Protocol):
         """The item's key."""
 
     @property
-    def place(self) -> int:
+    def number(self) -> int:
         """The embedding's number among those of its item."""
 
     @property
@@ -48,7 +48,7 @@ def opened(tenant: str, row: E, sealed: SealedItems) -> E:
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: It was changed, or moved from another place.
     """
-    embedding = sealed.embedding(tenant, row.path, row.key, row.place, row.embedding)
+    embedding = sealed.embedding(tenant, row.path, row.key, row.number, row.embedding)
     if embedding is row.embedding:
         return row
     replaced: E = cast(Any, row)._replace(embedding=embedding)
@@ -57,4 +57,4 @@ def opened(tenant: str, row: E, sealed: SealedItems) -> E:
 
 def is_sound(tenant: str, row: StoredEmbedding) -> bool:
     """Check whether the checksum of a row is right."""
-    return row.checksum == embedding_checksum(tenant, row.path, row.key, row.place, row.embedding)
+    return row.checksum == embedding_checksum(tenant, row.path, row.key, row.number, row.embedding)

@@ -18,10 +18,10 @@ from ....runtime.sealing import Sealing
 from .. import calls
 from ..errors import not_a_whole_number, out_of_range
 from ..sealed_values import open_value
-from ..values import likeness
+from ..values import canonical_form
 
-#: The longest likeness that its column holds.
-LIKENESS_BYTES = 32
+#: The longest canonical form that its column holds.
+CANONICAL_BYTES = 32
 
 
 class KnownVariable(NamedTuple):
@@ -74,9 +74,9 @@ class Known:
     def matches(self, command: calls.CompareAndSet) -> bool:
         """Return whether a variable is as expected."""
         value = self.value(command.variable.key)
-        if value is None or command.likeness is None:
-            return value is None and command.likeness is None
-        return likeness(value) == short_likeness(command.likeness)
+        if value is None or command.canonical is None:
+            return value is None and command.canonical is None
+        return canonical_form(value) == short_likeness(command.canonical)
 
     def sum(self, command: calls.Increment) -> calls.Variable:
         """Return a variable after an increment."""
@@ -119,8 +119,8 @@ def known_of(key: SessionKey, sealing: Sealing, rows: Sequence[HeldRow]) -> Know
 
 
 def short_likeness(value: bytes) -> bytes:
-    """Return a likeness that fits into its column, like those of `values`."""
-    return value if len(value) <= LIKENESS_BYTES else sha256(value).digest()
+    """Return a canonical form that fits into its column, like those of `values`."""
+    return value if len(value) <= CANONICAL_BYTES else sha256(value).digest()
 
 
 def sum_of(value: bytes | None, command: calls.Increment) -> bytes:

@@ -249,13 +249,13 @@ class Plans:
                 return WritePlan(steps=self._guard(target, name), begins=True, outcome=self._known(target, 0, bool))
             return self._put_kept(target, variable, self._known(target, 1, bool))
         row = self._row(target, variable)
-        likeness = command.likeness and short_likeness(command.likeness)
+        canonical = command.canonical and short_likeness(command.canonical)
         return WritePlan(
             count_changes.with_variables((variable.key,), "", 0, 0),
             (self.sql.entries.put_if_matched(key, target.token, row),),
             begins=True,
             addition=Addition((variable.key,), variable.size_bytes, self._counting(key, variable.key)),
-            outcome=Outcome(self.sql.ledger.record_match(key, target.token, variable.key, likeness), bool),
+            outcome=Outcome(self.sql.ledger.record_match(key, target.token, variable.key, canonical), bool),
         )
 
     def _known(self, target: Target, outcome: int, result: Callable[[int], object] = int) -> Outcome:
@@ -284,10 +284,10 @@ class Plans:
         return (self.sql.entries.guard_version(target.key, name, target.known.version(name)),)
 
     def _row(self, target: Target, variable: calls.Variable, ttl_us: int | None = None) -> EntryRow:
-        """Return the row of a variable. An encrypted one has no likeness: equal values would be recognisable."""
-        likeness = None if self._sealing.is_on else short_likeness(variable.likeness)
+        """Return the row of a variable. An encrypted one has no canonical: equal values would be recognisable."""
+        canonical = None if self._sealing.is_on else short_likeness(variable.canonical)
         value = seal_value(self._sealing, target.key, VARIABLE, variable.key, variable.value)
-        return EntryRow(variable.key, value, likeness, variable.size_bytes, ttl_us)
+        return EntryRow(variable.key, value, canonical, variable.size_bytes, ttl_us)
 
     def _counting(self, key: SessionKey, name: str) -> Callable[[sessions.Allowed | None], Statement]:
         return lambda allowed: self.sql.sessions.count_in(key, name, allowed)
@@ -334,7 +334,7 @@ class Plans:
         trim = checkpoints.trim(key, target.limits.checkpoints, command.undo_id, checkpoint_id)
         return WritePlan(
             steps=(
-                checkpoints.there(key, checkpoint_id),
+                checkpoints.exists(key, checkpoint_id),
                 *checkpoints.create(key, command.undo_id, f"before restoring {checkpoint_id}"),
                 trim,
                 self.sql.sessions.lock_again(key, count_changes.Change()),
