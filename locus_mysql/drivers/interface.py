@@ -87,12 +87,14 @@ class ServerError(DriverError):
     Args:
         errno: MySQL's error number, https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
         message: The server's own message.
+        place: The number of statements of the call that had succeeded before the refused one; None if not known.
     """
 
-    def __init__(self, errno: int, message: str) -> None:
+    def __init__(self, errno: int, message: str, place: int | None = None) -> None:
         super().__init__(f"[{errno}] {message}")
         self.errno = errno
         self.message = message
+        self.place = place
 
 
 class ConnectionLost(DriverError):

@@ -16,6 +16,7 @@ from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import Compute, Sleep, Steps, Wait
 from .counters import Counters
+from .group_commit import Group, Member, Undecided
 from .gtid_tracker import GtidTracker
 from .kills import Kills
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
@@ -28,7 +29,7 @@ from .secondary import SECONDARY
 from .servers import ServerConnection
 from .sides import Side
 from .topology import Topology
-from .transaction import ROLLBACK, own_results, to_send
+from .transaction import own_results, roll_back, to_send
 
 T = TypeVar("T")
 
@@ -148,24 +149,68 @@ class Execution:
                     return answer
             seen = self._secondaries.seen
         retry.begin_batch()
-        tested = False
+        if batch.lock and self._config.pipeline and seen is None and limit is None and not retry.fate_unknown:
+            return (yield from self._execute_together(pools, batch, retry))
+        return (yield from self._execute_alone(pools, batch, retry, seen, limit))
+
+    def _execute_together(self, pools: Pools, batch: Batch, retry: Retry) -> Steps[Results]:
+        """Send a write to the primary; together with others if it, or they, must wait for a connection."""
+        pool, member = pools.primary, Member(batch)
+
+        def ask(primary: ServerConnection) -> Steps[Results]:
+            group = pool.gather(member)
+            if group is None:
+                return self._ask_primary(primary, batch, retry, None, None)
+            return self._ask_for_group(primary, group, batch, retry)
+
+        wait_s = None
+        try:
+            answer = yield from pool.lend(ask, member=member)
+        except DriverError as error:
+            wait_s = self._wait_after(retry, error)
+        else:
+            if answer is not None:
+                return answer
+            self._reached = True
+            outcome = member.outcome
+            if isinstance(outcome, DriverError):
+                wait_s = self._wait_after(retry, outcome)
+            elif outcome is not None and not isinstance(outcome, Undecided):
+                return Results(outcome, batch)
+        return (yield from self._execute_alone(pools, batch, retry, None, None, wait_s))
+
+    def _execute_alone(
+        self,
+        pools: Pools,
+        batch: Batch,
+        retry: Retry,
+        seen: GtidTracker | None,
+        limit: ReadLimit | None,
+        wait_s: float | None = None,
+    ) -> Steps[Results]:
+        """Send a batch to the primary after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
+            if wait_s is not None:
+                yield Sleep(wait_s)
             if limit is not None:
                 yield Wait(limit.enter)
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit), tested=tested
+                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit),
+                        tested=wait_s is not None,
                     )
                 )
             except DriverError as error:
-                wait_s = retry.wait_after(error)
-                self._counters.retry()
+                wait_s = self._wait_after(retry, error)
             finally:
                 if limit is not None:
                     limit.leave()
-            tested = True
-            yield Sleep(wait_s)
+
+    def _wait_after(self, retry: Retry, error: DriverError) -> float:
+        wait_s = retry.wait_after(error)
+        self._counters.retry()
+        return wait_s
 
     def _ask_secondary(
         self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
@@ -193,6 +238,14 @@ class Execution:
         self._secondaries.answered()
         return results
 
+    def _ask_for_group(self, primary: ServerConnection, group: Group, batch: Batch, retry: Retry) -> Steps[Results]:
+        """Execute a batch together with those of calls that wait for a connection."""
+        self._reached = True
+        results = yield from group.send(primary)
+        if results is not None:
+            return Results(results, batch)
+        return (yield from self._ask_primary(primary, batch, retry, None, None))
+
     def _ask_primary(
         self,
         primary: ServerConnection,
@@ -215,7 +268,7 @@ class Execution:
             results = yield from _send(primary, to_send(batch), seen)
         except ServerError:
             if batch.is_transaction and not primary.connection.closed:
-                yield from _roll_back(primary)
+                yield from roll_back(primary)
             raise
         if limit is not None:
             limit.count(primary.connection)
@@ -249,10 +302,3 @@ def _send_and_learn(
         raise
     seen.learn(results.pop(), begun, primary=True)
     return results
-
-
-def _roll_back(primary: ServerConnection) -> Steps[None]:
-    try:
-        yield from primary.execute((ROLLBACK,))
-    except DriverError:  # the transaction may still be open, and must not be continued by another call
-        primary.connection.abort()

@@ -27,12 +27,16 @@ class Batch:
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
         allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
             save continues from its answer.
+        lock: The row that the batch locks first, as a table's name and the beginning of a key. Given for short writes
+            that have `landed`: those that wait for a connection may be carried out in one transaction, in this order
+            (`group_commit`).
     """
 
     statements: tuple[Statement, ...]
     landed: Statement | None = None
     atomic: bool = True
     allow_secondary: bool = False
+    lock: tuple[str | bytes, ...] = ()
 
     @property
     def is_transaction(self) -> bool:
@@ -45,14 +49,20 @@ class Batch:
         return all(statement.brings_rows for statement in self.statements)
 
     @classmethod
-    def of(cls, *steps: Statement | tuple[Statement, ...], landed: Statement | None = None) -> Batch:
+    def of(
+        cls,
+        *steps: Statement | tuple[Statement, ...],
+        landed: Statement | None = None,
+        lock: tuple[str | bytes, ...] = (),
+    ) -> Batch:
         """Return an atomic batch.
 
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
             landed: See `Batch`.
+            lock: See `Batch`.
         """
-        return cls(tuple(_flat(steps)), landed)
+        return cls(tuple(_flat(steps)), landed, lock=lock)
 
     @classmethod
     def query(cls, statement: Statement) -> Batch:

@@ -12,12 +12,14 @@ import threading
 from collections import deque
 from collections.abc import Awaitable
 from contextlib import suppress
+from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from weakref import ref
 
 from ..config import ConnectionOptions
 from ..errors import PoolTimeout
+from .group_commit import MOST_LOOKED_AT, Group, Member
 
 if TYPE_CHECKING:
     from .servers import ServerConnection
@@ -28,12 +30,18 @@ RECHECK_S = 1.0
 
 
 class Place:
-    """One user's place in a pool, and the connection lent to that user."""
+    """One user's place in a pool, and the connection lent to that user.
 
-    __slots__ = ("__weakref__", "lent")
+    Args:
+        member: The user's batch, if it may be sent together with others; then `Places.wait` also ends when it was.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("__weakref__", "lent", "member")
+
+    def __init__(self, member: Member | None = None) -> None:
         self.lent: ServerConnection | None = None
+        #: The batch of a user that waits, if the call of another user may send it.
+        self.member = member
 
 
 class Places(Protocol):
@@ -53,9 +61,14 @@ class Places(Protocol):
     def wait(self, place: Place) -> Awaitable[None] | None:
         """Take a place as soon as one is free: blocks, or returns an awaitable.
 
+        It also ends, without a place, when the outcome of the place's batch is set, as another call has sent it.
+
         Raises:
-            PoolTimeout: No place became free in time.
+            PoolTimeout: No place became free in time, and no other call took the batch.
         """
+
+    def gather(self, group: Group) -> None:
+        """Add batches of waiting users to a group, those that have waited the longest first."""
 
     def free(self, place: Place) -> None:
         """Free a place, if it is taken."""
@@ -98,8 +111,8 @@ class BlockingPlaces(_Taken):
         super().__init__(config.pool_size)
         self._config = config
         self._lock = lock
-        # A lock for each waiting thread, released to wake it.
-        self._gates: dict[ref[threading.Lock], None] = {}
+        # A lock for each waiting thread, released to wake it, and the thread's place.
+        self._gates: dict[ref[threading.Lock], ref[Place]] = {}
 
     @property
     def waiting(self) -> int:
@@ -115,13 +128,9 @@ class BlockingPlaces(_Taken):
         gate = threading.Lock()
         gate.acquire()
         try:
-            while True:
-                with self._lock:
-                    if self.take(place):
-                        self._gates.pop(ref(gate), None)
-                        return
-                    self._gates[ref(gate, self._gates.pop)] = None
-                left = give_up - monotonic()
+            while not self._is_done(place, gate):
+                taken = place.member is not None and place.member.taken
+                left = RECHECK_S if taken else give_up - monotonic()
                 if left <= 0:
                     raise pool_timeout(self._config)
                 gate.acquire(timeout=min(left, RECHECK_S))
@@ -130,6 +139,30 @@ class BlockingPlaces(_Taken):
                 self._gates.pop(ref(gate), None)
                 self._wake()  # this thread may have been the one that was woken for a free place
             raise
+
+    def _is_done(self, place: Place, gate: threading.Lock) -> bool:
+        """Take a place, or see that another call has sent the batch; else wait for the gate."""
+        member = place.member
+        with self._lock:
+            if member is not None and member.taken:
+                member.check_sender()
+                return member.outcome is not None
+            if self.take(place):
+                self._gates.pop(ref(gate), None)
+                return True
+            self._gates[ref(gate, self._gates.pop)] = ref(place)
+        return False
+
+    def gather(self, group: Group) -> None:
+        """See `Places.gather`."""
+        for waiting, its_place in list(islice(self._gates.items(), MOST_LOOKED_AT)):
+            gate, place = waiting(), its_place()
+            if gate is None or place is None or place.member is None or not gate.locked():
+                continue
+            if group.add(place.member, gate.release):
+                del self._gates[waiting]
+            if group.full:
+                return
 
     def free(self, place: Place) -> None:
         """See `Places.free`."""
@@ -147,6 +180,24 @@ class BlockingPlaces(_Taken):
                 gate.release()
 
 
+class _Waiter(NamedTuple):
+    """A task that waits for a place: the place, what wakes the task, and the limit of its wait."""
+
+    place: Place
+    woken: asyncio.Future[None]
+    limit: asyncio.Timeout
+
+    @property
+    def gone(self) -> bool:
+        """Return whether the task no longer waits."""
+        return self.woken.done() or self.woken.get_loop().is_closed()
+
+    def wake(self) -> None:
+        """Wake the task, if it still waits."""
+        if not self.gone:
+            self.woken.set_result(None)
+
+
 class AwaitedPlaces(_Taken):
     """Places for the tasks of one event loop. Waiting tasks get a place in order of arrival.
 
@@ -157,7 +208,7 @@ class AwaitedPlaces(_Taken):
     def __init__(self, config: ConnectionOptions) -> None:
         super().__init__(config.pool_size)
         self._config = config
-        self._waiters: deque[tuple[Place, asyncio.Future[None]]] = deque()
+        self._waiters: deque[_Waiter] = deque()
         self._recheck: asyncio.TimerHandle | None = None
 
     @property
@@ -170,13 +221,14 @@ class AwaitedPlaces(_Taken):
         if self.take(place):
             return
         loop = asyncio.get_running_loop()
-        waiter = place, loop.create_future()
-        self._waiters.append(waiter)
         if self._recheck is None:
             self._recheck = loop.call_later(RECHECK_S, self._check, loop)
+        limit = asyncio.timeout(self._config.pool_timeout_s)
+        waiter = _Waiter(place, loop.create_future(), limit)
+        self._waiters.append(waiter)
         try:
-            async with asyncio.timeout(self._config.pool_timeout_s):
-                await waiter[1]
+            async with limit:
+                await waiter.woken
         except BaseException as error:
             with suppress(ValueError):
                 self._waiters.remove(waiter)
@@ -184,6 +236,16 @@ class AwaitedPlaces(_Taken):
             if isinstance(error, TimeoutError):
                 raise pool_timeout(self._config) from None
             raise
+
+    def gather(self, group: Group) -> None:
+        """See `Places.gather`."""
+        for waiter in list(islice(self._waiters, MOST_LOOKED_AT)):
+            member = waiter.place.member
+            if member is not None and not waiter.gone and group.add(member, waiter.wake):
+                waiter.limit.reschedule(None)
+                self._waiters.remove(waiter)
+            if group.full:
+                return
 
     def free(self, place: Place) -> None:
         """See `Places.free`."""
@@ -194,11 +256,11 @@ class AwaitedPlaces(_Taken):
     def _hand_over(self) -> None:
         """Give free places to the tasks that have waited the longest."""
         while self._waiters:
-            place, waiter = self._waiters[0]
-            if not (waiter.done() or waiter.get_loop().is_closed()):
-                if ref(place) not in self._taken and not self.take(place):
+            waiter = self._waiters[0]
+            if not waiter.gone:
+                if ref(waiter.place) not in self._taken and not self.take(waiter.place):
                     return
-                waiter.set_result(None)
+                waiter.wake()
             self._waiters.popleft()
 
     def _check(self, loop: asyncio.AbstractEventLoop) -> None:

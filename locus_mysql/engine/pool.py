@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar, overload
 
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, Driver, DriverError, ServerError
@@ -20,6 +20,7 @@ from . import connection_logs as logs
 from .commands import Close, Ping, Steps, Wait
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
+from .group_commit import Group, Member
 from .idle import REAP_AFTER_S, IdleConnections
 from .kills import Kills, leaves_a_statement
 from .places import Place
@@ -73,8 +74,16 @@ class Pool:
         self._reaping = False
         self._generation = 0
 
-    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False) -> Steps[T]:
-        """Lend a connection to a generator, and return what it returns.
+    @overload
+    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False) -> Steps[T]: ...
+
+    @overload
+    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, member: Member) -> Steps[T | None]: ...
+
+    def lend(
+        self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False, member: Member | None = None
+    ) -> Steps[T | None]:
+        """Lend a connection to a generator, and return what it returns; None if another call has sent the batch.
 
         A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
         steps, and may be called repeatedly.
@@ -82,16 +91,19 @@ class Pool:
         Args:
             use: Called with the connection.
             tested: Ping the connection first, however briefly it was idle.
+            member: The batch of the call, if another call may send it while this one waits; it then has the outcome.
 
         Raises:
             PoolTimeout: No connection became free in time.
             DriverError: No connection could be opened.
         """
-        place = Place()
+        place = Place(member)
         try:
             lent = None if tested else self.borrow_at_once(place)
             if lent is None:
                 lent = yield from self.borrow(place, tested=tested)
+                if lent is None:
+                    return None
             result = yield from use(lent)
             if not self.give_back_at_once(place, lent):
                 yield from self.close_outdated(place, lent)
@@ -115,12 +127,27 @@ class Pool:
             self._watch.begin(lent)
         return lent
 
-    def borrow(self, place: Place, *, tested: bool = False) -> Steps[ServerConnection]:
-        """Wait for a place, and lend a connection, tested or opened if needed. Raises as `lend` does."""
+    def gather(self, member: Member) -> Group | None:
+        """Return the batches to send with that of a call that has a connection; None if no others wait."""
+        if not self._places.waiting:
+            return None
+        group = Group(member)
+        with self._lock:
+            self._places.gather(group)
+        return group if group.others else None
+
+    def borrow(self, place: Place, *, tested: bool = False) -> Steps[ServerConnection | None]:
+        """Wait for a place, and lend a connection, tested or opened if needed. Raises as `lend` does.
+
+        Returns:
+            The connection; None if the place's batch was sent by another call meanwhile.
+        """
         with self._lock:
             has_place = self._places.take(place)
         if not has_place:
             yield Wait(partial(self._places.wait, place))
+            if place.member is not None and place.member.taken:
+                return None
         lent = yield from self._sound(place, tested=tested)
         if self._watch is not None:
             self._watch.begin(lent)

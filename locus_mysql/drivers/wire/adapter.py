@@ -137,6 +137,8 @@ class Adapter(ABC):
             place = error.place if isinstance(error, ErrorPacket) else 0
             failed = statements[place] if place < len(statements) else None
             failure = ServerError(*self.variant.error(failure.errno, failure.message, failed))
+        if isinstance(failure, ServerError) and isinstance(error, ErrorPacket):
+            failure.place = error.place
         if ends_connection(failure):
             self.abort()
         return failure

@@ -261,7 +261,8 @@ class _Save:
             take, insert, steps = self._after_parent(row, delta.parent, delta.base, (sql.threads.guard(landed), guards))
         remove = sql.checkpoints.remove_unneeded(*key) if self._replaces else ()
         prune, pruning = self._pruning(row)
-        return _Transaction(Batch.of(*steps, remove, *pruning, landed=landed), landed, take, insert, prune)
+        batch = Batch.of(*steps, remove, *pruning, landed=landed, lock=(sql.names["threads"], *key))
+        return _Transaction(batch, landed, take, insert, prune)
 
     def _whole(self, row: NewRow, guards: _Statements) -> tuple[Statement, Statement, _Statements]:
         """Store a row that builds on no other, in a thread that may be new or have expired."""

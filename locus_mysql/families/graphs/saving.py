@@ -91,7 +91,7 @@ class Saving:
         """
         insert = self._sql.saving.insert_next(*key, epoch, encoded.row, encoded.after)
         try:
-            results = yield Batch((insert,), self._landed(key, new, encoded))
+            results = yield Batch((insert,), self._landed(key, new, encoded), lock=self._lock(*key))
         except Duplicate as refused:
             if (yield from self._is_saved(key, encoded.row, new)):
                 return True
@@ -123,7 +123,7 @@ class Saving:
             if not epoch:
                 statements += (read_epoch,)
             try:
-                results = yield Batch(statements, self._landed(key, new, encoded))
+                results = yield Batch(statements, self._landed(key, new, encoded), lock=self._lock(*key))
             except Outdated:
                 self._cache.forget(key)
                 base = yield from self.find_base(*key, new.ns, new.parent_id)
@@ -142,6 +142,9 @@ class Saving:
         epoch = epoch or results.rows(read_epoch)[0].epoch
         self._remember(key, epoch, new, encoded, APART + results[took].last_insert_id)
         self._cache.locked(key, begun)
+
+    def _lock(self, tenant: str, thread_id: str) -> tuple[str, ...]:
+        return self._sql.names["threads"], tenant, thread_id
 
     def _landed(self, key: Key, new: NewVersion, encoded: _EncodedVersion) -> Statement:
         return self._sql.saving.find_saved(*key, encoded.row.version_key, new.token)
@@ -214,9 +217,8 @@ class Saving:
             WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
         ]
         sql = self._sql.saving
-        yield Batch(
-            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),), sql.find_written(token)
-        )
+        insert = sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace)
+        yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
         yield from self._housekeeping()
 
     def _housekeeping(self) -> Operation[None]:

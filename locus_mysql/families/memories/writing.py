@@ -34,6 +34,9 @@ HOUSEKEEPING_ITEMS = 64
 #: The most items of a batch, which is one transaction.
 BATCH_LIMIT = 10_000
 
+#: A write of more items is not sent together with the writes of other calls, which would wait for it.
+SHORT_WRITE = 8
+
 #: How long the codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
 
@@ -84,7 +87,7 @@ class WritingOperations:
         steps = self._put_steps(tenant, token, [item])
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.of(*steps, record, outcome, landed=outcome)
+            results = yield Batch.of(*steps, record, outcome, landed=outcome, lock=self._lock(tenant, [item]))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
@@ -122,7 +125,7 @@ class WritingOperations:
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
         landed = ledger.find(tenant, token)
         try:
-            results = yield Batch.of(*steps, record, landed=landed)
+            results = yield Batch.of(*steps, record, landed=landed, lock=self._lock(tenant, items))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             if absent:
@@ -226,6 +229,12 @@ class WritingOperations:
             writing.put(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
         ]
+
+    def _lock(self, tenant: str, items: Sequence[NewItem]) -> tuple[str | bytes, ...]:
+        """Return the first namespace that a write locks; nothing for a write of many items."""
+        if not 0 < len(items) <= SHORT_WRITE:
+            return ()
+        return self.sql.names["scopes"], tenant, min(item.key[0] for item in items)
 
     def _conflict(self, tenant: str, items: Sequence[NewItem]) -> Operation[VersionConflict]:
         """Return the error of a write whose items have other versions than required."""
