@@ -183,8 +183,9 @@ class ConnectionOptions(BaseModel):
     )
     pipeline: bool = _option(
         True,
-        "Send a transaction as one packet. Switch it off for proxies that refuse multi-statement packets: then "
-        "statements are sent one by one.",
+        "Send a transaction as one packet, and writes that wait for a connection [together]"
+        "(internals.md#calls-that-wait-travel-together). Switch it off for proxies that refuse multi-statement "
+        "packets: then statements are sent one by one.",
         advanced=True,
     )
 

@@ -139,7 +139,11 @@ class PacketTooLarge(DriverError):
 
 
 class SyncConnection(Protocol):
-    """A connection used by one thread at a time."""
+    """A connection used by one thread at a time.
+
+    It may have an attribute ``shares_transactions``. If that is True, writes of several calls may be sent on it as one
+    transaction.
+    """
 
     #: The server's version, as its greeting states it.
     server_version: str

@@ -158,7 +158,7 @@ class Execution:
         pool, member = pools.primary, Member(batch)
 
         def ask(primary: ServerConnection) -> Steps[Results]:
-            group = pool.gather(member)
+            group = pool.gather(member, primary)
             if group is None:
                 return self._ask_primary(primary, batch, retry, None, None)
             return self._ask_for_group(primary, group, batch, retry)

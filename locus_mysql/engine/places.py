@@ -225,9 +225,9 @@ class AwaitedPlaces(_Taken):
             self._recheck = loop.call_later(RECHECK_S, self._check, loop)
         limit = asyncio.timeout(self._config.pool_timeout_s)
         waiter = _Waiter(place, loop.create_future(), limit)
-        self._waiters.append(waiter)
         try:
             async with limit:
+                self._waiters.append(waiter)
                 await waiter.woken
         except BaseException as error:
             with suppress(ValueError):

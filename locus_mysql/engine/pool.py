@@ -127,9 +127,9 @@ class Pool:
             self._watch.begin(lent)
         return lent
 
-    def gather(self, member: Member) -> Group | None:
+    def gather(self, member: Member, lent: ServerConnection) -> Group | None:
         """Return the batches to send with that of a call that has a connection; None if no others wait."""
-        if not self._places.waiting:
+        if not self._places.waiting or not getattr(lent.connection, "shares_transactions", False):
             return None
         group = Group(member)
         with self._lock:

@@ -67,6 +67,11 @@ class Adapter(ABC):
         """Return whether the packets are protected from being read on a network."""
         return self.tls is not None or self.endpoint.unix_socket is not None
 
+    @property
+    def shares_transactions(self) -> bool:
+        """See `interface.SyncConnection`."""
+        return self.variant is None or self.variant.shares_transactions
+
     def check_login(self, plugin: str) -> None:
         """Decide whether to use an authentication plugin. Adapters call this before they answer the server.
 

@@ -1,0 +1,43 @@
+"""`going_together`: the calls of a block wait for a connection, so that their writes share a packet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from locus_mysql.engine.places import Place
+from locus_mysql.engine.synchronous import SyncEngine
+
+#: Longest wait for the calls, in seconds: one of them may need no connection.
+PATIENCE_S = 1.0
+
+
+@contextmanager
+def going_together(engine: SyncEngine, calls: int) -> Iterator[None]:
+    """Keep all places of a blocking engine's pool until a number of calls wait; then give them one place.
+
+    Args:
+        engine: The engine. No call of it is in progress.
+        calls: The number of calls that the block makes at once.
+    """
+    pool = engine._pools.primary
+    held = [Place() for _ in range(pool._config.pool_size)]
+    with pool._lock:
+        assert all(pool._places.take(place) for place in held)
+
+    def release() -> None:
+        end = time.monotonic() + PATIENCE_S
+        while pool._places.waiting < calls and time.monotonic() < end:
+            time.sleep(0.001)
+        pool._leave(held[0])
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+        for place in held:
+            pool._leave(place)
