@@ -87,14 +87,14 @@ class ServerError(DriverError):
     Args:
         errno: MySQL's error number, https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
         message: The server's own message.
-        place: The number of statements of the call that had succeeded before the refused one; None if not known.
+        statement_index: The number of statements of the call that had succeeded before the refused one; None if not known.
     """
 
-    def __init__(self, errno: int, message: str, place: int | None = None) -> None:
+    def __init__(self, errno: int, message: str, statement_index: int | None = None) -> None:
         super().__init__(f"[{errno}] {message}")
         self.errno = errno
         self.message = message
-        self.place = place
+        self.statement_index = statement_index
 
 
 class ConnectionLost(DriverError):
@@ -141,7 +141,7 @@ class PacketTooLarge(DriverError):
 class SyncConnection(Protocol):
     """A connection used by one thread at a time.
 
-    It may have an attribute ``shares_transactions``. If that is True, writes of several calls may be sent on it as one
+    It may have an attribute ``supports_group_commit``. If that is True, writes of several calls may be sent on it as one
     transaction.
     """
 

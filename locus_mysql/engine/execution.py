@@ -16,7 +16,7 @@ from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import Compute, Sleep, Steps, Wait
 from .counters import Counters
-from .group_commit import Group, Member, Undecided
+from .group_commit import QueuedWrite, SendAlone
 from .gtid_tracker import GtidTracker
 from .kills import Kills
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
@@ -150,32 +150,26 @@ class Execution:
             seen = self._secondaries.seen
         retry.begin_batch()
         if batch.lock and self._config.pipeline and seen is None and limit is None and not retry.fate_unknown:
-            return (yield from self._execute_together(pools, batch, retry))
+            return (yield from self._execute_write(pools, batch, retry))
         return (yield from self._execute_alone(pools, batch, retry, seen, limit))
 
-    def _execute_together(self, pools: Pools, batch: Batch, retry: Retry) -> Steps[Results]:
-        """Send a write to the primary; together with others if it, or they, must wait for a connection."""
-        pool, member = pools.primary, Member(batch)
-
-        def ask(primary: ServerConnection) -> Steps[Results]:
-            group = pool.gather(member, primary)
-            if group is None:
-                return self._ask_primary(primary, batch, retry, None, None)
-            return self._ask_for_group(primary, group, batch, retry)
-
-        wait_s = None
+    def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> Steps[Results]:
+        """Send a write to the primary; in one transaction with others if it, or they, must wait for a connection."""
+        write, wait_s = QueuedWrite(batch), None
         try:
-            answer = yield from pool.lend(ask, member=member)
+            results = yield from pools.primary.lend(
+                lambda primary: self._ask_primary(primary, batch, retry, None, None), write=write
+            )
         except DriverError as error:
             wait_s = self._wait_after(retry, error)
         else:
-            if answer is not None:
-                return answer
+            if results is not None:
+                return results
             self._reached = True
-            outcome = member.outcome
+            outcome = write.outcome
             if isinstance(outcome, DriverError):
                 wait_s = self._wait_after(retry, outcome)
-            elif outcome is not None and not isinstance(outcome, Undecided):
+            elif outcome is not None and not isinstance(outcome, SendAlone):
                 return Results(outcome, batch)
         return (yield from self._execute_alone(pools, batch, retry, None, None, wait_s))
 
@@ -237,14 +231,6 @@ class Execution:
                 limit.leave()
         self._secondaries.answered()
         return results
-
-    def _ask_for_group(self, primary: ServerConnection, group: Group, batch: Batch, retry: Retry) -> Steps[Results]:
-        """Execute a batch together with those of calls that wait for a connection."""
-        self._reached = True
-        results = yield from group.send(primary)
-        if results is not None:
-            return Results(results, batch)
-        return (yield from self._ask_primary(primary, batch, retry, None, None))
 
     def _ask_primary(
         self,

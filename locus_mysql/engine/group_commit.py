@@ -1,157 +1,172 @@
-"""Batches that travel together: calls that wait for a connection share the packet, and the commit, of one that has it.
+"""Group commit: writes of calls that wait for a connection are sent by one call, as one packet and one transaction.
 
-A call that gets a connection while others wait takes the batches of those that have waited the longest, and sends all
-as one transaction. If a statement fails, that transaction is rolled back: nothing of any batch was carried out. The
-batch with that statement is then sent alone, by its own call, and the others together again. So each call gets the
-outcome that it would have had alone, and the transaction of a batch never depends on one that was undone.
+A call that gets a connection while others wait takes the writes of those that have waited the longest, and sends all
+in one transaction. If a statement fails, the transaction is rolled back, so nothing was written. The others are then
+sent together again, and after them the write with that statement, in a transaction of its own. So each call has the
+outcome that it would have had alone, and no write depends on another one that was undone.
 
-If the connection breaks, each call learns that its answer was lost, and finds out by its own token whether its batch
-was carried out. The same happens if the call that sends is cancelled.
+If the connection breaks, each call finds out by its own token whether its write was carried out. If the call that sends
+is cancelled, the packet is not (`commands.Shielded`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
-from weakref import ref
 
 from ..dialect import Statement
-from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
+from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, Result, ServerError
 from .commands import Steps
-from .failures import READ_ONLY, leaves_fate_unknown
+from .failures import LOCK_WAIT_TIMEOUT, READ_ONLY, leaves_fate_unknown
 from .operation import Batch
 from .servers import ServerConnection
 from .transaction import BEGIN, COMMIT, roll_back
 
-#: The most batches in one packet, and the most bytes of them: 8 save most of what can be saved, and a large packet
-#: makes the small ones in it wait.
-MOST_TOGETHER = 8
-MOST_BYTES = 262_144
+#: Limits of one packet: 8 writes save most of what can be saved, and a long packet delays the short writes in it.
+MAX_WRITES = 8
+MAX_BYTES = 262_144
 
-#: At most this many waiting calls are looked at for one packet.
-MOST_LOOKED_AT = 64
+#: The maximum number of waiting calls that are examined for one packet.
+MAX_EXAMINED = 64
+
+#: After this number of waits for locks of other sessions, each a second long, the rest of a packet is sent by its calls.
+MAX_LOCK_WAITS = 2
+
+# A write whose row is locked by another session must not delay the others for long. A session's own limits are kept in
+# variables, as `init_connect` may have set them.
+_LIMIT_LOCK_WAITS = Statement(
+    "SET @locus_row_wait = @@innodb_lock_wait_timeout, @locus_table_wait = @@lock_wait_timeout,"
+    " SESSION innodb_lock_wait_timeout = 1, SESSION lock_wait_timeout = 1"
+)
+_RESTORE_LOCK_WAITS = Statement(
+    "SET SESSION innodb_lock_wait_timeout = @locus_row_wait, SESSION lock_wait_timeout = @locus_table_wait"
+)
+_PREFIX = (_LIMIT_LOCK_WAITS, BEGIN)
+_SUFFIX = (COMMIT, _RESTORE_LOCK_WAITS)
 
 
-class Undecided:
-    """The outcome of a batch that was not carried out with others, and must be sent alone."""
+class SendAlone:
+    """The outcome of a write that was not carried out, and that its own call must send."""
 
 
-ALONE = Undecided()
+SEND_ALONE = SendAlone()
 
-#: Results, or the error that the call would have got alone, or `ALONE`.
-Outcome: TypeAlias = "Sequence[Result] | DriverError | Undecided"
+#: Results, or the error that the call would have had alone, or `SEND_ALONE`.
+Outcome: TypeAlias = "Sequence[Result] | DriverError | SendAlone"
 
 
-class Member:
-    """A batch that may be sent together with others.
+class QueuedWrite:
+    """The write of a call that may wait for a connection, and may be sent by another call.
 
     Args:
-        batch: The batch, with a `Batch.lock`.
+        batch: The statements, with a `Batch.lock`.
     """
 
-    __slots__ = ("_group", "batch", "outcome", "wake")
+    __slots__ = ("_wake", "batch", "outcome")
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        #: Set once another call has sent the batch.
+        #: Set once the write was sent in a group.
         self.outcome: Outcome | None = None
-        #: Wakes the call that waits for the outcome; set when another call takes the batch.
-        self.wake: Callable[[], None] | None = None
-        self._group: ref[Group] | None = None
+        self._wake: Callable[[], None] | None = None
 
     @property
     def taken(self) -> bool:
-        """Return whether another call sends the batch, or has sent it."""
-        return self._group is not None
+        """Return whether another call sends the write, or has sent it."""
+        return self._wake is not None
 
-    def join(self, group: Group, wake: Callable[[], None]) -> None:
-        """Let a group send the batch. Called with the pool's lock held."""
-        self.wake = wake
-        self._group = ref(group)
+    def take(self, wake: Callable[[], None]) -> None:
+        """Let another call send the write; `wake` is called once the outcome is set."""
+        self._wake = wake
 
     def settle(self, outcome: Outcome) -> None:
-        """Set the outcome, and wake the call."""
+        """Set the outcome, unless it is set, and wake the call. May be repeated, if a signal interrupted it."""
         if self.outcome is None:
             self.outcome = outcome
-            if self.wake is not None:
-                self.wake()
-
-    def check_sender(self) -> None:
-        """Notice that the call that was to send the batch has vanished, as a signal may end a thread anywhere."""
-        if self.outcome is None and self._group is not None and self._group() is None:
-            self.outcome = sender_ended()
+        if self._wake is not None:
+            self._wake()
 
 
-class Group:
-    """The batches that one call sends: its own, and those of waiting calls.
+class CommitGroup:
+    """The writes that one call sends: its own, and those of waiting calls.
 
     Args:
-        own: The batch of the call that sends.
-        most_bytes: The most bytes of all.
+        own: The write of the call that sends.
+        max_bytes: The most bytes of all.
     """
 
-    def __init__(self, own: Member, most_bytes: int = MOST_BYTES) -> None:
-        self.own = own
-        self.others: list[Member] = []
-        self._bytes_left = most_bytes - size_bytes(own.batch)
+    def __init__(self, own: QueuedWrite, max_bytes: int = MAX_BYTES) -> None:
+        self.writes = [own]
+        self._bytes_left = max_bytes - size_bytes(own.batch)
 
     @property
     def full(self) -> bool:
-        """Return whether no more batches fit."""
-        return len(self.others) + 1 >= MOST_TOGETHER or self._bytes_left <= 0
+        """Return whether no more writes fit."""
+        return len(self.writes) >= MAX_WRITES or self._bytes_left <= 0
 
-    def add(self, member: Member, wake: Callable[[], None]) -> bool:
-        """Take the batch of a waiting call if it fits. Called with the pool's lock held."""
-        size = size_bytes(member.batch)
+    def add(self, write: QueuedWrite, wake: Callable[[], None]) -> bool:
+        """Take the write of a waiting call if it fits. Called with the pool's lock held."""
+        size = size_bytes(write.batch)
         if self.full or size > self._bytes_left:
             return False
         self._bytes_left -= size
-        self.others.append(member)
-        member.join(self, wake)
+        self.writes.append(write)
+        write.take(wake)
         return True
 
-    def send(self, primary: ServerConnection) -> Steps[Sequence[Result] | None]:
-        """Send the batches, and give each other call its outcome.
-
-        Returns:
-            The results of the own batch; None if it must be sent alone.
+    def send(self, primary: ServerConnection) -> Steps[None]:
+        """Send the writes, and set the outcome of each.
 
         Raises:
-            DriverError: All failed in the same way, or the answer was lost.
+            DriverError: The outcome of all writes that were not carried out before; the pool judges the connection by it.
         """
-        together = [self.own, *self.others]
         try:
-            while len(together) > 1:
-                ordered = sorted(together, key=_lock)
-                try:
-                    results = yield from primary.execute(_packet(ordered))
-                except ServerError as error:
-                    if _concerns_all(error, primary, ordered):
-                        raise
-                    yield from roll_back(primary)
-                    failed = _member_at(error.place, ordered)
-                    together = [] if failed is None else [one for one in together if one is not failed]
-                    self._send_alone(one for one in ordered if one not in together)
-                else:
-                    _distribute(results, ordered)
-                    together = []
-            self._send_alone(self.others)
-        except BaseException as error:
-            for one in self.others:
-                one.settle(error if isinstance(error, DriverError) else sender_ended())
+            yield from self._send(primary)
+        except DriverError as error:
+            self._settle(error)
             raise
-        outcome = self.own.outcome
-        return None if outcome is None or isinstance(outcome, Undecided | DriverError) else outcome
+        self._settle(SEND_ALONE)
 
-    def _send_alone(self, members: Iterable[Member]) -> None:
-        for one in members:
-            if one is not self.own:
-                one.settle(ALONE)
+    def abandon(self) -> None:
+        """Let each call whose write has no outcome find out by itself, because the call that sends has ended."""
+        self._settle(ConnectionLost("The call that had sent this one's write with its own ended before the answer"))
 
+    def _send(self, primary: ServerConnection) -> Steps[None]:
+        # Sorted by their locks, so that the packets of several connections lock in the same order.
+        pending = deque([sorted(self.writes, key=lambda write: write.batch.lock)])
+        lock_waits = 0
+        while pending and lock_waits < MAX_LOCK_WAITS:
+            writes = pending.popleft()
+            try:
+                results = yield from primary.execute(_packet(writes))
+            except PacketTooLarge:  # nothing was sent
+                return
+            except ServerError as error:
+                if primary.connection.closed:
+                    raise
+                yield from roll_back(primary, _RESTORE_LOCK_WAITS)
+                if error.statement_index is None:
+                    return
+                failed = _write_of(error.statement_index, writes)
+                if failed is None or leaves_fate_unknown(error) or error.errno in READ_ONLY:
+                    raise  # each call would have had this error alone, or its write may have been carried out
+                others = [write for write in writes if write is not failed]
+                if error.errno == LOCK_WAIT_TIMEOUT:
+                    lock_waits += 1
+                    others = [write for write in others if write.batch.lock != failed.batch.lock]
+                elif others:
+                    pending.append([failed])
+                else:
+                    failed.settle(error)
+                if others:
+                    pending.appendleft(others)
+            else:
+                _distribute(results, writes)
 
-def sender_ended() -> ConnectionLost:
-    """Return the error of a call whose batch was in the packet of one that was cancelled."""
-    return ConnectionLost("The call that had sent this one's batch with its own was ended before the answer")
+    def _settle(self, outcome: Outcome) -> None:
+        for write in self.writes:
+            write.settle(outcome)
 
 
 def size_bytes(batch: Batch) -> int:
@@ -162,35 +177,23 @@ def size_bytes(batch: Batch) -> int:
     )
 
 
-def _lock(member: Member) -> tuple[str | bytes, ...]:
-    """Sort by what the batches lock, so that groups of different connections lock it in the same order."""
-    return member.batch.lock
+def _packet(writes: Sequence[QueuedWrite]) -> tuple[Statement, ...]:
+    return (*_PREFIX, *(statement for write in writes for statement in write.batch.statements), *_SUFFIX)
 
 
-def _packet(members: Sequence[Member]) -> tuple[Statement, ...]:
-    return (BEGIN, *(statement for one in members for statement in one.batch.statements), COMMIT)
-
-
-def _distribute(results: Sequence[Result], members: Sequence[Member]) -> None:
-    start = 1  # after BEGIN
-    for one in members:
-        stop = start + len(one.batch.statements)
-        one.settle(results[start:stop])
+def _distribute(results: Sequence[Result], writes: Sequence[QueuedWrite]) -> None:
+    start = len(_PREFIX)
+    for write in writes:
+        stop = start + len(write.batch.statements)
+        write.settle(results[start:stop])
         start = stop
 
 
-def _member_at(place: int | None, members: Sequence[Member]) -> Member | None:
-    """Return the member with the statement at a place in the packet; None if it is unknown, or no member's."""
-    if place is None or place < 1:
-        return None
-    for one in members:
-        place -= len(one.batch.statements)
-        if place < 1:
-            return one
+def _write_of(statement_index: int, writes: Sequence[QueuedWrite]) -> QueuedWrite | None:
+    """Return the write with a statement of the packet; None for the statements around all writes."""
+    index = statement_index - len(_PREFIX)
+    for write in writes:
+        if 0 <= index < len(write.batch.statements):
+            return write
+        index -= len(write.batch.statements)
     return None
-
-
-def _concerns_all(error: ServerError, primary: ServerConnection, members: Sequence[Member]) -> bool:
-    """Check whether each batch would have got this error alone, or may have been carried out nevertheless."""
-    at_commit = error.place is not None and error.place > 0 and _member_at(error.place, members) is None
-    return at_commit or leaves_fate_unknown(error) or error.errno in READ_ONLY or primary.connection.closed

@@ -57,8 +57,8 @@ class ServerConnection:
             results = yield Execute(self.connection, (*checks, *statements))
         except ServerError as error:
             explained = guard.explain(error)
-            if isinstance(explained, ServerError) and error.place is not None:
-                explained.place = error.place - len(checks)
+            if isinstance(explained, ServerError) and error.statement_index is not None:
+                explained.statement_index = error.statement_index - len(checks)
             raise explained from None
         guard.verify(results[: len(checks)])
         return results[len(checks) :]

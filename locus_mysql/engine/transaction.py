@@ -24,9 +24,9 @@ def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> R
     return Results(own, batch, fate_unknown=fate_unknown)
 
 
-def roll_back(primary: ServerConnection) -> Steps[None]:
-    """Undo the open transaction; drop the connection if that fails."""
+def roll_back(primary: ServerConnection, *after: Statement) -> Steps[None]:
+    """Undo the open transaction, and execute statements after it; drop the connection if that fails."""
     try:
-        yield from primary.execute((ROLLBACK,))
+        yield from primary.execute((ROLLBACK, *after))
     except DriverError:  # the transaction may still be open, and must not be continued by another call
         primary.connection.abort()

@@ -143,13 +143,13 @@ async def test_many_callers_of_every_family_on_few_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sizes: list[int] = []
-    send = group_commit.Group.send
+    send = group_commit.CommitGroup.send
 
-    def noted(self: group_commit.Group, primary: Any) -> Any:
-        sizes.append(len(self.others) + 1)
+    def noted(self: group_commit.CommitGroup, primary: Any) -> Any:
+        sizes.append(len(self.writes))
         return send(self, primary)
 
-    monkeypatch.setattr(group_commit.Group, "send", noted)
+    monkeypatch.setattr(group_commit.CommitGroup, "send", noted)
     config = make_config(
         driver=side.rpartition("-")[0], pool_size=pool_size, host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED"
     )

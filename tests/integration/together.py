@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from locus_mysql.engine.places import Place
+from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.synchronous import SyncEngine
 
 #: Longest wait for the calls, in seconds: one of them may need no connection.
@@ -16,20 +16,20 @@ PATIENCE_S = 1.0
 
 @contextmanager
 def going_together(engine: SyncEngine, calls: int) -> Iterator[None]:
-    """Keep all places of a blocking engine's pool until a number of calls wait; then give them one place.
+    """Keep all slots of a blocking engine's pool until a number of calls wait; then give them one slot.
 
     Args:
         engine: The engine. No call of it is in progress.
         calls: The number of calls that the block makes at once.
     """
     pool = engine._pools.primary
-    held = [Place() for _ in range(pool._config.pool_size)]
+    held = [Slot() for _ in range(pool._config.pool_size)]
     with pool._lock:
-        assert all(pool._places.take(place) for place in held)
+        assert all(pool._slots.take(slot) for slot in held)
 
     def release() -> None:
         end = time.monotonic() + PATIENCE_S
-        while pool._places.waiting < calls and time.monotonic() < end:
+        while pool._slots.waiting < calls and time.monotonic() < end:
             time.sleep(0.001)
         pool._leave(held[0])
 
@@ -39,5 +39,5 @@ def going_together(engine: SyncEngine, calls: int) -> Iterator[None]:
         yield
     finally:
         thread.join()
-        for place in held:
-            pool._leave(place)
+        for slot in held:
+            pool._leave(slot)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -16,12 +18,13 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
-from locus_mysql.engine.group_commit import MOST_BYTES, MOST_TOGETHER
+from locus_mysql.engine.group_commit import MAX_BYTES, MAX_WRITES
 from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.errors import PoolTimeout
+from locus_mysql.errors import PoolTimeout, Unavailable
 
 from ..conftest import EACH_WAY, EVERY_SIDE, MakeConfig
+from ..connecting import connect
 from ..proxy import WireProxy
 
 RunSQL = Callable[..., tuple[Any, ...]]
@@ -30,6 +33,12 @@ RunSQL = Callable[..., tuple[Any, ...]]
 SOON_S = 30.0
 
 GUARD = Statement("SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)")
+
+
+def sleeps(run_sql: RunSQL, database: str, seconds: int) -> list[int]:
+    """Return the sessions that execute ``SLEEP(seconds)``."""
+    sql = "SELECT id FROM performance_schema.processlist WHERE db = %s AND state = 'User sleep' AND info LIKE %s"
+    return [number for (number,) in run_sql(sql, database, f"%SLEEP({seconds})%")]
 
 
 class Crowd:
@@ -150,10 +159,10 @@ def test_calls_that_wait_share_one_packet(
     side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
 ) -> None:
     many = crowd(side)
-    begun = many.behind(sleeping(0.5), *(write(f"row {n}") for n in range(MOST_TOGETHER)))
+    begun = many.behind(sleeping(0.5), *(write(f"row {n}") for n in range(MAX_WRITES)))
     before = many.counters.total.round_trips
-    assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(MOST_TOGETHER)]
-    assert rows() == [f"row {n}" for n in range(MOST_TOGETHER)]
+    assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(MAX_WRITES)]
+    assert rows() == [f"row {n}" for n in range(MAX_WRITES)]
     many.run(sleeping(0))
     assert many.counters.total.round_trips - before == 3, "that of the sleep, one of all writes, and the last one"
 
@@ -249,23 +258,75 @@ def test_a_killed_packet_is_repeated_by_each_call(
     assert rows() == [f"row {n}" for n in range(4)]
 
 
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_nothing_of_a_killed_packet_is_committed_later(
+    side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]], run_sql: RunSQL, database: str
+) -> None:
+    """The first write is carried out, and the second one killed: the next call on the connection commits neither."""
+    many = crowd(side, retry_deadline_s=0)
+    pause = Statement("SELECT k FROM rows_written WHERE SLEEP(30)")
+    begun = many.behind(sleeping(0.5), write("a"), write("b", pause), write("c"))
+    many.wait_until(lambda: bool(sleeps(run_sql, database, 30)))
+    for number in sleeps(run_sql, database, 30):
+        run_sql(f"KILL QUERY {number}")
+    for one in begun[1:]:
+        with pytest.raises(Unavailable):
+            one.result(SOON_S)
+    assert many.run(write("next")) == "next"
+    assert rows() == ["next"]
+
+
 @pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
 @pytest.mark.parametrize("cancelled", [0, 2])
 def test_a_cancelled_call_takes_nothing_from_the_others(
     driver: str, cancelled: int, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
 ) -> None:
-    """The first call sends the packet; the others wait for it."""
-    many = crowd(f"{driver}-async")
+    """The first call sends the packet; the others wait for it. Nothing may be repeated."""
+    many = crowd(f"{driver}-async", retry_deadline_s=0)
     begun = many.behind(sleeping(0.3), *(write(f"row {n}", Statement("DO SLEEP(0.2)")) for n in range(4)))
     begun[0].result(SOON_S)
+    before = many.counters.opened
     time.sleep(0.1)
     begun[1 + cancelled].cancel()
-    outcomes = [one.result(SOON_S) for place, one in enumerate(begun[1:]) if place != cancelled]
+    outcomes = [one.result(SOON_S) for number, one in enumerate(begun[1:]) if number != cancelled]
     assert outcomes == [f"row {n}" for n in range(4) if n != cancelled]
     with pytest.raises(CancelledError):
         begun[1 + cancelled].result(SOON_S)
-    assert set(outcomes) <= set(rows())
+    assert rows() == [f"row {n}" for n in range(4)]
     many.wait_until(lambda: many.state.in_use == 0)
+    assert many.counters.opened == before, "the connection was not dropped"
+
+
+def test_all_calls_of_a_packet_are_cancelled(crowd: Callable[..., Crowd], rows: Callable[[], list[str]]) -> None:
+    many = crowd("mysql-connector-async")
+    begun = many.behind(sleeping(0.3), *(write(f"row {n}", Statement("DO SLEEP(0.2)")) for n in range(4)))
+    begun[0].result(SOON_S)
+    time.sleep(0.1)
+    for one in begun[1:]:
+        one.cancel()
+    many.wait_until(lambda: many.state.in_use == 0)
+    assert many.run(write("next")) == "next"
+
+
+def test_random_cancellations_leave_the_pool_whole_and_each_answer_true(
+    crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
+) -> None:
+    source = random.Random(7)
+    many = crowd("mysql-connector-async", pool_size=2, retry_deadline_s=0)
+    pauses = (Statement("DO SLEEP(0.01)"), Statement("DO SLEEP(0.05)"))
+    begun = {f"row {n}": many.begin(write(f"row {n}", source.choice(pauses))) for n in range(80)}
+    for key in source.sample(sorted(begun), 40):
+        time.sleep(source.uniform(0, 0.03))
+        begun[key].cancel()
+    answered = []
+    for key, one in begun.items():
+        with suppress(CancelledError):
+            answered.append(one.result(SOON_S))
+            assert answered[-1] == key
+    assert set(answered) <= set(rows())
+    assert len(answered) >= 40
+    many.wait_until(lambda: (many.state.in_use, many.state.waiting) == (0, 0))
+    assert many.counters.opened <= 2 + 40, "only a call that is alone in its packet drops its connection"
 
 
 @pytest.mark.parametrize("side", EACH_WAY)
@@ -294,7 +355,7 @@ def test_the_wait_for_a_connection_ends_when_another_call_takes_the_batch(
 @pytest.mark.parametrize("side", EACH_WAY)
 def test_a_packet_has_a_limit_of_bytes(side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]) -> None:
     many = crowd(side)
-    sizes = (10, MOST_BYTES // 2, MOST_BYTES // 2, 10, 2 * MOST_BYTES)
+    sizes = (10, MAX_BYTES // 2, MAX_BYTES // 2, 10, 2 * MAX_BYTES)
     begun = many.behind(sleeping(0.5), *(write(f"row {n}", size=size) for n, size in enumerate(sizes)))
     before = many.counters.total.round_trips
     assert [one.result(SOON_S) for one in begun[1:]] == [f"row {n}" for n in range(len(sizes))]
@@ -315,3 +376,108 @@ def test_a_row_that_another_session_writes_delays_the_packet(
     assert [one.result(SOON_S) for one in begun[1:]] == ["a", "Duplicate", "c"]
     assert holding.result(SOON_S) == "b"
     assert rows() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("locked", [("b",), ("a", "b", "c", "d", "f")], ids=["one", "most"])
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_rows_that_are_locked_for_long_delay_the_others_by_seconds_at_most(
+    side: str,
+    locked: tuple[str, ...],
+    crowd: Callable[..., Crowd],
+    rows: Callable[[], list[str]],
+    make_config: MakeConfig,
+    database: str,
+) -> None:
+    """Nor are they ended early themselves: the limit of the packet is not theirs."""
+    many = crowd(side, pool_size=7, retry_deadline_s=0)
+    for _ in range(6):  # so that one connection is free
+        many.begin(sleeping(0.8))
+    many.wait_until(lambda: many.state.in_use == 6)
+    with connect(make_config(), database, autocommit=False) as holder, holder.cursor() as cursor:
+        for key in locked:
+            cursor.execute("INSERT INTO rows_written VALUES (%s, %s, '')", (key, os.urandom(16)))
+        begun = many.begin(sleeping(0.6))
+        many.wait_until(lambda: many.state.in_use == 7)
+        writes = {key: many.begin(catching(write(key))) for key in "abcdef"}
+        begun.result(SOON_S)
+        began = time.monotonic()
+        assert [writes[key].result(SOON_S) for key in "abcdef" if key not in locked] == [
+            key for key in "abcdef" if key not in locked
+        ]
+        assert time.monotonic() - began < 2 + 1.5
+        time.sleep(max(0, 4.5 - (time.monotonic() - began)))
+        assert not any(writes[key].done() for key in locked)
+        holder.commit()
+        assert [writes[key].result(SOON_S) for key in locked] == ["Duplicate"] * len(locked)
+    assert rows() == list("abcdef")
+
+
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_a_locked_table_delays_only_the_writes_to_it(
+    side: str,
+    crowd: Callable[..., Crowd],
+    rows: Callable[[], list[str]],
+    make_config: MakeConfig,
+    run_sql: RunSQL,
+    database: str,
+) -> None:
+    """As by ALTER TABLE, for which `lock_wait_timeout` counts."""
+    run_sql(f"CREATE TABLE {database}.locked_table (n INT)")
+    many = crowd(side, pool_size=2)
+    many.begin(sleeping(0.6))
+    many.wait_until(lambda: many.state.in_use == 1)
+    with connect(make_config(), database) as holder, holder.cursor() as cursor:
+        cursor.execute("LOCK TABLES locked_table WRITE")
+        first = many.begin(sleeping(0.4))
+        many.wait_until(lambda: many.state.in_use == 2)
+        insert = Statement("INSERT INTO locked_table VALUES (1)")
+        begun = [many.begin(write(key, *([insert] if key == "b" else []))) for key in "abc"]
+        first.result(SOON_S)
+        began = time.monotonic()
+        assert [begun[0].result(SOON_S), begun[2].result(SOON_S)] == ["a", "c"]
+        assert time.monotonic() - began < 1 + 1.5
+        time.sleep(1.5)
+        assert not begun[1].done()
+        cursor.execute("UNLOCK TABLES")
+        assert begun[1].result(SOON_S) == "b"
+    assert rows() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["success", "failure"])
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_a_session_keeps_its_own_limits_of_waits(
+    side: str, fails: bool, crowd: Callable[..., Crowd], rows: Callable[[], list[str]]
+) -> None:
+    many = crowd(side)
+
+    def limits(*first: Statement) -> Operation[Any]:
+        query = Statement("SELECT @@innodb_lock_wait_timeout, @@lock_wait_timeout")
+        return (yield Batch((*first, query), atomic=False)).of(query).rows[0]
+
+    many.run(limits(Statement("SET innodb_lock_wait_timeout = 7, lock_wait_timeout = 77")))
+    begun = many.behind(sleeping(0.3), catching(write("a")), catching(write("a" if fails else "b")))
+    assert [one.result(SOON_S) for one in begun[1:]] == ["a", "Duplicate" if fails else "b"]
+    assert tuple(many.run(limits())) == (7, 77)
+
+
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_processes_that_write_the_same_rows_in_groups_do_not_disturb_each_other(
+    side: str, crowd: Callable[..., Crowd], rows: Callable[[], list[str]], run_sql: RunSQL, database: str
+) -> None:
+    run_sql(f"CREATE TABLE {database}.counted (k INT PRIMARY KEY, n INT NOT NULL)")
+    run_sql(f"INSERT INTO {database}.counted VALUES (0, 0), (1, 0), (2, 0), (3, 0), (4, 0)")
+    many = [crowd(side, pool_size=2) for _ in range(2)]
+
+    def add(k: int) -> Operation[Any]:
+        token = os.urandom(16)
+        raised = Statement("UPDATE counted SET n = n + 1 WHERE k = %s", (k,))
+        insert = Statement("INSERT INTO rows_written VALUES (%s, %s, '')", (token.hex(), token))
+        landed = Statement("SELECT k FROM rows_written WHERE token = %s", (token,))
+        yield Batch.of(raised, insert, landed=landed, lock=("counted", str(k)))
+
+    source = random.Random(3)
+    begun = [one.begin(add(source.randrange(5))) for _ in range(100) for one in many]
+    for call in begun:
+        call.result(SOON_S)
+    ((total,),) = run_sql(f"SELECT SUM(n) FROM {database}.counted")
+    assert total == len(rows()) == len(begun)

@@ -42,7 +42,7 @@ def variant() -> Variant:
         rules=(Rule("FROM", "OUT OF", ""),),
         settings="",
         errors={},
-        shares_transactions=False,
+        supports_group_commit=False,
     )
 
 
