@@ -184,8 +184,8 @@ class ConnectionOptions(BaseModel):
     pipeline: bool = _option(
         True,
         "Send a transaction as one packet, and writes that wait for a connection [together]"
-        "(internals.md#calls-that-wait-travel-together). Switch it off for proxies that refuse multi-statement "
-        "packets: then statements are sent one by one.",
+        "(internals.md#group-commit-writes-that-wait-share-a-transaction). Switch it off for proxies that refuse "
+        "multi-statement packets: then statements are sent one by one.",
         advanced=True,
     )
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from ..dialect import Statement
 from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, Result, ServerError
 from .commands import Steps
-from .failures import LOCK_WAIT_TIMEOUT, READ_ONLY, leaves_fate_unknown
+from .failures import LOCK_WAIT_TIMEOUT, READ_ONLY, was_interrupted
 from .operation import Batch
 from .servers import ServerConnection
 from .transaction import BEGIN, COMMIT, roll_back
@@ -30,7 +30,7 @@ MAX_BYTES = 262_144
 #: The maximum number of waiting calls that are examined for one packet.
 MAX_EXAMINED = 64
 
-#: After this number of waits for locks of other sessions, each a second long, the rest of a packet is sent by its calls.
+#: After this number of waits for locks of other sessions, each a second long, the other calls send their own writes.
 MAX_LOCK_WAITS = 2
 
 # A write whose row is locked by another session must not delay the others for long. A session's own limits are kept in
@@ -119,7 +119,8 @@ class CommitGroup:
         """Send the writes, and set the outcome of each.
 
         Raises:
-            DriverError: The outcome of all writes that were not carried out before; the pool judges the connection by it.
+            DriverError: The outcome of all writes that were not carried out before. The pool reuses or drops the
+                connection, depending on the error.
         """
         try:
             yield from self._send(primary)
@@ -149,13 +150,13 @@ class CommitGroup:
                 if error.statement_index is None:
                     return
                 failed = _write_of(error.statement_index, writes)
-                if failed is None or leaves_fate_unknown(error) or error.errno in READ_ONLY:
-                    raise  # each call would have had this error alone, or its write may have been carried out
+                if failed is None or error.errno in READ_ONLY:
+                    raise  # each call would have had this error alone, or its write may have been committed
                 others = [write for write in writes if write is not failed]
                 if error.errno == LOCK_WAIT_TIMEOUT:
                     lock_waits += 1
                     others = [write for write in others if write.batch.lock != failed.batch.lock]
-                elif others:
+                elif others and not was_interrupted(error):
                     pending.append([failed])
                 else:
                     failed.settle(error)

@@ -91,7 +91,7 @@ class Pool:
         Args:
             use: Called with the connection.
             tested: Ping the connection first, however briefly it was idle.
-            write: What the call sends, if calls that wait for a connection may be sent with it, or it with another call.
+            write: The call's write, if it may be sent in a group: with writes of waiting calls, or by another call.
 
         Raises:
             PoolTimeout: No connection became free in time.
@@ -127,7 +127,7 @@ class Pool:
         return len(group.writes) > 1
 
     def _send_group(self, slot: Slot, lent: ServerConnection) -> Steps[None]:
-        """Send the writes of several calls, and give the connection back. The calls find the outcomes in their writes."""
+        """Send a group of writes, and give the connection back. Each call finds its outcome in its write."""
         try:
             if slot.group is not None:
                 yield from slot.group.send(lent)

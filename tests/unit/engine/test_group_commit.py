@@ -164,11 +164,21 @@ def test_all_are_sent_alone_if_one_is_too_large() -> None:
     assert all(one.outcome is SEND_ALONE for one in writes)
 
 
+def test_a_killed_write_is_not_sent_again_and_the_others_are() -> None:
+    writes = [write(name) for name in "abc"]
+    killed = ServerError(1317, "interrupted")
+    connection = Connection({"UPDATE b0": killed})
+    send(group_of(*writes), connection)
+    assert connection.transactions == [updates("a", "b", "c"), [ROLLBACK.sql], updates("a", "c")]
+    assert writes[1].outcome is killed
+    assert [len(affected(one.outcome)) for one in (writes[0], writes[2])] == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("refused", "error"),
     [
         (COMMIT.sql, ServerError(1213, "deadlock")),
-        ("UPDATE b0", ServerError(1317, "interrupted")),
+        (COMMIT.sql, ServerError(1317, "interrupted")),
         ("UPDATE b0", ServerError(1290, "read-only")),
         ("UPDATE b0", ConnectionLost("gone")),
     ],
