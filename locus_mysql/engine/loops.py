@@ -49,7 +49,8 @@ def run_blocking(steps: Steps[T]) -> T:
                         outcome = None
                         command.work()
                     case Shielded():
-                        outcome = run_blocking(command.steps)
+                        outcome = None
+                        run_blocking(command.steps)
             except BaseException as error:
                 command = steps.throw(error)
             else:
@@ -90,7 +91,8 @@ async def run_awaited(steps: Steps[T]) -> T:
                         outcome = None
                         await COMPUTING.run(command.work)
                     case Shielded():
-                        outcome = await _run_shielded(command)
+                        outcome = None
+                        await _run_shielded(command)
             except BaseException as error:
                 command = steps.throw(error)
             else:
