@@ -19,7 +19,7 @@ from .counters import Counters
 from .group_commit import QueuedWrite, SendAlone
 from .gtid_tracker import GtidTracker
 from .kills import Kills
-from .operation import Batch, Computation, Operation, Pause, Results, Undone
+from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
 from .read_limit import ReadLimit
@@ -124,7 +124,7 @@ class Execution:
                     if batch.statements:
                         results = yield from self._execute(pools, batch, retry, limit)
                     else:
-                        results = yield from _without_statements(batch)
+                        results = yield from self._without_statements(pools, batch)
                 except Exception as error:
                     batch = operation.throw(error)
                 else:
@@ -136,6 +136,20 @@ class Execution:
             raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
+
+    def _without_statements(self, pools: Pools, batch: Batch) -> Steps[Results]:
+        """Carry out a step that sends nothing."""
+        if isinstance(batch, Pause):
+            yield Sleep(batch.seconds)
+        elif isinstance(batch, Computation):
+            yield Compute(batch.work)
+        elif isinstance(batch, Deferred) and batch.work is not None:
+            work, background = self._drive(pools, batch.work, None), pools.primary.background
+            if background.ready:
+                background.start(work)
+            else:
+                yield from work
+        return Results((), batch)
 
     def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
@@ -149,6 +163,8 @@ class Execution:
                     return answer
             seen = self._secondaries.seen
         retry.begin_batch()
+        if batch.landed is not None:
+            pools.primary.background.writes += 1
         if batch.lock and self._config.pipeline and seen is None and limit is None and not retry.fate_unknown:
             return (yield from self._execute_write(pools, batch, retry))
         return (yield from self._execute_alone(pools, batch, retry, seen, limit))
@@ -259,15 +275,6 @@ class Execution:
         if limit is not None:
             limit.count(primary.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
-
-
-def _without_statements(batch: Batch) -> Steps[Results]:
-    """Carry out a step that sends nothing."""
-    if isinstance(batch, Pause):
-        yield Sleep(batch.seconds)
-    elif isinstance(batch, Computation):
-        yield Compute(batch.work)
-    return Results((), batch)
 
 
 def _send(

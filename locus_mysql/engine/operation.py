@@ -98,6 +98,19 @@ class Computation(Batch):
     work: Callable[[], None] = lambda: None
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred(Batch):
+    """A step that sends nothing: housekeeping that the call need not wait for.
+
+    Args:
+        work: Runs after the answer of the call, or at once if the process may end soon; see `background`. It may also
+            never run: a later call must find what is left to do.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    work: Operation[None] | None = None
+
+
 class Results(list[Result]):
     """A result for each statement of a batch, in their order.
 

@@ -70,6 +70,7 @@ class Pool:
         self._lock = threading.RLock()
         self._slots = side.slots(config, self._lock)
         self._idle = IdleConnections(config)
+        self.background = side.background()
         self._watch = side.watch(self._look_for_another) if self._topology.several else None
         self._reaping = False
         self._generation = 0
@@ -216,10 +217,12 @@ class Pool:
 
     def close(self) -> Steps[None]:
         """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
+        yield Wait(self.background.finish)
         yield from self._close(self._take_all_to_end(), "the pool was closed")
 
     def abort(self) -> None:
         """Drop idle connections at once, for a closed event loop; close lent ones when they are returned."""
+        self.background.cancel()
         abort_all(self._take_all_to_end())
 
     def reap(self) -> Steps[None]:

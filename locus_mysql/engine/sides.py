@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config import ConnectionOptions
+from .background import AwaitedBackground, Background, BlockingBackground
 from .connection_slots import AwaitedSlots, BlockingSlots, Slots
 from .loops import run_awaited
 from .reaper import REAPER
@@ -25,6 +26,9 @@ class Side(Protocol):
 
     def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
         """The slots of the pool."""
+
+    def background(self) -> Background:
+        """What does the pool's housekeeping."""
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """A watch over the pool's calls."""
@@ -45,6 +49,10 @@ class BlockingSide:
     def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
         """See `Side.slots`."""
         return BlockingSlots(config, lock)
+
+    def background(self) -> BlockingBackground:
+        """See `Side.background`."""
+        return BlockingBackground()
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""
@@ -73,6 +81,10 @@ class AwaitedSide:
     def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
         """See `Side.slots`."""
         return AwaitedSlots(config)
+
+    def background(self) -> AwaitedBackground:
+        """See `Side.background`."""
+        return AwaitedBackground()
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""

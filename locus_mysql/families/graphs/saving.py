@@ -14,7 +14,7 @@ from ...dialect.graphs import GraphDialect, VersionRow, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
 from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
@@ -219,15 +219,14 @@ class Saving:
         sql = self._sql.saving
         insert = sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace)
         yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
-        yield from self._housekeeping()
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally delete some old tokens.
+        """Delete some old tokens.
 
         The writes have been stored by then, so a failure is only logged, and a later call repeats the clean-up.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch((self._sql.saving.forget_written(), self._sql.ledger.forget_old()), atomic=False)
         except LocusMySQLError as error:

@@ -14,7 +14,7 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
@@ -92,7 +92,8 @@ class WritingOperations:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return recorded.outcome or 0
 
     def write(
@@ -131,7 +132,8 @@ class WritingOperations:
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return 0 if delete is None else affected_rows(results, delete, landed)
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
@@ -153,7 +155,8 @@ class WritingOperations:
             self.sql.vectors.remove_range(tenant, where),
             landed=landed,
         )
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return affected_rows(results, delete, landed)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
@@ -254,12 +257,10 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Occasionally index some texts, and remove some tokens and expired items.
+        """Index some texts, and remove some tokens and expired items.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         statements = [self.sql.ledger.forget_old()]
         if self.config.search:
             statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))

@@ -11,7 +11,7 @@ from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import SeqRange
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
@@ -101,7 +101,8 @@ class TranscriptOperations:
             NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
-        yield from self._housekeeping()
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
@@ -431,12 +432,10 @@ class TranscriptOperations:
         return _outcome(results.landed) if results.landed is not None else results.of(lock).affected
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally remove some tokens and expired transcripts.
+        """Remove some tokens and expired transcripts.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch.of(self.sql.ledger.forget_old())
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
