@@ -148,9 +148,7 @@ async def test_after_an_unexpected_error_the_rest_is_done(side: str, caplog: pyt
     with caplog.at_level(logging.ERROR, "locus_mysql.housekeeping"):
         one.start(fails())
         one.start(work.steps())
-        async with asyncio.timeout(SOON_S):
-            while not work.done:
-                await asyncio.sleep(0.001)
+        await asyncio.to_thread(wait_until, lambda: work.done)
     assert "broken" in caplog.text
 
 
