@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import locus_mysql
 from locus_mysql.extras import install_command
 
 from ..conftest import MakeConfig
@@ -57,6 +58,22 @@ OF_LOCUS = [
     "mysql_checkpointer",
     "register",
 ]
+
+IMPORT_ALL = """
+from locus_mysql import *
+print(" ".join(sorted(name for name in globals() if not name.startswith("__"))))
+"""
+
+
+def test_without_locus_all_other_names_can_be_imported_at_once(
+    wheel: Path, make_environment: Callable[..., Environment]
+) -> None:
+    done = make_environment(wheel, "pymysql").run("-c", IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    names = {*done.stdout.split()}
+    assert names == {*locus_mysql.__all__} - {*locus_mysql._OF_LOCUS, "__version__"}
+    assert {*OF_LOCUS} <= {*locus_mysql.__all__} - names
+
 
 NAME_THE_EXTRA = """
 import sys, locus_mysql
