@@ -28,6 +28,26 @@ def test_a_wheel_holds_what_users_need_and_no_server(wheel: Path) -> None:
     assert "locus_mysql/py.typed" in names
 
 
+def test_a_source_distribution_installs_what_the_wheel_holds(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    for built, folder in ((wheel, "of-wheel"), (sdist, "of-sdist")):
+        done = subprocess.run(
+            [*pip, f"--target={tmp_path / folder}", str(built)], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+    of_wheel, of_sdist = (
+        {
+            str(path.relative_to(tmp_path / folder)): path.read_bytes()
+            for path in (tmp_path / folder / "locus_mysql").rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
+        for folder in ("of-wheel", "of-sdist")
+    )
+    assert of_wheel == of_sdist
+    assert "locus_mysql/py.typed" in of_wheel
+    assert (tmp_path / "of-sdist/bin/locus-mysql").exists()
+
+
 SAVE_AND_LOAD = """
 import sys
 from locus_mysql import SyncCheckpointStore
