@@ -14,7 +14,7 @@ from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import Compute, Sleep, Steps, Wait
+from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
 from .gtid_tracker import GtidTracker
 from .kills import Kills
@@ -74,7 +74,7 @@ class Execution:
         schema: Schema | None,
         ddl_mode: DDLMode,
         limit: ReadLimit | None = None,
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         """Carry out an operation.
 
         Args:
@@ -93,7 +93,7 @@ class Execution:
 
     def _ensure_and_drive(
         self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         if (schema, ddl_mode) not in self._ready:
             yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit)
             self._ready.add((schema, ddl_mode))
@@ -102,7 +102,7 @@ class Execution:
 
     def _drive_unchecked(
         self, pools: Pools, operation: Operation[T], schema: Schema, limit: ReadLimit | None
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         """Carry out an operation without checking its tables first.
 
         If rows or tables are not as expected, check whether another version made them: then nothing is damaged.
@@ -113,7 +113,7 @@ class Execution:
             yield from self._drive(pools, find_other_layout(self._config, schema), limit)
             raise
 
-    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> Steps[T]:
+    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached)
         try:
@@ -136,7 +136,7 @@ class Execution:
         finally:
             operation.close()
 
-    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
+    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
         seen = None
         if self._secondaries.matter:
@@ -169,10 +169,10 @@ class Execution:
 
     def _ask_secondary(
         self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
-    ) -> Steps[Results | None]:
+    ) -> CommandGenerator[Results | None]:
         """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
 
-        def ask(secondary: ServerConnection) -> Steps[Results]:
+        def ask(secondary: ServerConnection) -> CommandGenerator[Results]:
             if limit is not None:
                 limit.set_at(secondary.connection, batch)
             results = yield from question.ask(secondary)
@@ -200,17 +200,17 @@ class Execution:
         retry: Retry,
         seen: GtidTracker | None,
         limit: ReadLimit | None,
-    ) -> Steps[Results]:
+    ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first."""
         self._reached = True
         if limit is not None:
             limit.set_at(primary.connection, batch)
         if retry.fate_unknown:
             retry.check_deadline()
-            if batch.landed is not None:
-                (found,) = yield from _send(primary, (batch.landed,), seen)
+            if batch.outcome_query is not None:
+                (found,) = yield from _send(primary, (batch.outcome_query,), seen)
                 if found.rows:
-                    return Results((), batch, landed=found.rows[0])
+                    return Results((), batch, earlier_attempt=found.rows[0])
         try:
             results = yield from _send(primary, to_send(batch), seen)
         except ServerError:
@@ -222,7 +222,7 @@ class Execution:
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
 
 
-def _without_statements(batch: Batch) -> Steps[Results]:
+def _without_statements(batch: Batch) -> CommandGenerator[Results]:
     """Carry out a step that sends nothing."""
     if isinstance(batch, Pause):
         yield Sleep(batch.seconds)
@@ -233,14 +233,14 @@ def _without_statements(batch: Batch) -> Steps[Results]:
 
 def _send(
     primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
-) -> Steps[list[Result]]:
+) -> CommandGenerator[list[Result]]:
     """Send statements to the primary. With reads from secondaries, record the transactions that the answer shows."""
     return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
 
 
 def _send_and_learn(
     primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker
-) -> Steps[list[Result]]:
+) -> CommandGenerator[list[Result]]:
     begun = seen.begin()
     try:
         results = yield from primary.execute((*statements, CARRIED_OUT))
@@ -251,7 +251,7 @@ def _send_and_learn(
     return results
 
 
-def _roll_back(primary: ServerConnection) -> Steps[None]:
+def _roll_back(primary: ServerConnection) -> CommandGenerator[None]:
     try:
         yield from primary.execute((ROLLBACK,))
     except DriverError:  # the transaction may still be open, and must not be continued by another call

@@ -25,7 +25,7 @@ from ..drivers.interface import (
     ServerSession,
 )
 from .at_fork import reset_at_fork
-from .commands import Close, Execute, Steps
+from .commands import Close, CommandGenerator, Execute
 from .logs import CONNECTIONS, loggable
 from .loops import run_awaited, run_blocking
 from .passwords import open_connection
@@ -129,7 +129,7 @@ class Kills:
             self._thread = None
             return None
 
-    def _end_all(self, endpoint: Endpoint) -> Steps[None]:
+    def _end_all(self, endpoint: Endpoint) -> CommandGenerator[None]:
         connection = yield from open_connection(self._driver, with_brief_limits(self._config), endpoint)
         try:
             (found,) = yield Execute(connection, (_SERVER,))

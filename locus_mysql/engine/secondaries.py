@@ -14,7 +14,7 @@ from ..dialect import Statement
 from ..dialect.server_roles import CARRIED_OUT, LAGS, only_after
 from ..drivers.interface import ServerError
 from ..errors import ReadOnlyServer
-from .commands import Steps
+from .commands import CommandGenerator
 from .gtid_tracker import REGISTER, GtidTracker
 from .logs import loggable
 from .operation import Batch, Results
@@ -124,7 +124,7 @@ class Question:
         self._before = before
         self._seen = seen
 
-    def ask(self, secondary: ServerConnection) -> Steps[Results]:
+    def ask(self, secondary: ServerConnection) -> CommandGenerator[Results]:
         """Send the question, and return the answer."""
         begun = self._seen.begin()
         try:

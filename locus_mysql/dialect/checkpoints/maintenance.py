@@ -221,7 +221,7 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 # Copying takes two statements, so the source must exist and be locked, and the copy must not have been made yet:
 # otherwise error 3141 undoes the batch.
 SOURCE_HELD = """
-SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
+SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({outcome_query}), '1', '') AS JSON) FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
    FOR UPDATE
 """
@@ -377,16 +377,16 @@ class MaintenanceStatements(Statements):
         return Query(self._text(TENANT_THREADS), (tenant, limit), row=ThreadId)
 
     def copy_thread(
-        self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
+        self, tenant: str, source: str, destination: str, ttl_us: int | None, outcome_query: Statement
     ) -> tuple[Statement, ...]:
-        """Copy a thread; undo the batch if the source does not exist, or `landed` finds a row.
+        """Copy a thread; undo the batch if the source does not exist, or `outcome_query` finds a row.
 
         Fails with error 1062 if the destination exists and has not expired.
         """
-        held = self._text(SOURCE_HELD, landed=landed.sql)
+        held = self._text(SOURCE_HELD, outcome_query=outcome_query.sql)
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
-            Statement(held, (*landed.params, tenant, source)),
+            Statement(held, (*outcome_query.params, tenant, source)),
             self._ledger.record_expired(tenant, destination),
             Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),

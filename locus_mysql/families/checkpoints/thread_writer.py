@@ -157,7 +157,7 @@ class ThreadWriter:
         tenant, _ = self._key
         version = os.urandom(16)
         first, times = self._times(rows)
-        landed = sql.ledger.find(tenant, version)
+        outcome_query = sql.ledger.find(tenant, version)
         first_seq = standing.last_seq + 1 if standing.expired else standing.first_seq
         steps: list[Statement | tuple[Statement, ...]] = []
         if standing.version is None:
@@ -165,7 +165,7 @@ class ThreadWriter:
         else:
             seqs = (rows[-1].seq, first_seq)
             steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, context.ttl_us))
-            steps.append(sql.threads.guard(landed))
+            steps.append(sql.threads.guard(outcome_query))
         steps.append(sql.ledger.record(tenant, version))
         if standing.expired:
             steps += [sql.ledger.record_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
@@ -175,7 +175,7 @@ class ThreadWriter:
         if replaced:
             steps.append(sql.maintenance.sweep(*self._key))
         try:
-            yield Batch.of(*steps, landed=landed)
+            yield Batch.of(*steps, outcome_query=outcome_query)
         except Outdated:
             return False
         except Duplicate as error:

@@ -151,7 +151,7 @@ class MovingOperations:
             self.sql.moving.restore(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),
             self.sql.ledger.record(tenant, token),
-            landed=self.sql.ledger.find(tenant, token),
+            outcome_query=self.sql.ledger.find(tenant, token),
         )
 
     def _fitting(self, item: KeptItem) -> KeptItem:

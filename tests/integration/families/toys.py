@@ -174,7 +174,7 @@ class ToyOperations:
         yield Batch.of(
             self.sql.toys.put(self._tenant, name, broken, replace=replace),
             ledger.record(self._tenant, token),
-            landed=ledger.find(self._tenant, token),
+            outcome_query=ledger.find(self._tenant, token),
         )
 
     def count(self, *broken: bool) -> Operation[int]:

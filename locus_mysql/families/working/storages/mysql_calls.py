@@ -133,7 +133,7 @@ class WorkingOperations:
     def _try(self, write: WriteBatch) -> Operation[calls.Reply]:
         """Send a call that writes."""
         results: Results = yield write.batch
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             return (yield from _reply_of_earlier_try(self.sql, write.call, write.plans))
         reply = write.reply(results)
         if write.trimmed(results):

@@ -434,7 +434,7 @@ async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(
         return (yield batch)
 
     def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
+        return bool(slow._run(carried_out(Batch.of(batch.outcome_query)))[0].rows)
 
     assert not found()
     slow._run(carried_out(Batch(batch.statements)))

@@ -125,7 +125,7 @@ def test_a_tenant_is_forgotten_thread_by_thread_until_there_is_none() -> None:
     server = Server(
         tenant_threads=[[("a",), ("b",)], [("c",)], []],
         find=[[(2,)], [], [(4,)]],
-        lock_any=[0, "landed", 0],
+        lock_any=[0, "carried out", 0],
     )
     ops = operations()
     for name in "abc":

@@ -54,8 +54,8 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
     row = row_of(batch)
     assert new(BIG).provisional is False
     assert (row.parent_seq, row.continues, row.provisional) == (None, False, what.provisional)
-    assert batch.landed == Query("find_saved", (*KEY, row.checkpoint_id, row.token), row=Saved)
-    assert params(batch, "guard") == (batch.landed,)
+    assert batch.outcome_query == Query("find_saved", (*KEY, row.checkpoint_id, row.token), row=Saved)
+    assert params(batch, "guard") == (batch.outcome_query,)
     assert params(batch, "take_seq")[2:] == (
         row.token,
         None if "ttl_s" not in options else options["ttl_s"] * 1_000_000,

@@ -48,8 +48,8 @@ def test_a_copy_is_one_transaction_that_is_recognised() -> None:
     assert names(batch) == "copy_thread record"
     token = params(batch, "record")[1]
     assert len(token) == 16
-    assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
-    assert params(batch, "copy_thread") == ("tenant", "s", "t", 60_000_000, batch.landed)
+    assert batch.outcome_query == Query("find", ("tenant", token), row=OutcomeRow)
+    assert params(batch, "copy_thread") == ("tenant", "s", "t", 60_000_000, batch.outcome_query)
     assert done(operation, answer(batch)) is True
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
 
