@@ -78,8 +78,8 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
 
 async def _fill(source: BaseCheckpointer, threads: int, states: Sequence[AgentState]) -> None:
     for number in range(threads):
-        for place, state in enumerate(states):
-            await source.save(state, f"support/{number}", f"{number}-{place}", {"place": place})
+        for index, state in enumerate(states):
+            await source.save(state, f"support/{number}", f"{number}-{index}", {"place": index})
 
 
 async def _rounds(dsn: str, source: BaseCheckpointer, threads: int, rounds: int) -> dict[str, dict[str, float]]:

@@ -23,7 +23,7 @@ from .pool import Pool
 from .primary import PRIMARY
 from .read_limit import ReadLimit
 from .retry import Retry, unexpected
-from .secondaries import Question, Secondaries
+from .secondaries import Secondaries, SecondaryRead
 from .secondary import SECONDARY
 from .servers import ServerConnection
 from .sides import Side
@@ -138,15 +138,15 @@ class Execution:
 
     def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
-        seen = None
-        if self._secondaries.matter:
+        tracker = None
+        if self._secondaries.must_check:
             self._secondaries.check(batch)
-            question = self._secondaries.question(batch)
-            if question is not None:
-                answer = yield from self._ask_secondary(pools.secondary, question, batch, limit)
+            secondary_read = self._secondaries.secondary_read(batch)
+            if secondary_read is not None:
+                answer = yield from self._ask_secondary(pools.secondary, secondary_read, batch, limit)
                 if answer is not None:
                     return answer
-            seen = self._secondaries.seen
+            tracker = self._secondaries.gtid_tracker
         retry.begin_batch()
         tested = False
         while True:
@@ -155,7 +155,7 @@ class Execution:
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit), tested=tested
+                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit), tested=tested
                     )
                 )
             except DriverError as error:
@@ -168,14 +168,14 @@ class Execution:
             yield Sleep(wait_s)
 
     def _ask_secondary(
-        self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
+        self, pool: Pool, secondary_read: SecondaryRead, batch: Batch, limit: ReadLimit | None
     ) -> CommandGenerator[Results | None]:
         """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
 
         def ask(secondary: ServerConnection) -> CommandGenerator[Results]:
             if limit is not None:
                 limit.set_at(secondary.connection, batch)
-            results = yield from question.ask(secondary)
+            results = yield from secondary_read.execute(secondary)
             if limit is not None:
                 limit.count(secondary.connection)
             return results
@@ -185,12 +185,12 @@ class Execution:
         try:
             results = yield from pool.lend(ask)
         except DriverError as error:
-            self._secondaries.rest(error)
+            self._secondaries.record_failure(error)
             return None
         finally:
             if limit is not None:
                 limit.leave()
-        self._secondaries.answered()
+        self._secondaries.record_answer()
         return results
 
     def _ask_primary(
@@ -198,7 +198,7 @@ class Execution:
         primary: ServerConnection,
         batch: Batch,
         retry: Retry,
-        seen: GtidTracker | None,
+        tracker: GtidTracker | None,
         limit: ReadLimit | None,
     ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first."""
@@ -208,11 +208,11 @@ class Execution:
         if retry.fate_unknown:
             retry.check_deadline()
             if batch.outcome_query is not None:
-                (found,) = yield from _send(primary, (batch.outcome_query,), seen)
+                (found,) = yield from _send(primary, (batch.outcome_query,), tracker)
                 if found.rows:
                     return Results((), batch, earlier_attempt=found.rows[0])
         try:
-            results = yield from _send(primary, to_send(batch), seen)
+            results = yield from _send(primary, to_send(batch), tracker)
         except ServerError:
             if batch.is_transaction and not primary.connection.closed:
                 yield from _roll_back(primary)
@@ -232,22 +232,22 @@ def _without_statements(batch: Batch) -> CommandGenerator[Results]:
 
 
 def _send(
-    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
+    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker | None
 ) -> CommandGenerator[list[Result]]:
     """Send statements to the primary. With reads from secondaries, record the transactions that the answer shows."""
-    return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
+    return primary.execute(statements) if tracker is None else _send_and_learn(primary, statements, tracker)
 
 
 def _send_and_learn(
-    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker
+    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker
 ) -> CommandGenerator[list[Result]]:
-    begun = seen.begin()
+    begun = tracker.begin()
     try:
         results = yield from primary.execute((*statements, CARRIED_OUT))
     except BaseException:
-        seen.doubt()
+        tracker.record_incomplete()
         raise
-    seen.learn(results.pop(), begun, primary=True)
+    tracker.record(results.pop(), begun, primary=True)
     return results
 
 

@@ -146,9 +146,9 @@ class Kills:
     def _next_at(self, endpoint: Endpoint) -> ServerSession | None:
         with self._lock:
             # Of a copy, as `end` may append meanwhile; only this thread removes any.
-            for place, one in enumerate(list(self._abandoned)):
+            for index, one in enumerate(list(self._abandoned)):
                 if one.endpoint == endpoint:
-                    del self._abandoned[place]
+                    del self._abandoned[index]
                     return one.session
         return None
 

@@ -262,7 +262,7 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
 """
 
-# Rewriting the states of a thread: read them as stored, and insert rows in their places.
+# Rewriting the states of a thread: read them as stored, and insert rows with the same seqs.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -289,13 +289,13 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, %s
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRow:
-    """A row whose place in its thread is given.
+class SequencedRow:
+    """A row with its seq in the thread.
 
     Args:
         row: Its values.
-        seq: Its place.
-        base_seq: The place of the row it builds on; its own if it builds on no other row.
+        seq: Its seq.
+        base_seq: The seq of the row it builds on; its own if it builds on no other row.
         created_at: Its time, as text in UTC.
     """
 
@@ -407,8 +407,8 @@ class MaintenanceStatements(Statements):
         """Every row of a thread, oldest first."""
         return Query(self._text(READ_THREAD), (tenant, thread_id), row=WholeRow)
 
-    def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
-        """Insert a row at a given place of a thread that is locked and has been emptied."""
-        checkpoint_id, parent_seq, *rest = placed.row.params
-        values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
+    def put_row(self, tenant: str, thread_id: str, sequenced: SequencedRow) -> Statement:
+        """Insert a row with a given seq into a thread that is locked and has been emptied."""
+        checkpoint_id, parent_seq, *rest = sequenced.row.params
+        values = (sequenced.seq, checkpoint_id, parent_seq, sequenced.base_seq, *rest, sequenced.created_at)
         return Statement(self._text(PUT_ROW), (tenant, thread_id, *values))

@@ -82,11 +82,9 @@ class ThreadMaintenance:
             yield from self._restore_missing_rows(tenant)
             page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
             for thread in page:
-                place, token = (tenant, thread.thread_id), os.urandom(16)
+                key, token = (tenant, thread.thread_id), os.urandom(16)
                 outcome_query = self._sql.ledger.find(tenant, token)
-                removed += yield from self._remove(
-                    self._sql.threads.lock_any(*place, token), outcome_query, place, token
-                )
+                removed += yield from self._remove(self._sql.threads.lock_any(*key, token), outcome_query, key, token)
             if not page:
                 yield Batch.of(self._sql.ledger.forget_old())
                 return removed
@@ -136,24 +134,24 @@ class ThreadMaintenance:
         return (yield from self._remove(lock, outcome_query, (tenant, thread_id), token))
 
     def _remove(
-        self, lock: Statement, outcome_query: Query[OutcomeRow], place: tuple[str, str], token: bytes
+        self, lock: Statement, outcome_query: Query[OutcomeRow], key: tuple[str, str], token: bytes
     ) -> Operation[int]:
         """Remove a whole thread if it can be locked; returns the number of its checkpoints."""
         try:
             results = yield Batch.of(
                 lock,
                 self._sql.threads.guard(outcome_query),
-                self._sql.ledger.record_all(*place),
-                self._sql.ledger.record_count(*place, token),
-                self._sql.checkpoints.delete_all(*place),
-                self._sql.threads.drop(*place),
+                self._sql.ledger.record_all(*key),
+                self._sql.ledger.record_count(*key, token),
+                self._sql.checkpoints.delete_all(*key),
+                self._sql.threads.drop(*key),
                 outcome_query,
                 outcome_query=outcome_query,
             )
         except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
-            self._cache.forget(place)
+            self._cache.forget(key)
         return results.rows(outcome_query)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from ...dialect import Statement
-from ...dialect.checkpoints.maintenance import PlacedRow, WholeRow
+from ...dialect.checkpoints.maintenance import SequencedRow, WholeRow
 from ...dialect.checkpoints.saving import NewRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
@@ -157,7 +157,7 @@ class WholeThreads:
 
 def rewritten(
     rows: Sequence[WholeRow], change: Change, thread_id: str, sealing: Sealing, *, compression: Literal["zlib", "none"]
-) -> list[PlacedRow]:
+) -> list[SequencedRow]:
     """Return a thread's rows with every state changed.
 
     Args:
@@ -172,7 +172,7 @@ def rewritten(
     """
     stored = {row.seq: row for row in rows}
     lineages: dict[int, Lineage] = {}
-    placed = []
+    sequenced = []
     for seq, row in stored.items():
         check_row(row.sound, seq, thread_id)
         if row.checkpoint_id is None:
@@ -201,8 +201,8 @@ def rewritten(
             oldest_at=new.oldest_at,
         )
         base_seq = seq if delta.base is None else delta.base.seq
-        placed.append(PlacedRow(values, seq, base_seq, as_sql_time(aware(row.created_at))))
-    return placed
+        sequenced.append(SequencedRow(values, seq, base_seq, as_sql_time(aware(row.created_at))))
+    return sequenced
 
 
 def _nearest_named(stored: dict[int, WholeRow], seq: int, parent_seq: int | None) -> int | None:

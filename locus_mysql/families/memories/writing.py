@@ -212,9 +212,9 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
-            VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
+            VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
             for item in items
-            for place, (digest, coded) in enumerate(item.vectors)
+            for number, (digest, coded) in enumerate(item.vectors)
         ]
         keys = [item.key for item in items]
         guards = tuple(

@@ -238,7 +238,7 @@ class TranscriptOperations:
         return [transcript_of(self._tenant, row) for row in rows]
 
     def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
-        """Replace the content of an item, which keeps its place; returns the transcript's revision. One round trip.
+        """Replace the content of an item, which keeps its position; returns the transcript's revision. One round trip.
 
         Raises:
             NotFound: The transcript has no such item; nothing was changed.

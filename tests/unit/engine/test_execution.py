@@ -373,9 +373,9 @@ async def test_a_secondary_answers_once_the_primary_has_reported_its_transaction
     assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
     await engine.run(once(second))
     assert engine.driver.asked[-1][0] == "a"
-    monkeypatch.setattr(secondaries, "REST_S", -1.0)
+    monkeypatch.setattr(secondaries, "PRIMARY_ONLY_S", -1.0)
     engine.script["WAIT_FOR"] = [behind]
-    engine.engine._execution._secondaries.rest(behind)
+    engine.engine._execution._secondaries.record_failure(behind)
     await engine.run(once(second))  # the primary reports its transactions
     caplog.set_level(logging.INFO, "locus_mysql.servers")
     engine.script["WAIT_FOR"] = []

@@ -96,14 +96,14 @@ def test_counting_goes_on_in_a_thread_that_is_counting() -> None:
 
 def test_a_doubt_may_come_up_in_a_thread_that_learns() -> None:
     """For example, the collector may end an abandoned call whose answer from the primary is missing."""
-    seen = GtidTracker()
+    tracker = GtidTracker()
 
     def doubt_within() -> None:
-        with seen._lock:
-            seen.doubt()
+        with tracker._lock:
+            tracker.record_incomplete()
 
     thread = threading.Thread(target=doubt_within, daemon=True)
     thread.start()
     thread.join(5)
     assert not thread.is_alive()
-    assert seen.needed() is None
+    assert tracker.required_set() is None

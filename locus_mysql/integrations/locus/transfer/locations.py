@@ -176,7 +176,7 @@ def open_source(side: Side | Location, notify: Notify) -> CopySource:
 
     Args:
         side: A checkpointer, or its name.
-        notify: Receives messages about threads that share a place in it.
+        notify: Receives messages about threads that share a location in it.
 
     Raises:
         UsageError: It cannot be a source.

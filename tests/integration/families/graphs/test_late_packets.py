@@ -53,9 +53,9 @@ async def test_a_put_whose_connection_breaks_is_carried_out_exactly_once(
 
 async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(open_saver: OpenSaver) -> None:
     slow, quick = open_saver("pymysql-sync").store, open_saver("pymysql-sync").store
-    place = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
-    slow.put_writes(**place, writes=[("x", "before")])
-    calling = slow._operations.put_writes(**place, writes=[("x", "early")])
+    index = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
+    slow.put_writes(**index, writes=[("x", "before")])
+    calling = slow._operations.put_writes(**index, writes=[("x", "early")])
     batch = next(calling)
 
     def carried_out(batch: Batch) -> Operation[Any]:
@@ -66,9 +66,9 @@ async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(
 
     assert not found()
     slow._run(carried_out(Batch(batch.statements)))
-    quick.put_writes(**place, writes=[("x", "late")])
+    quick.put_writes(**index, writes=[("x", "late")])
     assert found(), "the repeat would not know that it was carried out"
-    assert quick.get_writes(**place)[0]["value"] == "late"
+    assert quick.get_writes(**index)[0]["value"] == "late"
 
 
 @one_of_each

@@ -254,7 +254,9 @@ async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_me
             assert (hit.item.key, hit.score) == (key, 1.0)
 
 
-async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signs_of_another_width_do_not_displace_others(
+    make_memories: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Six to eight dimensions need one byte of signs."""
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 20)
     before, after = make_memories(dims=6), make_memories(dims=8)

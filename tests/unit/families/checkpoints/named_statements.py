@@ -52,8 +52,8 @@ class _Group:
         def statement(*arguments: Any, **options: Any) -> Any:
             params = (*arguments, *options.values())
             made = tuple(
-                _named(method if place == 1 else f"{method}_{place}", params if place == 1 else (), kind)
-                for place, kind in enumerate(kinds, 1)
+                _named(method if index == 1 else f"{method}_{index}", params if index == 1 else (), kind)
+                for index, kind in enumerate(kinds, 1)
             )
             return made if get_origin(returned) is tuple and method != "copy_thread" else made[0]
 

@@ -190,8 +190,8 @@ def test_a_missing_thread_row_is_restored_and_the_state_is_saved_whole() -> None
     operation = ops.saving.save(*KEY, new(LONGER))
     next(operation)
     restoring = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
-    ((restore_row, (*place, token, ttl_us)),) = [(one.sql, one.params) for one in restoring.statements]
-    assert (restore_row, tuple(place), len(str(token) and token), ttl_us) == ("restore_row", KEY, 16, 60_000_000)  # type: ignore[arg-type]
+    ((restore_row, (*key, token, ttl_us)),) = [(one.sql, one.params) for one in restoring.statements]
+    assert (restore_row, tuple(key), len(str(token) and token), ttl_us) == ("restore_row", KEY, 16, 60_000_000)  # type: ignore[arg-type]
     assert names(operation.send(answer(restoring))).startswith("take_seq guard insert_whole")
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from .....engine.logs import WORKING
 from .....errors import UsageError
 from ... import calls
-from ...values import likeness
+from ...values import canonical_form
 from .mirror import UNLIMITED, Known, Mirror
 from .session_state import SessionState, SessionStates
 from .steps import Execute, StepGenerator
@@ -78,7 +78,7 @@ def _missing(known: Known, versions: calls.Versions) -> list[list[calls.Command[
     """Return the commands, call by call, that send the fallback known content of a session that it lacks."""
     commands: list[calls.Command[Any]] = []
     variables = tuple(
-        calls.Variable(key, found.value, likeness(found.value), found.left_us)
+        calls.Variable(key, found.value, canonical_form(found.value), found.left_us)
         for key, found in known.variables.items()
         if key not in versions.variables
     )

@@ -332,7 +332,7 @@ def test_variables_keep_their_time_to_live(side: Side) -> None:
 
 
 def test_sessions_without_further_calls_are_replayed_too(side: Side) -> None:
-    addresses = [calls.Address("t", f"quiet-{place}") for place in range(3)]
+    addresses = [calls.Address("t", f"quiet-{index}") for index in range(3)]
     side.goes()
     for address in addresses:
         side.do(calls.Append(b"1"), address=address)
