@@ -17,7 +17,6 @@ from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
 from .gtid_tracker import GtidTracker
-from .kills import Kills
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
@@ -26,6 +25,7 @@ from .retry import Retry, unexpected
 from .secondaries import Secondaries, SecondaryRead
 from .secondary import SECONDARY
 from .servers import ServerConnection
+from .session_killer import SessionKiller
 from .sides import Side
 from .topology import Topology
 from .transaction import ROLLBACK, own_results, to_send
@@ -53,7 +53,7 @@ class Execution:
         self._counters = counters
         self._driver = find_driver(config.driver)
         self.topology = Topology(config.endpoints)
-        self.kills = Kills(config, self._driver)
+        self.session_killer = SessionKiller(config, self._driver)
         self._secondaries = Secondaries(config)
         self._ready: set[tuple[Schema, DDLMode]] = set()
         # The schema of the last operation, compared by identity, because a look-up hashes the whole schema.
@@ -64,7 +64,10 @@ class Execution:
         """New pools without connections."""
         config, driver, topology = self._config, self._driver, self.topology
         return Pools(
-            *(Pool(config, driver, side(), topology, self._counters, role, self.kills) for role in (PRIMARY, SECONDARY))
+            *(
+                Pool(config, driver, side(), topology, self._counters, role, self.session_killer)
+                for role in (PRIMARY, SECONDARY)
+            )
         )
 
     def run(

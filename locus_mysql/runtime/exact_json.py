@@ -87,11 +87,7 @@ def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool, ta
         value = next(key for key in cast(dict[object, object], value) if not isinstance(key, str))
     where = ".".join(map(str, path))
     kind = type(value).__name__
-    return (
-        f"holds a {'key' if of_key else 'value'} of type {kind} at {where[:200]!r}"
-        if path
-        else f"is of type {kind}"
-    )
+    return f"holds a {'key' if of_key else 'value'} of type {kind} at {where[:200]!r}" if path else f"is of type {kind}"
 
 
 def _path(location: tuple[str | int, ...], *, tagged: bool) -> list[str | int]:

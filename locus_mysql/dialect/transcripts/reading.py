@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
-from ..template import Statements, placeholders
+from ..template import Statements, fill, placeholders
 from .pieces import RowKey
 
 # A transcript with its state.
@@ -181,7 +181,7 @@ class ReadingStatements(Statements):
             params += (key.tenant, until, *key)
         if within is not None:
             texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
-            conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
+            conditions += fill(WITHIN, {"ranges": " OR ".join(texts) or "FALSE"})
             params += [seq for one in within for seq in one if seq is not None]
         last_params = _params()
         order = " DESC" if last else ""
