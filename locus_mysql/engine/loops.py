@@ -20,7 +20,7 @@ COMPUTING = BoundedExecutor("locus-mysql decoding", threads=2)
 _shielded: set[asyncio.Task[None]] = set()
 
 
-def run_blocking(steps: Steps[T]) -> T:
+def run_blocking(steps: CommandGenerator[T]) -> T:
     """Run a generator to its end in this thread, and return what it returns."""
     outcome: Any
     try:
@@ -62,7 +62,7 @@ def run_blocking(steps: Steps[T]) -> T:
         steps.close()  # ends the generator also if this loop itself was interrupted
 
 
-async def run_awaited(steps: Steps[T]) -> T:
+async def run_awaited(steps: CommandGenerator[T]) -> T:
     """Run a generator to its end in this task, and return what it returns."""
     outcome: Any
     try:

@@ -26,6 +26,7 @@ from .idle import REAP_AFTER_S, IdleConnections
 from .kills import Kills, leaves_a_statement
 from .primary import PRIMARY
 from .servers import Role, ServerConnection
+from .session_killer import SessionKiller, leaves_a_statement
 from .sides import Side, abort_all
 from .topology import LeadsToSecondary, Topology
 
@@ -44,7 +45,7 @@ class Pool:
         topology: The known state of the servers, if it is shared.
         counters: The counters, if they are shared.
         role: The role of the servers that the connections lead to.
-        kills: Ends statements of dropped connections that the server still executes.
+        session_killer: Ends statements of dropped connections that the server still executes.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Pool:
         topology: Topology | None = None,
         counters: Counters | None = None,
         role: Role = PRIMARY,
-        kills: Kills | None = None,
+        session_killer: SessionKiller | None = None,
     ) -> None:
         self._config = config
         self._driver = driver
@@ -63,7 +64,7 @@ class Pool:
         self._topology = topology or Topology(config.endpoints)
         self._counters = counters or Counters()
         self._role = role
-        self._kills = kills
+        self._session_killer = session_killer
         self._process = os.getpid()
         # Reentrant, because the garbage collector may end an abandoned call of a task, which gives its connection back,
         # while the same thread holds the lock.
@@ -215,7 +216,7 @@ class Pool:
             most = min(self._slots.in_use + len(self._idle), self._config.pool_size)
             return PoolState(most, self._slots.in_use, self._slots.waiting)
 
-    def close(self) -> Steps[None]:
+    def close(self) -> CommandGenerator[None]:
         """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
         yield Wait(self.background.finish)
         yield from self._close(self._take_all_to_end(), "the pool was closed")
@@ -225,7 +226,7 @@ class Pool:
         self.background.cancel()
         abort_all(self._take_all_to_end())
 
-    def reap(self) -> Steps[None]:
+    def reap(self) -> CommandGenerator[None]:
         """Close connections that are idle for too long. The pool schedules another call for the others."""
         with self._lock:
             stale, wait_s = self._idle.take_stale()
@@ -258,7 +259,7 @@ class Pool:
             if not (doubtful or tested) or (yield from self._answers(kept)):
                 return kept
 
-    def _answers(self, kept: ServerConnection) -> Steps[bool]:
+    def _answers(self, kept: ServerConnection) -> CommandGenerator[bool]:
         """Ping a connection. If that fails, drop all idle ones, because each of them might time out as well."""
         if self._watch is not None:
             self._watch.begin(kept)
@@ -279,7 +280,7 @@ class Pool:
                 self._watch.end(kept)
         return True
 
-    def _open(self) -> Steps[ServerConnection]:
+    def _open(self) -> CommandGenerator[ServerConnection]:
         began, generation = time.perf_counter(), self._generation
         opened = yield from self._role.connect(self._config, self._driver, self._topology)
         opened.generation, opened.opened_at = generation, self._idle.now()
@@ -311,8 +312,8 @@ class Pool:
                 self._topology.failed(lent.endpoint, error)
                 others = self._start_generation()
         lent.connection.abort()
-        if self._kills is not None and leaves_a_statement(error):
-            self._kills.end(lent)
+        if self._session_killer is not None and leaves_a_statement(error):
+            self._session_killer.end(lent)
         abort_all(others)
         if _condemns_server(error):
             self._counters.lose(1 + len(others))
@@ -320,7 +321,7 @@ class Pool:
         else:
             logs.log_dropped(lent, error)
 
-    def _look_for_another(self, silent: ServerConnection) -> Steps[None]:
+    def _look_for_another(self, silent: ServerConnection) -> CommandGenerator[None]:
         """Abandon a server that does not answer if it has lost its role: end all calls to it."""
         gone = yield from self._role.is_gone(self._config, self._driver, self._topology, silent.endpoint)
         if self._watch is None or not gone:
@@ -347,7 +348,7 @@ class Pool:
         with self._lock:
             self._slots.free(slot)
 
-    def _close(self, connections: Sequence[ServerConnection], why: str) -> Steps[None]:
+    def _close(self, connections: Sequence[ServerConnection], why: str) -> CommandGenerator[None]:
         try:
             for one in connections:
                 yield Close(one.connection)

@@ -124,7 +124,7 @@ class WritingOperations:
         ledger = self.sql.ledger
         delete = writing.delete(tenant, gone) if gone else None
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
-        landed = ledger.find(tenant, token)
+        outcome_query = ledger.find(tenant, token)
         try:
             results = yield Batch.of(*steps, record, landed=landed, lock=self._lock(tenant, items))
         except Outdated as refused:
@@ -146,14 +146,14 @@ class WritingOperations:
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
         writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
-        delete, landed = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
+        delete, outcome_query = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
         results = yield Batch.of(
             writing.touch(tenant, [path], token),
             delete,
             self.sql.ledger.record_affected(tenant, token),
             writing.delete_range(tenant, where),
             self.sql.vectors.remove_range(tenant, where),
-            landed=landed,
+            outcome_query=outcome_query,
         )
         if one_in(HOUSEKEEPING_EVERY):
             yield Deferred(work=self._housekeeping(tenant))
@@ -201,10 +201,10 @@ class WritingOperations:
         touch = writing.touch(tenant, [path for path, _ in keys], token)
         gone = self.sql.vectors.remove_gone(tenant, keys)
         record = self.sql.ledger.record_affected(tenant, token)
-        landed = self.sql.ledger.find(tenant, token)
-        results = yield Batch((*touch, *deletes, record, *gone), landed)
-        if results.landed is not None:
-            return results.rows(landed)[0].outcome or 0
+        outcome_query = self.sql.ledger.find(tenant, token)
+        results = yield Batch((*touch, *deletes, record, *gone), outcome_query)
+        if results.earlier_attempt is not None:
+            return results.rows(outcome_query)[0].outcome or 0
         return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
@@ -218,9 +218,9 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
-            VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
+            VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
             for item in items
-            for place, (digest, coded) in enumerate(item.vectors)
+            for number, (digest, coded) in enumerate(item.vectors)
         ]
         keys = [item.key for item in items]
         guards = tuple(

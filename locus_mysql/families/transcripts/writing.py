@@ -245,7 +245,7 @@ class WritingOperations:
             landed=outcomes[0],
             lock=self._lock(plans),
         )
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
 

@@ -133,7 +133,7 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
         assert await store.count("thread *") == tasks
 
 
-def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[object]:
+def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> CommandGenerator[object]:
     """Return the port that a pool connects to after another server refused two concurrent users."""
     pool = Pool(config, find_driver(driver), side)
     slots = [Slot(), Slot()]
@@ -142,7 +142,7 @@ def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[objec
     for slot in slots:
         pool.give_back_after(slot, ServerError(1290, "read only"))
 
-    def port(connection: ServerConnection) -> Steps[object]:
+    def port(connection: ServerConnection) -> CommandGenerator[object]:
         (found,) = yield from connection.execute((Statement("SELECT @@port"),))
         return found.rows[0][0]
 

@@ -114,7 +114,7 @@ class Driver:
         return self.opened[-1]
 
 
-async def run(steps: Steps[T], *, awaited: bool) -> T:
+async def run(steps: CommandGenerator[T], *, awaited: bool) -> T:
     """Run a generator of the engine on the loop of one side, and return its result."""
     return await run_awaited(steps) if awaited else run_blocking(steps)
 
@@ -122,7 +122,7 @@ async def run(steps: Steps[T], *, awaited: bool) -> T:
 _slots: dict[ServerConnection, Slot] = {}
 
 
-def borrow(pool: Pool, *, tested: bool = False) -> Steps[ServerConnection]:
+def borrow(pool: Pool, *, tested: bool = False) -> CommandGenerator[ServerConnection]:
     """Borrow a connection as `Pool.lend` does."""
     slot = Slot()
     try:
@@ -135,7 +135,7 @@ def borrow(pool: Pool, *, tested: bool = False) -> Steps[ServerConnection]:
     return lent
 
 
-def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> Steps[None]:
+def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> CommandGenerator[None]:
     """Give a connection back as `Pool.lend` does."""
     slot = _slots.pop(lent)
     if error is not None:

@@ -93,12 +93,12 @@ def is_interrupted(point: int, work: Callable[[], object]) -> bool:
     return False
 
 
-def connect(config: Any, driver: Any, topology: Any) -> Steps[ServerConnection]:
+def connect(config: Any, driver: Any, topology: Any) -> CommandGenerator[ServerConnection]:
     endpoint = topology.order()[0]
     return ServerConnection((yield Connect(driver, config, endpoint)), endpoint, None)
 
 
-def is_gone(*_: Any) -> Steps[bool]:
+def is_gone(*_: Any) -> CommandGenerator[bool]:
     yield from ()
     return False
 
@@ -132,17 +132,17 @@ class Case:
         self.pool._side.reap_in = lambda pool, wait_s: None
         _cases.append(self)
 
-    def use(self, lent: ServerConnection) -> Steps[Any]:
+    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
         return (yield Execute(lent.connection, ()))
 
-    def fail(self, lent: ServerConnection) -> Steps[Any]:
+    def fail(self, lent: ServerConnection) -> CommandGenerator[Any]:
         yield from self.use(lent)
         raise ValueError
 
-    def outdate(self, lent: ServerConnection) -> Steps[Any]:
+    def outdate(self, lent: ServerConnection) -> CommandGenerator[Any]:
         yield from self.pool.close()
 
-    def nested(self, lent: ServerConnection) -> Steps[Any]:
+    def nested(self, lent: ServerConnection) -> CommandGenerator[Any]:
         """Lend all connections at once."""
         assert self.pool.state().in_use == 1
         yield from self.pool.lend(self.use)
