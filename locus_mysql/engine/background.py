@@ -14,7 +14,7 @@ from collections.abc import Awaitable
 from contextvars import Context
 from typing import Protocol
 
-from .commands import Steps
+from .commands import CommandGenerator
 from .logs import HOUSEKEEPING
 from .loops import run_awaited, run_blocking
 
@@ -39,7 +39,7 @@ class Background(Protocol):
     def ready(self) -> bool:
         """Whether calls leave housekeeping to this."""
 
-    def start(self, work: Steps[None]) -> None:
+    def start(self, work: CommandGenerator[None]) -> None:
         """Run steps soon. Never waits."""
 
     def finish(self) -> Awaitable[None] | None:
@@ -54,14 +54,14 @@ class _Queue:
 
     def __init__(self) -> None:
         self.writes = 0
-        self._waiting: deque[Steps[None]] = deque()
+        self._waiting: deque[CommandGenerator[None]] = deque()
 
     @property
     def ready(self) -> bool:
         """See `Background.ready`."""
         return self.writes >= WRITES_BEFORE
 
-    def _add(self, work: Steps[None]) -> None:
+    def _add(self, work: CommandGenerator[None]) -> None:
         if len(self._waiting) < MAX_WAITING:
             self._waiting.append(work)
 
@@ -71,7 +71,7 @@ class AwaitedBackground(_Queue):
 
     _task: asyncio.Task[None] | None = None
 
-    def start(self, work: Steps[None]) -> None:
+    def start(self, work: CommandGenerator[None]) -> None:
         """See `Background.start`."""
         self._add(work)
         if self._task is None or self._task.done():
@@ -108,7 +108,7 @@ class BlockingBackground(_Queue):
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def start(self, work: Steps[None]) -> None:
+    def start(self, work: CommandGenerator[None]) -> None:
         """See `Background.start`."""
         with self._lock:
             self._add(work)
@@ -142,7 +142,7 @@ class BlockingBackground(_Queue):
             except Exception:
                 HOUSEKEEPING.exception("Housekeeping in the background failed.")
 
-    def _next(self) -> Steps[None] | None:
+    def _next(self) -> CommandGenerator[None] | None:
         with self._lock:
             if self._waiting:
                 return self._waiting.popleft()

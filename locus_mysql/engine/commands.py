@@ -119,7 +119,7 @@ class Shielded:
         continues: Set once they have their own task.
     """
 
-    steps: Steps[None]
+    steps: CommandGenerator[None]
     continues: bool = False
 
 

@@ -18,7 +18,6 @@ from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
 from .group_commit import QueuedWrite, SendAlone
 from .gtid_tracker import GtidTracker
-from .kills import Kills
 from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
@@ -141,7 +140,7 @@ class Execution:
         finally:
             operation.close()
 
-    def _without_statements(self, pools: Pools, batch: Batch) -> Steps[Results]:
+    def _without_statements(self, pools: Pools, batch: Batch) -> CommandGenerator[Results]:
         """Carry out a step that sends nothing."""
         if isinstance(batch, Pause):
             yield Sleep(batch.seconds)
@@ -155,7 +154,7 @@ class Execution:
                 yield from work
         return Results((), batch)
 
-    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
+    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
         tracker = None
         if self._secondaries.must_check:
@@ -167,13 +166,13 @@ class Execution:
                     return answer
             tracker = self._secondaries.gtid_tracker
         retry.begin_batch()
-        if batch.landed is not None:
+        if batch.outcome_query is not None:
             pools.primary.background.writes += 1
-        if batch.lock and self._config.pipeline and seen is None and limit is None and not retry.fate_unknown:
+        if batch.lock and self._config.pipeline and tracker is None and limit is None and not retry.fate_unknown:
             return (yield from self._execute_write(pools, batch, retry))
-        return (yield from self._execute_alone(pools, batch, retry, seen, limit))
+        return (yield from self._execute_alone(pools, batch, retry, tracker, limit))
 
-    def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> Steps[Results]:
+    def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
         """Send a write to the primary; in one transaction with others if it, or they, must wait for a connection."""
         write, wait_s = QueuedWrite(batch), None
         try:
@@ -198,10 +197,10 @@ class Execution:
         pools: Pools,
         batch: Batch,
         retry: Retry,
-        seen: GtidTracker | None,
+        tracker: GtidTracker | None,
         limit: ReadLimit | None,
         wait_s: float | None = None,
-    ) -> Steps[Results]:
+    ) -> CommandGenerator[Results]:
         """Send a batch to the primary after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
             if wait_s is not None:
@@ -211,7 +210,7 @@ class Execution:
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit),
+                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit),
                         tested=wait_s is not None,
                     )
                 )

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from ..dialect import Statement
 from ..drivers.interface import ConnectionLost, DriverError, PacketTooLarge, Result, ServerError
-from .commands import Steps
+from .commands import CommandGenerator
 from .failures import LOCK_WAIT_TIMEOUT, READ_ONLY, was_interrupted
 from .operation import Batch
 from .servers import ServerConnection
@@ -115,7 +115,7 @@ class CommitGroup:
         write.take(wake)
         return True
 
-    def send(self, primary: ServerConnection) -> Steps[None]:
+    def send(self, primary: ServerConnection) -> CommandGenerator[None]:
         """Send the writes, and set the outcome of each.
 
         Raises:
@@ -133,7 +133,7 @@ class CommitGroup:
         """Let each call whose write has no outcome find out by itself, because the call that sends has ended."""
         self._settle(ConnectionLost("The call that had sent this one's write with its own ended before the answer"))
 
-    def _send(self, primary: ServerConnection) -> Steps[None]:
+    def _send(self, primary: ServerConnection) -> CommandGenerator[None]:
         # Sorted by their locks, so that the packets of several connections lock in the same order.
         pending = deque([sorted(self.writes, key=lambda write: write.batch.lock)])
         lock_waits = 0

@@ -7,7 +7,19 @@ import time
 from typing import Any, TypeVar
 
 from .bounded_executor import BoundedExecutor
-from .commands import AskPassword, Close, Compute, Connect, Execute, Ping, Shielded, Sleep, StartServer, Steps, Wait
+from .commands import (
+    AskPassword,
+    Close,
+    CommandGenerator,
+    Compute,
+    Connect,
+    Execute,
+    Ping,
+    Shielded,
+    Sleep,
+    StartServer,
+    Wait,
+)
 from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 

@@ -29,8 +29,8 @@ class Batch:
         allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
             save continues from its answer.
         lock: The row that the batch locks first, as a table's name and the beginning of a key. Given for short writes
-            that have `landed`: those that wait for a connection may be carried out in one transaction, in this order
-            (`group_commit`).
+            that have `outcome_query`: those that wait for a connection may be carried out in one transaction, in this
+            order (`group_commit`).
     """
 
     statements: tuple[Statement, ...]
@@ -53,17 +53,17 @@ class Batch:
     def of(
         cls,
         *steps: Statement | tuple[Statement, ...],
-        landed: Statement | None = None,
+        outcome_query: Statement | None = None,
         lock: tuple[str | bytes, ...] = (),
     ) -> Batch:
         """Return an atomic batch.
 
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
-            landed: See `Batch`.
+            outcome_query: See `Batch`.
             lock: See `Batch`.
         """
-        return cls(tuple(_flat(steps)), landed, lock=lock)
+        return cls(tuple(_flat(steps)), outcome_query, lock=lock)
 
     @classmethod
     def query(cls, statement: Statement) -> Batch:

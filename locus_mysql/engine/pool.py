@@ -17,13 +17,12 @@ from typing import TypeGuard, TypeVar, overload
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, Driver, DriverError, ServerError
 from . import connection_logs as logs
-from .commands import Close, Ping, Shielded, Steps, Wait
+from .commands import Close, CommandGenerator, Ping, Shielded, Wait
 from .connection_slots import Slot
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
 from .group_commit import CommitGroup, QueuedWrite
 from .idle import REAP_AFTER_S, IdleConnections
-from .kills import Kills, leaves_a_statement
 from .primary import PRIMARY
 from .servers import Role, ServerConnection
 from .session_killer import SessionKiller, leaves_a_statement
@@ -77,14 +76,22 @@ class Pool:
         self._generation = 0
 
     @overload
-    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False) -> Steps[T]: ...
+    def lend(
+        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, tested: bool = False
+    ) -> CommandGenerator[T]: ...
 
     @overload
-    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, write: QueuedWrite) -> Steps[T | None]: ...
+    def lend(
+        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, write: QueuedWrite
+    ) -> CommandGenerator[T | None]: ...
 
     def lend(
-        self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False, write: QueuedWrite | None = None
-    ) -> Steps[T | None]:
+        self,
+        use: Callable[[ServerConnection], CommandGenerator[T]],
+        *,
+        tested: bool = False,
+        write: QueuedWrite | None = None,
+    ) -> CommandGenerator[T | None]:
         """Lend a connection to a generator, and return what it returns; None if the write was sent in a group.
 
         A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
@@ -128,7 +135,7 @@ class Pool:
             self._slots.gather(group)
         return len(group.writes) > 1
 
-    def _send_group(self, slot: Slot, lent: ServerConnection) -> Steps[None]:
+    def _send_group(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
         """Send a group of writes, and give the connection back. Each call finds its outcome in its write."""
         try:
             if slot.group is not None:
@@ -158,7 +165,7 @@ class Pool:
             self._watch.begin(lent)
         return lent
 
-    def borrow(self, slot: Slot, *, tested: bool = False) -> Steps[ServerConnection | None]:
+    def borrow(self, slot: Slot, *, tested: bool = False) -> CommandGenerator[ServerConnection | None]:
         """Wait for a slot, and lend a connection, tested or opened if needed. Raises as `lend` does.
 
         Returns:
@@ -188,7 +195,7 @@ class Pool:
             self._slots.free(slot)
         return True
 
-    def close_outdated(self, slot: Slot, lent: ServerConnection) -> Steps[None]:
+    def close_outdated(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
         """Close a connection that was returned after its pool was closed, or its server abandoned."""
         yield Close(lent.connection)
         slot.lent = None
@@ -245,7 +252,7 @@ class Pool:
             if orphans:
                 self._side.abort_orphans(orphans)
 
-    def _sound(self, slot: Slot, *, tested: bool) -> Steps[ServerConnection]:
+    def _sound(self, slot: Slot, *, tested: bool) -> CommandGenerator[ServerConnection]:
         """An idle connection that works, or a new one; it is lent to the slot."""
         while True:
             with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dialect import Statement
 from ..drivers.interface import DriverError, Result
-from .commands import Steps
+from .commands import CommandGenerator
 from .operation import Batch, Results
 from .servers import ServerConnection
 
@@ -24,7 +24,7 @@ def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> R
     return Results(own, batch, fate_unknown=fate_unknown)
 
 
-def roll_back(primary: ServerConnection, *after: Statement) -> Steps[None]:
+def roll_back(primary: ServerConnection, *after: Statement) -> CommandGenerator[None]:
     """Undo the open transaction, and execute statements after it; drop the connection if that fails."""
     try:
         yield from primary.execute((ROLLBACK, *after))

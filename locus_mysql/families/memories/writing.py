@@ -87,7 +87,7 @@ class WritingOperations:
         steps = self._put_steps(tenant, token, [item])
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.of(*steps, record, outcome, landed=outcome, lock=self._lock(tenant, [item]))
+            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
@@ -126,7 +126,7 @@ class WritingOperations:
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
         outcome_query = ledger.find(tenant, token)
         try:
-            results = yield Batch.of(*steps, record, landed=landed, lock=self._lock(tenant, items))
+            results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             if absent:
@@ -134,7 +134,7 @@ class WritingOperations:
             raise (yield from self._conflict(tenant, items)) from None
         if one_in(HOUSEKEEPING_EVERY):
             yield Deferred(work=self._housekeeping(tenant))
-        return 0 if delete is None else affected_rows(results, delete, landed)
+        return 0 if delete is None else affected_rows(results, delete, outcome_query)
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
         """Return the sound embeddings of texts that items have, by digest of the text. One round trip."""
@@ -157,7 +157,7 @@ class WritingOperations:
         )
         if one_in(HOUSEKEEPING_EVERY):
             yield Deferred(work=self._housekeeping(tenant))
-        return affected_rows(results, delete, landed)
+        return affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
         """Remove expired items, oldest first; returns the number of items. Searches no longer find them.

@@ -242,7 +242,7 @@ class WritingOperations:
             *(plan.steps(self.sql, self._ttl_us) for plan in plans),
             tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
             outcomes,
-            landed=outcomes[0],
+            outcome_query=outcomes[0],
             lock=self._lock(plans),
         )
         if results.earlier_attempt is not None:

@@ -111,11 +111,11 @@ def write(key: str, *steps: Statement, size: int = 0) -> Operation[Any]:
         Statement("INSERT INTO rows_written VALUES (%s, %s, %s)", (key, token, "x" * size)),
         steps,
         echo,
-        landed=Statement("SELECT k FROM rows_written WHERE token = %s", (token,)),
+        outcome_query=Statement("SELECT k FROM rows_written WHERE token = %s", (token,)),
         lock=("rows_written", key),
     )
-    if results.landed is not None:
-        return results.landed[0]
+    if results.earlier_attempt is not None:
+        return results.earlier_attempt[0]
     assert results[0].affected == 1
     return results.of(echo).rows[0][0]
 
@@ -471,8 +471,8 @@ def test_processes_that_write_the_same_rows_in_groups_do_not_disturb_each_other(
         token = os.urandom(16)
         raised = Statement("UPDATE counted SET n = n + 1 WHERE k = %s", (k,))
         insert = Statement("INSERT INTO rows_written VALUES (%s, %s, '')", (token.hex(), token))
-        landed = Statement("SELECT k FROM rows_written WHERE token = %s", (token,))
-        yield Batch.of(raised, insert, landed=landed, lock=("counted", str(k)))
+        outcome_query = Statement("SELECT k FROM rows_written WHERE token = %s", (token,))
+        yield Batch.of(raised, insert, outcome_query=outcome_query, lock=("counted", str(k)))
 
     source = random.Random(3)
     begun = [one.begin(add(source.randrange(5))) for _ in range(100) for one in many]

@@ -17,7 +17,7 @@ from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.loops import run_awaited, run_blocking

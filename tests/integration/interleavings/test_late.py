@@ -122,7 +122,7 @@ def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
     """Covers each packet of each write, alone or in a group, after each kind of later write."""
     if beside is not None:
         group_writes(monkeypatch, beside)
-    one, other = Side(stage), Side(stage)
+    one, other = Stores(stage), Stores(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.
     {

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerSession, Traffic
-from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.pool import Pool

@@ -13,7 +13,7 @@ import pytest
 
 from locus_mysql.engine import background
 from locus_mysql.engine.background import MAX_WAITING, WRITES_BEFORE, AwaitedBackground, BlockingBackground
-from locus_mysql.engine.commands import Sleep, Steps, Wait
+from locus_mysql.engine.commands import CommandGenerator, Sleep, Wait
 
 #: Maximum time that a test waits for anything, in seconds.
 SOON_S = 10.0
@@ -27,14 +27,14 @@ class Work:
         self.done = 0
         self.gate = threading.Event()
 
-    def steps(self) -> Steps[None]:
+    def steps(self) -> CommandGenerator[None]:
         self.begun += 1
         while not self.gate.is_set():
             yield Sleep(0.001)
         self.done += 1
 
 
-def fails() -> Steps[None]:
+def fails() -> CommandGenerator[None]:
     yield Sleep(0)
     raise ValueError("broken")
 
@@ -132,7 +132,7 @@ def test_closing_does_not_wait_long_for_a_thread(monkeypatch: pytest.MonkeyPatch
 def test_the_thread_itself_may_close_the_pool() -> None:
     one, closed = BlockingBackground(), threading.Event()
 
-    def close() -> Steps[None]:
+    def close() -> CommandGenerator[None]:
         yield Wait(one.finish)
         closed.set()
 
@@ -176,7 +176,7 @@ async def test_the_work_belongs_to_no_trace_of_a_call() -> None:
     current: ContextVar[str] = ContextVar("current", default="nothing")
     seen: list[str] = []
 
-    def look() -> Steps[None]:
+    def look() -> CommandGenerator[None]:
         yield Sleep(0)
         seen.append(current.get())
 

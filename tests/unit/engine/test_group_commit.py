@@ -26,7 +26,7 @@ LIMITS, RESTORES = "SET @locus_row_wait", "SET SESSION"
 
 def write(name: str, statements: int = 2, size: int = 0, lock: str = "") -> QueuedWrite:
     steps = tuple(Statement(f"UPDATE {name}{number}", ("x" * size,)) for number in range(statements))
-    return QueuedWrite(Batch(steps, landed=Statement("SELECT 1"), lock=(lock or name,)))
+    return QueuedWrite(Batch(steps, outcome_query=Statement("SELECT 1"), lock=(lock or name,)))
 
 
 def group_of(*writes: QueuedWrite) -> CommitGroup:

@@ -19,7 +19,7 @@ import pytest
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.engine import connection_slots
-from locus_mysql.engine.commands import Connect, Execute, Steps
+from locus_mysql.engine.commands import CommandGenerator, Connect, Execute
 from locus_mysql.engine.counters import PoolState
 from locus_mysql.engine.group_commit import QueuedWrite
 from locus_mysql.engine.loops import run_awaited, run_blocking
@@ -275,10 +275,10 @@ class Writer:
         self.write = QueuedWrite(Batch((Statement("UPDATE t"),), lock=("t",)))
         self.used = False
 
-    def lend(self) -> Steps[Any]:
+    def lend(self) -> CommandGenerator[Any]:
         return self.case.pool.lend(self.use, write=self.write)
 
-    def use(self, lent: ServerConnection) -> Steps[Any]:
+    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
         self.used = True
         return self.case.use(lent)
 

@@ -64,7 +64,7 @@ class WriteBatch:
         """Return the statements as one transaction, which is not repeated if its token is found."""
         return Batch.of(
             *self._steps,
-            landed=self.sql.ledger.find(self.key.tenant, self.call.token),
+            outcome_query=self.sql.ledger.find(self.key.tenant, self.call.token),
             lock=(self.sql.names["sessions"], *self.key),
         )
 
