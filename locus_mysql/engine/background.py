@@ -76,7 +76,7 @@ class AwaitedBackground(_Queue):
         self._add(work)
         if self._task is None or self._task.done():
             # The work belongs to no call: neither to its trace, nor to its limits.
-            self._task = asyncio.get_running_loop().create_task(self._work(), context=Context())
+            self._task = Context().run(asyncio.create_task, self._work())
             self._task._log_destroy_pending = False  # type: ignore[attr-defined] # a loop may end without it
 
     def cancel(self) -> None:

@@ -23,7 +23,7 @@ from pydantic_ai_harness.memory import (
 
 from ...config import MySQLConfig
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Deferred, Operation
+from ...engine.operation import Operation
 from ...errors import LocusMySQLError, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, NewItem, TranscriptKey, Write
@@ -212,8 +212,8 @@ class FileOperations:
                 written = yield from self._transcripts.write(writes, once=True)
                 if operation is None:
                     return mutation
-                if written[1].added and one_in(TRIMMED_EVERY):
-                    yield Deferred(work=self._trim(_receipts_key(operation)))
+                if written[1].added:
+                    yield from self._trim(_receipts_key(operation))
                     return mutation
         receipt = None if operation is None else (yield from self.get_operation(operation))
         if receipt is None:
@@ -221,7 +221,9 @@ class FileOperations:
         return receipt
 
     def _trim(self, key: TranscriptKey) -> Operation[None]:
-        """Remove old receipts. A failure is only logged: the operation was carried out."""
+        """Occasionally remove old receipts. A failure is only logged: the operation was carried out."""
+        if not one_in(TRIMMED_EVERY):
+            return
         try:
             found = yield from self._transcripts.get(key)
             if found is None or found.items <= RECEIPTS_KEPT:
