@@ -163,11 +163,11 @@ def common(
     return sorted(found)
 
 
-def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: range) -> list[tuple[int, int]]:
+def _anchors(before: Sequence[str], after: Sequence[str], piece: range, other_piece: range) -> list[tuple[int, int]]:
     """Return the longest sequence of keys that occur once in both pieces, ascending in both."""
-    counts, other_counts = Counter(before[i] for i in here), Counter(after[i] for i in there)
-    unique = {after[i]: i for i in there if other_counts[after[i]] == 1}
-    once = [(i, unique[before[i]]) for i in here if counts[before[i]] == 1 and before[i] in unique]
+    counts, other_counts = Counter(before[i] for i in piece), Counter(after[i] for i in other_piece)
+    unique = {after[i]: i for i in other_piece if other_counts[after[i]] == 1}
+    once = [(i, unique[before[i]]) for i in piece if counts[before[i]] == 1 and before[i] in unique]
     # Patience sorting: the last element of the best sequence of each length, with links back.
     ends: list[int] = []
     last: list[int] = []
@@ -186,18 +186,18 @@ def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: ra
 
 
 def _between(
-    here: range, there: range, is_changed: Callable[[int, int], bool], budget: ComparisonBudget
+    piece: range, other_piece: range, is_changed: Callable[[int, int], bool], budget: ComparisonBudget
 ) -> Iterator[Pair]:
     """Return the positions of a piece without common items."""
-    if not here or not there:
-        yield from ((index, None) for index in here)
-        yield from ((None, other) for other in there)
+    if not piece or not other_piece:
+        yield from ((index, None) for index in piece)
+        yield from ((None, other) for other in other_piece)
         return
-    near = THOROUGH_LIMIT if max(len(here), len(there)) <= THOROUGH_LIMIT else NEAR
-    waiting = there.start
+    near = THOROUGH_LIMIT if max(len(piece), len(other_piece)) <= THOROUGH_LIMIT else NEAR
+    waiting = other_piece.start
     gone: list[Pair] = []
-    for index in here:
-        ahead = range(waiting, min(waiting + near, there.stop))
+    for index in piece:
+        ahead = range(waiting, min(waiting + near, other_piece.stop))
         counterpart = next((other for other in ahead if budget.may_compare() and is_changed(index, other)), None)
         if counterpart is None:
             gone.append((index, None))
@@ -208,4 +208,4 @@ def _between(
         yield index, counterpart
         waiting = counterpart + 1
     yield from gone
-    yield from ((None, other) for other in range(waiting, there.stop))
+    yield from ((None, other) for other in range(waiting, other_piece.stop))

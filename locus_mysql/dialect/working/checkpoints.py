@@ -108,9 +108,9 @@ SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.canonical, held.size_by
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND ({changed})
   STRAIGHT_JOIN LATERAL (SELECT h.value, h.canonical, h.size_bytes, h.version, h.expires_at,
-                                h.checksum ^ {version} AS checksum, {held} AS there
+                                h.checksum ^ {version} AS checksum, {held} AS found
                          {row}) AS held
- WHERE s.tenant = %s AND s.session_id = %s AND held.there
+ WHERE s.tenant = %s AND s.session_id = %s AND held.found
    AND (e.value IS NULL OR e.version <> held.version OR held.expires_at IS NOT NULL)
     ON DUPLICATE KEY UPDATE
        value      = held.value,
@@ -176,7 +176,7 @@ class CheckpointStatements(Statements):
         """Checkpoints, newest first."""
         return Query(self._text(LIST), key, row=CheckpointRow)
 
-    def there(self, key: SessionKey, checkpoint_id: str) -> Statement:
+    def exists(self, key: SessionKey, checkpoint_id: str) -> Statement:
         """Undo the batch unless a checkpoint exists and is undamaged."""
         return Statement(self._text(GUARD_CHECKPOINT, found=f"{FOUND} AND {{CHECKPOINT_SOUND}}"), (*key, checkpoint_id))
 

@@ -194,8 +194,8 @@ class ThreadWriter:
     def _times(self, rows: Sequence[_SequencedRow]) -> tuple[datetime | None, ThreadTimes]:
         """Return when the thread was first saved, and its new times; the last one is now if a row has no time."""
         now = datetime.now(UTC)
-        there = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
-        times = [row.created_at or now for row in rows] + there
+        stored_times = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
+        times = [row.created_at or now for row in rows] + stored_times
         first = min(times)
         last = None if any(row.created_at is None for row in rows) else as_sql_time(max(times))
         return first, ThreadTimes(as_sql_time(first), last)

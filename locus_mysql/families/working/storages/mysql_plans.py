@@ -280,7 +280,7 @@ class Plans:
         trim = checkpoints.trim(key, target.limits.checkpoints, command.undo_id, checkpoint_id)
         return WritePlan(
             steps=(
-                checkpoints.there(key, checkpoint_id),
+                checkpoints.exists(key, checkpoint_id),
                 *checkpoints.create(key, command.undo_id, f"before restoring {checkpoint_id}"),
                 trim,
                 self.sql.sessions.lock_again(key, count_changes.Change()),

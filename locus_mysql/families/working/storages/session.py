@@ -244,9 +244,9 @@ class Session:
             del self.deleted[key]
 
     def _remove(self, keys: tuple[str, ...], now_us: int) -> int:
-        there = {key for key in keys if key in self.variables}
-        alive = sum(self._live(key, now_us) is not None for key in there)
-        for key in there:
+        existing = {key for key in keys if key in self.variables}
+        alive = sum(self._live(key, now_us) is not None for key in existing)
+        for key in existing:
             self._forget(key, self.stamp)
         return alive
 
