@@ -89,8 +89,7 @@ def write_page(
     parts = [
         PAGE_HEADING.format(title=heading.removesuffix("."), name=name),
         *(f"![{title}]({file})" for file, title in drawn if Path(file).stem == name),
-        "## Targets",
-        targets.table({name: result}, name),
+        *(["## Targets", targets.table({name: result}, name)] if targets.exist_for(name) else []),
         "## Measured",
         module.table(result),
         "## Machine, versions, durability",
