@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = [value for report in reports for name, value in report.user_properties if name == "faults"]
     if not rows:
         return
-    seen = [Row(*row) for _, *row in sorted(rows)]
+    seen = [Row(*row) for _, _, *row in sorted(rows)]
     terminalreporter.write_line("")
     terminalreporter.write_line(as_text(seen))
     if config.getoption("write_faults_table"):
