@@ -15,14 +15,19 @@ HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TR
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
-# The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
-# items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
+# The items of a transcript in their order, or from the last one backwards; then a row with seq 0 and the transcript's
+# revision. MySQL reads the subquery once, then the items in the order of their primary key, up to the limit. With a
+# join, it would read and sort all of them. If the statement is killed (KILL QUERY), the subquery is NULL and finds no
+# item; reading the last row then reports the kill: see ADR 0270.
 ITEMS = """
-SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
-       i.seq, i.item_id, i.content, i.created_at, i.checksum
-  FROM {items} i
- WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
- ORDER BY i.seq{order}
+(SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at, i.checksum
+   FROM {items} i
+  WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
+  ORDER BY i.seq{order})
+UNION ALL
+(SELECT t.revision, CAST(0 AS UNSIGNED), NULL, _binary'', t.created_at, t.checksum
+   FROM {transcripts} t
+  WHERE {KEY} AND {LIVE_TRANSCRIPT})
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
 WITHIN = " AND ({ranges})"
@@ -36,7 +41,7 @@ LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
 
 # One item by its id. Relies on the index identity.
 ITEM = """
-SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT 0, i.seq, i.item_id, i.content, i.created_at, i.checksum
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
@@ -116,7 +121,7 @@ class StoredHeader(NamedTuple):
 
 
 class StoredItem(NamedTuple):
-    """An item, with the revision of its transcript."""
+    """An item. In the last row of `ITEMS`, ``seq`` is 0, and ``revision`` the transcript's."""
 
     revision: int
     seq: int
@@ -124,6 +129,18 @@ class StoredItem(NamedTuple):
     content: bytes
     created_at: datetime
     checksum: int
+
+
+class FoundItems(NamedTuple):
+    """The rows of items that a statement found, and the transcript's revision then."""
+
+    items: Sequence[StoredItem]
+    revision: int
+
+
+def found_items(rows: Sequence[StoredItem]) -> FoundItems | None:
+    """Return what an answer to `ReadingStatements.items` holds; None if the transcript does not exist."""
+    return FoundItems(rows[:-1], rows[-1].revision) if rows else None
 
 
 class RevisionRow(NamedTuple):
@@ -159,7 +176,7 @@ class ReadingStatements(Statements):
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
         within: Sequence[SeqRange] | None = None, limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
-        """Items of a transcript.
+        """Items of a transcript; see `found_items`.
 
         Args:
             key: The transcript.
@@ -192,7 +209,7 @@ class ReadingStatements(Statements):
                 order += OFFSET
                 last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
+        return Query(text, (key.tenant, *key, *params, *last_params, *key), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""

@@ -24,7 +24,7 @@ OF_FRAMEWORKS = [
     workload for workload in WORKLOADS if workload.family == "transcripts" and workload.title != "transcripts"
 ]
 KINDS = {
-    *("claude-agent-sdk", "google-adk", "openai-agents", "strands"),
+    *("claude-agent-sdk", "google-adk", "google-adk-state", "openai-agents", "strands"),
     *("pydantic-ai", "pydantic-ai-memory", "pydantic-ai-steps"),
 }
 
@@ -69,12 +69,12 @@ async def _refuse_copies(config: MySQLConfig) -> None:
     async with Inspector(config) as inspector:
         threads = [row.thread_id for row in (await inspector.threads("transcripts")).items]
         counts = await inspector.stored("transcripts")
-        kinds = {thread.partition("/")[0] for thread in threads}
-        assert len(kinds) == 1
-        assert kinds <= KINDS
+        assert threads
         for thread in threads:
-            for kind in KINDS - kinds:
-                copying = changes.copy(thread, f"{kind}/{thread.partition('/')[2]}")
+            own, _, name = thread.partition("/")
+            assert own in KINDS
+            for kind in KINDS - {own}:
+                copying = changes.copy(thread, f"{kind}/{name}")
                 with pytest.raises(InvalidInput, match="other software reads"):
                     await inspector.database.asynchronous.run(copying)
         assert await inspector.stored("transcripts") == counts
