@@ -65,8 +65,8 @@ LOCK_UNCHANGED = "UPDATE {threads} SET version = %s WHERE tenant = %s AND thread
 GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # The same, and also undoes the batch if it was already carried out: by a first try whose answer was lost while the
-# second one waited for the lock; or by the second try, if the first packet arrives late. MAX: see ADR 0270.
-GUARD_LOCKED_ONCE = "SELECT CAST(IF(MAX(ROW_COUNT() > 0 AND NOT EXISTS ({landed})), '1', '') AS JSON)"
+# second one waited for the lock; or by the second try, if the first packet arrives late.
+GUARD_LOCKED_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
 
 # Insert the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left to
 # right.
