@@ -30,6 +30,21 @@ class Row(NamedTuple):
     longest_s: float
 
 
+#: What the columns mean, as lines of a table.
+_WORDS = "\n".join(
+    (
+        "| word | meaning |",
+        "| --- | --- |",
+        "| acknowledged | The call returned. One that is not acknowledged raises `Unavailable` at its deadline,"
+        " `retry_deadline_s`, and may be repeated. |",
+        "| lost | Another process found something else than without the fault: nothing, a part, or a write twice. |",
+        "| wrong | The call returned something else than without the fault. |",
+        "| longest wait | It includes the time-outs of the test: 0.5 s for an answer, 4 s if it drips; with"
+        " asynchronous drivers twice that, as one time-out covers sending and the answer. A program waits for its own"
+        " `read_timeout_s` and `write_timeout_s`. |",
+    )
+)
+
 _COUNTS = ("attempts", "acknowledged", "lost", "wrong", "longest wait")
 
 
@@ -42,16 +57,20 @@ def as_document(rows: Sequence[Row]) -> str:
     """Return the page of the documents."""
     by_fault, by_records = (_markdown(heading, lines) for heading, lines in _tables(rows))
     whole = _sum(rows)
-    return f"""# What goes wrong, and what becomes of it
+    pairs, faults = {(row.fault, row.records) for row in rows}, {row.fault for row in rows}
+    met = "all" if len(pairs) == len(faults) * len({row.records for row in rows}) else "some"
+    return f"""# Faults
 
-A store makes calls through a proxy, and each call meets the fault once. A call is *acknowledged* when it returns. It is
-*wrong* if it returned something else than the same call without a fault, and a write is *lost* if another process then
-finds something else than without a fault: nothing, half of it, or it twice. A call that is not acknowledged raises
-`Unavailable` at its deadline. Waits include the time-outs of the test: 0.5 s for an answer (4 s if it drips); on the
-asynchronous side twice that, as there sending and answer share one.
+What a program sees when its connection or its server fails in the middle of a call: nothing but a longer wait. Every
+store of every family, and of every framework whose records are kept in them, makes the same calls through a proxy again and again,
+each time with another fault in each call; each store meets {met} of the faults, and each fault every driver.
+{whole.attempts:,} calls: {whole.lost} lost, {whole.wrong} wrong, {whole.attempts - whole.acknowledged} not acknowledged.
 
-{whole.attempts:,} calls, {whole.lost} lost, {whole.wrong} wrong. The tables show the same calls twice. Written by
-`pytest tests/faults --write-faults-table`.
+{_WORDS}
+
+A call is repeated by the store itself, and a write is recognised by its token, so it is never done twice
+([what every write keeps](architecture.md#what-every-write-keeps)). Faults of whole servers and of groups are on
+[another page](failover.md). Both tables show the same calls. Written by `pytest tests/faults --write-faults-table`.
 
 ## By fault
 

@@ -35,17 +35,6 @@ RETRY_DEADLINE_S = 10.0
 #: In short runs, each workload meets one in this many faults, every one other faults, so that all are tried.
 ONE_IN = 1 if FULL else 5
 
-#: Sides of short runs. `pymysql-async` runs in worker threads.
-SIDES = EVERY_SIDE if FULL else ONE_OF_EACH
-
-#: Each workload with the sides of its stores.
-CASES = [
-    pytest.param(workload, side, id=f"{workload.__name__}-{side}")
-    for workload in WORKLOADS
-    for side in SIDES
-    if workload.stores.of(side) is not None
-]
-
 #: The result of an unacknowledged call.
 UNKNOWN = object()
 
@@ -86,6 +75,19 @@ class Witness:
         self.row = self.row._replace(**{name: getattr(self.row, name) + number for name, number in more.items()})
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Try each workload with the sides of its stores: all of them, or in short runs without a table, two."""
+    if "workload" in metafunc.fixturenames:
+        every = FULL or metafunc.config.getoption("write_faults_table")
+        cases = [
+            pytest.param(workload, side, id=f"{workload.__name__}-{side}")
+            for workload in WORKLOADS
+            for side in (EVERY_SIDE if every else ONE_OF_EACH)
+            if workload.stores.of(side) is not None
+        ]
+        metafunc.parametrize(("workload", "side"), cases)
+
+
 @contextmanager
 def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
     """An administrator's connection."""
@@ -94,7 +96,6 @@ def connected(dsn: str) -> Iterator[pymysql.Connection[Any]]:
 
 
 @pytest.mark.both_sides
-@pytest.mark.parametrize(("workload", "side"), CASES)
 async def test_no_fault_loses_a_write_or_returns_a_wrong_result(
     make_config: MakeConfig,
     server_dsn: str,
