@@ -57,14 +57,16 @@ def as_document(rows: Sequence[Row]) -> str:
     """Return the page of the documents."""
     by_fault, by_records = (_markdown(heading, lines) for heading, lines in _tables(rows))
     whole = _sum(rows)
+    unknown = whole.attempts - whole.acknowledged
     pairs, faults = {(row.fault, row.records) for row in rows}, {row.fault for row in rows}
     met = "all" if len(pairs) == len(faults) * len({row.records for row in rows}) else "some"
     return f"""# Faults
 
 What a program sees when its connection or its server fails in the middle of a call: nothing but a longer wait. Every
-store of every family, and of every framework whose records are kept in them, makes the same calls through a proxy again and again,
-each time with another fault in each call; each store meets {met} of the faults, and each fault every driver.
-{whole.attempts:,} calls: {whole.lost} lost, {whole.wrong} wrong, {whole.attempts - whole.acknowledged} not acknowledged.
+store of every family, and of every framework whose records are kept in them, makes the same calls through a proxy again
+and again, each time with another fault in each call; each store meets {met} of the faults, and each fault every driver.
+
+{whole.attempts:,} calls: {whole.lost} lost, {whole.wrong} wrong, {unknown} not acknowledged.
 
 {_WORDS}
 
