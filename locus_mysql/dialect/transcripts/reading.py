@@ -18,10 +18,10 @@ REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCR
 # The items of a transcript in their order, or from the last one backwards; then a row with seq 0 and the transcript's
 # revision. MySQL reads the subquery once, then the items in the order of their primary key, up to the limit. With a
 # join, it would read and sort all of them. If the statement is killed (KILL QUERY), the subquery is NULL and finds no
-# item; reading the last row then reports the kill: see ADR 0270.
+# item; reading the last row then reports the kill: see ADR 0270. The order of a member of a UNION needs a limit.
 ITEMS = """
 (SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at, i.checksum
-   FROM {items} i
+   FROM {items} i FORCE INDEX (PRIMARY)
   WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
   ORDER BY i.seq{order})
 UNION ALL
@@ -38,6 +38,7 @@ UNTIL = """
                   WHERE h.tenant = %s AND h.item_id = %s
                     AND h.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}))"""
 LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
+NO_LIMIT = 9_223_372_036_854_775_807
 
 # One item by its id. Relies on the index identity.
 ITEM = """
@@ -200,14 +201,11 @@ class ReadingStatements(Statements):
             texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
             conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
             params += [seq for one in within for seq in one if seq is not None]
-        last_params = _params()
-        order = " DESC" if last else ""
-        if limit is not None:
-            order += LIMIT
-            last_params.append(limit)
-            if offset:
-                order += OFFSET
-                last_params.append(offset)
+        last_params = _params(NO_LIMIT if limit is None else limit)
+        order = (" DESC" if last else "") + LIMIT
+        if offset:
+            order += OFFSET
+            last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
         return Query(text, (key.tenant, *key, *params, *last_params, *key), row=StoredItem)
 
