@@ -12,8 +12,8 @@ from locus_mysql.dialect.transcripts.pieces import RowKey
 from locus_mysql.dialect.transcripts.reading import found_items
 from locus_mysql.transcripts import NewItem, SyncTranscriptStore, TranscriptKey
 
-from ...connecting import connect
 from ...conftest import MakeConfig
+from ...connecting import connect
 
 ITEMS = 3_000
 
