@@ -141,7 +141,9 @@ class FoundItems(NamedTuple):
 
 def found_items(rows: Sequence[StoredItem]) -> FoundItems | None:
     """Return what an answer to `ReadingStatements.items` holds; None if the transcript does not exist."""
-    return FoundItems(rows[:-1], rows[-1].revision) if rows else None
+    if not rows or rows[-1].seq != 0:  # on OceanBase, it may expire within the statement
+        return None
+    return FoundItems(rows[:-1], rows[-1].revision)
 
 
 class RevisionRow(NamedTuple):
