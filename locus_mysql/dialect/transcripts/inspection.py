@@ -66,13 +66,15 @@ SELECT {THREAD_ID}, CAST(t.revision AS CHAR)
 ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
 
 
-# The last items of a transcript with the sizes of their contents, last first.
+# The last items of a transcript with the sizes of their contents, last first; then a row with seq 0, as in ITEMS.
 SIZES = """
-SELECT i.seq, LENGTH(i.content)
-  FROM {items} i
- WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT})
- ORDER BY i.seq DESC
- LIMIT %s
+(SELECT i.seq, LENGTH(i.content)
+   FROM {items} i
+  WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT})
+  ORDER BY i.seq DESC
+  LIMIT %s)
+UNION ALL
+(SELECT CAST(0 AS UNSIGNED), 0)
 """
 
 

@@ -14,15 +14,20 @@ from .records import Item
 LARGE_BYTES = 65_536
 
 
-def decoded(key: RowKey, rows: Sequence[StoredItem]) -> Operation[list[Item]]:
+def decoded(key: RowKey, rows: Sequence[StoredItem], *, backwards: bool = False) -> Operation[list[Item]]:
     """Return the items in rows.
+
+    Args:
+        key: Their transcript.
+        rows: The rows.
+        backwards: Begin with the last row.
 
     Raises:
         CorruptCheckpoint: A row is damaged.
     """
 
     def decode() -> list[Item]:
-        return [item_of(key, row) for row in rows]
+        return [item_of(key, row) for row in (reversed(rows) if backwards else rows)]
 
     if sum(len(row.content) for row in rows) < LARGE_BYTES:
         return decode()

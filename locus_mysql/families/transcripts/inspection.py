@@ -18,7 +18,7 @@ from ...dialect import Query, Schema
 from ...dialect.inspection import ThreadMarker
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredHeader, StoredItem
+from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
@@ -151,10 +151,10 @@ class TranscriptThreads:
         where = row_key(self._tenant, key)
         header, items = self.sql.reading.header(where), self.sql.reading.items(where)
         results = yield Batch((header, items), allow_secondary=True)
-        row = results.row(header)
+        row, found = results.row(header), found_items(results.rows(items))
         if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
             return None
-        return partial(_view, thread_id, _Found(where, row, results.rows(items)))
+        return partial(_view, thread_id, _Found(where, row, found.items if found else ()))
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
         """See `ThreadSource.turns`: none, as a transcript has one state."""
@@ -178,13 +178,14 @@ class TranscriptThreads:
         if not sizes:
             return list
         results = yield Batch(tuple(sizes), atomic=False, allow_secondary=True)
-        pieces = pieces_of({key: results.rows(query) for key, query in zip(found, sizes, strict=True)})
+        pieces = pieces_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
         read = dict[RowKey, list[StoredItem]]()
         for page in pages_of(pieces):
             queries = [self.sql.reading.items(piece.key, within=((piece.first, piece.last),)) for piece in page]
             results = yield Batch(tuple(queries), atomic=False, allow_secondary=True)
             for piece, items in zip(page, queries, strict=True):
-                read.setdefault(piece.key, []).extend(results.rows(items))
+                found_piece = found_items(results.rows(items))
+                read.setdefault(piece.key, []).extend(found_piece.items if found_piece else ())
         return partial(
             _hits,
             [_Found(key, found[key], sorted(items, key=attrgetter("seq"))) for key, items in read.items()],
