@@ -24,7 +24,7 @@ async def own_suite(screen: Screen, config: MySQLConfig, package: str) -> None:
     if os.environ.get("LOCUS_DEMO_QUICK") == "true":
         return
     (suite, *_) = SUITES[package]
-    screen.scene("The framework's own tests, run with these classes in place of its own")
+    screen.section("The framework's own tests, run with these classes in place of its own")
     outcome = await asyncio.to_thread(run, suite, config)
     screen.line(suite.name, f"{outcome.passed} tests passed")
     last = outcome.output.strip().splitlines()[-1:] if outcome.code else []

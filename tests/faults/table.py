@@ -97,7 +97,7 @@ def _tables(rows: Sequence[Row]) -> Iterable[tuple[tuple[str, ...], list[tuple[s
 
 def _sum(rows: Sequence[Row]) -> Row:
     """Return the sums of the counts, and the longest wait."""
-    counts = (sum(row[place] for row in rows) for place in range(3, 7))
+    counts = (sum(row[index] for row in rows) for index in range(3, 7))
     return Row(*rows[0][:3], *counts, max(row.longest_s for row in rows))
 
 

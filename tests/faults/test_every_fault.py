@@ -175,7 +175,7 @@ async def _counts(workload: type[Workload], config: MySQLConfig) -> Any:
 def test_every_family_and_every_fault_is_tried() -> None:
     assert {workload.family for workload in WORKLOADS} == {family.name for family in families()}
     assert len({workload.title for workload in WORKLOADS}) == len(WORKLOADS)
-    tried = {(number + place) % ONE_IN for number in range(len(FAULTS)) for place in range(len(WORKLOADS))}
+    tried = {(number + index) % ONE_IN for number in range(len(FAULTS)) for index in range(len(WORKLOADS))}
     assert tried == set(range(ONE_IN))
 
 

@@ -251,7 +251,7 @@ class MemuStatements(Statements):
 
     def guard_exist(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
         """Undo the batch unless all of these records exist and belong to the tenant."""
-        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=places(len(ids)))
+        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=placeholders(len(ids)))
         return Statement(text, (len(ids), tenant, *ids))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:

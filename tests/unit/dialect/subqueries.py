@@ -90,11 +90,11 @@ def _expressions(sql: str) -> Iterator[_Block]:
     """Yield the subqueries in expressions."""
     tokens = _TOKEN.findall(sql)
     block, previous, found = _Block(None), ["", ""], list[_Block]()
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         for one in (block, *block.outer()):
             one.text.append(token)
         if token == "(":
-            block = _opened(block, previous, tokens[place + 1 :])
+            block = _opened(block, previous, tokens[index + 1 :])
             if block.kind == "expression":
                 found.append(block)
         elif token == ")":
