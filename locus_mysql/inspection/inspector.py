@@ -30,11 +30,13 @@ from ..families.inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
     Window,
 )
-from ..families.inspection.sources import Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.status import status_of
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
 from ..families.memories.inspection import Memories
 from ..families.memories.searching import Way
@@ -148,6 +150,21 @@ class Inspector:
         """Return a thread; None if it does not exist."""
         source = self._source(family)
         return await self._run(source, source.thread(thread_id))
+
+    async def previews(self, family: str, thread_ids: Sequence[str]) -> Mapping[str, ThreadPreview]:
+        """Return status, first and last message of threads, by their ids, as far as they can be read cheaply.
+
+        One or two round trips for all of them. Threads whose rows are damaged or very large may be missing.
+
+        Args:
+            family: The family.
+            thread_ids: At most 1,000 threads.
+        """
+        source = self._source(family)
+        if len(thread_ids) > PAGE_LIMIT:
+            raise InvalidInput(f"Previews of {len(thread_ids)} threads were requested; the limit is {PAGE_LIMIT:,}.")
+        checked = [check_thread_id(thread_id) for thread_id in thread_ids]
+        return await asyncio.to_thread(await self._run(source, source.previews(checked)))
 
     async def history(
         self,
@@ -389,12 +406,15 @@ class HasTables(Protocol):
 
 
 def _with_messages(made: Deferred[StateView], window: Window | None) -> StateView:
-    """Return a state with its conversation, or with a window of it."""
+    """Return a state with its status and its conversation, or with a window of it."""
     view = made()
     if window is None:
-        return replace(view, messages=messages_of(view.state))
-    messages, before, after = part_of_conversation(view.state, window)
-    return replace(view, messages=messages, before=before, after=after)
+        messages, before, after = messages_of(view.state), 0, 0
+    else:
+        messages, before, after = part_of_conversation(view.state, window)
+    last = part_of_conversation(view.state, Window(1))[0] if after else messages[-1:]
+    status = status_of(view.state, last, view.writes, view.checkpoint.metadata)
+    return replace(view, messages=messages, before=before, after=after, status=status)
 
 
 def _asked(batch: Batch) -> Operation[Results]:

@@ -125,6 +125,38 @@ class PendingWrite:
     value: Any
 
 
+#: A thread waits for a person; it failed; its run has more to do; its last run is over.
+StatusName: TypeAlias = Literal["waiting", "failed", "unfinished", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStatus:
+    """The status of a thread.
+
+    Attributes:
+        name: The status.
+        reason: The question that it waits for, its error, or what it does next; empty if unknown.
+    """
+
+    name: StatusName
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPreview:
+    """What a list shows of a thread's content, as far as it could be read cheaply.
+
+    Attributes:
+        status: Its status.
+        first: Its first message, of a user if there is one.
+        last: Its last message with a text or calls.
+    """
+
+    status: ThreadStatus | None = None
+    first: Message | None = None
+    last: Message | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A part of a long conversation.
@@ -165,6 +197,7 @@ class StateView:
         before: Number of messages before ``messages``, if only a part of a long conversation was requested.
         after: Number of messages after them.
         stored: Lists of a graph's state as stored, to be compared with those of other checkpoints.
+        status: What the thread was doing at the checkpoint; None if nothing shows it.
     """
 
     family: str
@@ -177,6 +210,7 @@ class StateView:
     before: int = field(default=0, metadata=NOT_SHOWN)
     after: int = field(default=0, metadata=NOT_SHOWN)
     stored: Mapping[str, StoredList] = field(default_factory=dict, metadata=NOT_SHOWN, repr=False)
+    status: ThreadStatus | None = field(default=None, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)

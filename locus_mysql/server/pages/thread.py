@@ -152,6 +152,7 @@ async def thread_page(request: Request) -> Response:
             older=history.cursor,
             state=state,
             pinned=pinned,
+            newest_state=state is not None and state.checkpoint.checkpoint_id == thread.checkpoint_id,
             placed=placed[first : first + MESSAGES],
             before=before or first,
             after=after or max(0, len(placed) - first - MESSAGES),

@@ -40,6 +40,7 @@ from ...inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
@@ -55,6 +56,7 @@ from ..coding.payload import outline
 from ..queries import hits_of
 from ..records import Described, decode_state_text, metadata_of
 from ..state_rows import assemble_rows
+from .previews import BEGINNING_BYTES, LARGEST_BYTES, previews_of
 from .statistics import statistics_of
 
 #: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
@@ -235,6 +237,14 @@ class CheckpointThreads:
         read = self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
         rows = yield from fetch(read, allow_secondary=True)
         return partial(_turns, rows[::-1])
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. One round trip."""
+        if not thread_ids:
+            return dict
+        read = self.sql.previews.previews(self._tenant, thread_ids, BEGINNING_BYTES, LARGEST_BYTES)
+        rows = yield from fetch(read, allow_secondary=True)
+        return partial(previews_of, rows, self._sealing, self._tenant)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""

@@ -18,7 +18,7 @@ from ....dialect.graphs import GraphDialect
 from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
 from ....dialect.graphs.pieces import LAG_S
 from ....dialect.inspection import ThreadMarker
-from ....engine.operation import Operation, Outdated, fetch
+from ....engine.operation import Batch, Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ....runtime.exact_json import queryable_json
@@ -37,6 +37,7 @@ from ...inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
@@ -60,6 +61,7 @@ from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from ..version_cache import VersionCache
 from .graph_state import GraphState, view_of
+from .previews import LARGEST_WRITE, WRITES, heads_of, previews_of
 from .statistics import statistics_of
 from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
 from .values_as_json import stored_as_writes
@@ -211,6 +213,19 @@ class GraphThreads:
             hash_prefixes(known, waiting)
             waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
         return partial(turns_of, outlines, lists)
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. Two round trips: the second reads the ends of long conversations."""
+        if not thread_ids:
+            return dict
+        root, sql = keys.ns_key(_ROOT), self.sql.previews
+        heads = sql.heads(self._tenant, root, thread_ids)
+        stopped = sql.stopped(self._tenant, root, thread_ids, WRITES, LARGEST_WRITE)
+        results = yield Batch((heads, stopped), atomic=False, allow_secondary=True)
+        found = heads_of(self._tenant, results.rows(heads), results.rows(stopped))
+        wanted = [part for head in found for part in head.wanted_parts()]
+        rows = (yield from fetch(sql.parts(self._tenant, wanted), allow_secondary=True)) if wanted else []
+        return partial(previews_of, found, rows)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
