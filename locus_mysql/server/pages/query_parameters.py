@@ -52,6 +52,7 @@ class ThreadQuery(QueryParameters):
     words: str = ""
     first: int = 0
     cursor: str = ""
+    plain: bool = False
 
 
 class EventsQuery(QueryParameters):

@@ -42,6 +42,11 @@ def shown(value: object) -> Markup:
     return Markup(text)  # noqa: S704 - what was escaped, and our own marks
 
 
+def has_many_marks(text: str) -> bool:
+    """Return whether a text has so many hidden characters that they are no longer shown by name."""
+    return len(_HIDDEN.findall(text)) >= MOST_MARKS
+
+
 def _mark(found: re.Match[str]) -> str:
     code = f"U+{ord(found[0]):04X}"
     name = unicodedata.name(found[0], code)

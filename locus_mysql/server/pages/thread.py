@@ -26,6 +26,7 @@ from ..problems import not_found
 from . import texts
 from .charts import lines_of
 from .common import changes_in, family_of, inspector_of, thread_of
+from .markdown import Formatter
 from .query_parameters import DifferenceQuery, ThreadQuery, as_time
 from .rendering import downloaded, page
 from .timeline import timeline
@@ -35,7 +36,7 @@ from .tree import hits, tree
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
 #: Number of characters of a message shown at once, and when unfolded.
-SHOWN, UNFOLDED = 4_000, 200_000
+SHOWN, UNFOLDED = 1_500, 200_000
 
 #: Number of tool calls shown of a message, and of messages in a difference.
 CALLS, CHANGES = 50, 500
@@ -162,6 +163,7 @@ async def thread_page(request: Request) -> Response:
             hits=hits(root) if query.find else 0,
             hit=None if hit is None else placed[hit].at,
             words=query.words,
+            formatted=None if query.plain else Formatter(query.words),
             marker=markers.get((family, query.thread), ""),
             compared=compared(history.items, state),
             shown_characters=SHOWN,
@@ -251,6 +253,7 @@ async def difference_page(request: Request) -> Response:
             counts=counts,
             messages=shown[:CHANGES],
             more=len(shown) > CHANGES,
+            formatted=Formatter(),
             shown_characters=SHOWN,
             unfolded_characters=UNFOLDED,
             most_calls=CALLS,

@@ -148,7 +148,9 @@ def checked_page(response: httpx.Response, status: int = 200) -> Page:
         assert tag not in {"style", "iframe", "object", "embed", "base"}
         for name in ("src", "href", "action"):
             address = attributes.get(name)
-            assert address is None or re.match(r"/(?!/)|#", address), (tag, attributes)
+            ours = address is None or re.match(r"/(?!/)|#", address)
+            outside = tag == "a" and attributes.get("rel") == "noopener noreferrer nofollow"
+            assert ours or (outside and re.match(r"https?://|mailto:", str(address))), (tag, attributes)
     scripts = [attributes for tag, attributes in page.elements if tag == "script"]
     assert [sorted(one) for one in scripts] == [["defer", "src"]]
     return page
