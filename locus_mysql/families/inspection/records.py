@@ -226,6 +226,9 @@ class Turn:
         parent_id: Its parent, if that is among the turns.
         begins: Whether it has no parent.
         lists: The marks of its lists, as far as known: length of the text, number of items, and digest.
+        node: The nodes of a graph that ran before it, or the source of its state; empty elsewhere.
+        note: What it changed, in a few words; empty if unknown.
+        seconds: How long the nodes ran; None if unknown.
     """
 
     checkpoint_id: str
@@ -236,6 +239,9 @@ class Turn:
     parent_id: str | None = None
     begins: bool = False
     lists: Mapping[str, Mark] = field(default_factory=dict)
+    node: str = ""
+    note: str = ""
+    seconds: float | None = None
 
 
 Change: TypeAlias = Literal["same", "added", "removed", "changed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 
 from ...families.inspection.records import Day, Turn
 from . import texts
@@ -20,12 +20,14 @@ class Point:
     Attributes:
         x: Distance from the left.
         y: Distance from the top.
-        label: Its description in words.
+        label: The value in words.
+        at: Its time.
     """
 
     x: float
     y: float
     label: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,23 @@ class Bar:
 
 
 def lines_of(turns: Sequence[Turn]) -> list[Line]:
-    """Return line charts of confidence, tokens and iterations, as far as at least two turns have a value."""
+    """Return line charts of confidence, tokens, iterations and times, as far as at least two turns have a value."""
     made = [
         _line("Confidence", turns, lambda turn: turn.confidence, lambda value: f"{value:.2f}", (0.0, 1.0)),
         _line("Tokens", turns, lambda turn: turn.tokens, lambda value: texts.number(int(value))),
-        _line("Iterations", turns, lambda turn: turn.iterations, lambda value: texts.number(int(value))),
+        _line(
+            "Steps" if any(turn.node for turn in turns) else "Iterations",
+            turns,
+            lambda turn: turn.iterations,
+            lambda value: texts.number(int(value)),
+        ),
+        _line(
+            "Seconds",
+            turns,
+            lambda turn: turn.seconds,
+            lambda value: f"{value:.3f}" if value < 1 else f"{value:.1f}",
+            (0.0, 0.0),
+        ),
     ]
     return [line for line in made if line is not None]
 
@@ -90,13 +104,14 @@ def _line(
     if len(known) < 2 or not any(value for _, value in known):
         return None
     values = [value for _, value in known]
-    low, high = min(*values, least_range[0]), max(*values, least_range[1])
+    low, high = min(*values, least_range[0]), max(*values, least_range[1] or max(values))
     step = (WIDTH - 2 * MARGIN) / (len(known) - 1)
     points = [
         Point(
             MARGIN + at * step,
             HEIGHT - MARGIN - (value - low) / (high - low) * (HEIGHT - 2 * MARGIN),
-            f"{label(value)} at {texts.time(turn.created_at)} UTC",
+            label(value),
+            turn.created_at,
         )
         for at, (turn, value) in enumerate(known)
     ]

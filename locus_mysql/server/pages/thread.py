@@ -17,7 +17,6 @@ from ...families.inspection.first_saved import first_saved
 from ...families.inspection.records import (
     CheckpointRow,
     Message,
-    MessageChange,
     StateView,
     ToolCall,
     Window,
@@ -27,10 +26,11 @@ from . import texts
 from .charts import lines_of
 from .common import changes_in, family_of, inspector_of, thread_of
 from .markdown import Formatter
-from .query_parameters import DifferenceQuery, ThreadQuery, as_time
+from .query_parameters import ThreadQuery, as_time
 from .rendering import downloaded, page
 from .timeline import timeline
 from .tree import hits, tree
+from .zones import zone_of
 
 #: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
@@ -38,11 +38,8 @@ CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 #: Number of characters of a message shown at once, and when unfolded.
 SHOWN, UNFOLDED = 1_500, 200_000
 
-#: Number of tool calls shown of a message, and of messages in a difference.
-CALLS, CHANGES = 50, 500
-
-#: Number of messages shown before and after a changed one.
-AROUND = 1
+#: Number of tool calls shown of a message.
+CALLS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +128,9 @@ async def thread_page(request: Request) -> Response:
         # The displayed state is not among the newest, so the timeline begins with it.
         history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
     turns = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
+    noted = turns
+    if query.cursor and history.items:  # an older page of the timeline has turns of its own
+        noted = await inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
@@ -149,6 +149,7 @@ async def thread_page(request: Request) -> Response:
             changes=changes_in(request, family),
             thread=thread,
             timeline=timeline(history.items),
+            turns={(turn.checkpoint_id, turn.created_at): turn for turn in noted},
             newest=newest,
             older=history.cursor,
             state=state,
@@ -202,7 +203,7 @@ async def wanted_state(request: Request, window: Window | None = None) -> StateV
         query.thread,
         query.checkpoint or None,
         namespace=query.namespace,
-        at=as_time(query.at),
+        at=as_time(query.at, zone_of(request)),
         window=window,
     )
     if found is None and query.checkpoint:
@@ -226,55 +227,3 @@ async def state_file(request: Request) -> Response:
     if found.writes:
         value["writes"] = [asdict(write) for write in found.writes]
     return await asyncio.to_thread(downloaded, value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
-
-
-async def difference_page(request: Request) -> Response:
-    """``GET /inspect/difference``."""
-    query: DifferenceQuery = request.state.query
-    inspector = inspector_of(request)
-    family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
-    found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
-
-    def made() -> Response:
-        counts = {
-            change: sum(one.change == change for one in found.messages)
-            for change in ("added", "removed", "changed", "same")
-        }
-        shown = list(found.messages if query.all else around_changes(found.messages))
-        return page(
-            request,
-            "difference.html",
-            section="threads",
-            query=query,
-            family=family,
-            thread=thread,
-            found=found,
-            counts=counts,
-            messages=shown[:CHANGES],
-            more=len(shown) > CHANGES,
-            formatted=Formatter(),
-            shown_characters=SHOWN,
-            unfolded_characters=UNFOLDED,
-            most_calls=CALLS,
-        )
-
-    return await asyncio.to_thread(made)
-
-
-def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:
-    """Return changed messages and their neighbours, with the number of messages left out between them."""
-    near = {
-        other for at, one in enumerate(changes) if one.change != "same" for other in range(at - AROUND, at + AROUND + 1)
-    }
-    skipped = 0
-    for at, one in enumerate(changes):
-        if at not in near:
-            skipped += 1
-            continue
-        if skipped:
-            yield skipped
-            skipped = 0
-        yield one
-    if skipped:
-        yield skipped

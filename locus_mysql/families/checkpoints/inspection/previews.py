@@ -35,33 +35,41 @@ def _preview(rows: Sequence[PreviewRow], sealing: Sealing) -> ThreadPreview:
     first = next((row for row in rows if row.is_first), None)
     newest_first = sorted((row for row in rows if not row.is_first), key=lambda row: -row.seq)
     newest = newest_first[0] if newest_first else None
-    began = None if first is None else partial_state(first, sealing, beginning=True)
-    state = None if newest is None else partial_state(newest, sealing)
+    began = None if first is None else partial_state(_opened(first, sealing), beginning=True)
+    state = None if newest is None else partial_state(_opened(newest, sealing))
     if state is None:
         return preview_of(messages_of(began or {}), (), {})
     last = messages_of(state)
     if not last and newest is not None and len(newest_first) > 1 and newest_first[1].seq == newest.parent_seq:
-        last = messages_of(partial_state(newest_first[1], sealing) or {})
+        last = messages_of(partial_state(_opened(newest_first[1], sealing)) or {})
     return preview_of(messages_of(began or {}), last, state)
 
 
-def partial_state(row: PreviewRow, sealing: Sealing, *, beginning: bool = False) -> Mapping[str, Any] | None:
+def _opened(row: PreviewRow, sealing: Sealing) -> bytes | None:
+    """Return the beginning of a row's payload, decrypted; None if it cannot be."""
+    if not sealing.is_on:
+        return row.payload
+    if row.payload_bytes > len(row.payload):
+        return None  # only a whole payload can be decrypted
+    try:
+        return sealing.open(row.payload, f"Checkpoint row {row.seq}", PAYLOAD, row.token)
+    except (CorruptCheckpoint, EncryptionError):
+        return None
+
+
+def partial_state(payload: bytes | None, *, beginning: bool = False) -> Mapping[str, Any] | None:
     """Return a state whose lists have only the items that its row adds; None if the row cannot be read.
 
     Args:
-        row: The row.
-        sealing: Decrypts it.
+        payload: The beginning of its payload.
         beginning: Whether lists have items only if the row has their beginning; else only if it has their end.
     """
+    if payload is None:
+        return None
     try:
-        payload = row.payload
-        if sealing.is_on:
-            if row.payload_bytes > len(payload):
-                return None  # only a whole payload can be decrypted
-            payload = sealing.open(payload, f"Checkpoint row {row.seq}", PAYLOAD, row.token)
         head, added = outline(payload).head, added_items(payload)
         state = None if head is None else finite(decode_json(head))
-    except (CorruptCheckpoint, EncryptionError):
+    except CorruptCheckpoint:
         return None
     if not isinstance(state, dict):
         return None

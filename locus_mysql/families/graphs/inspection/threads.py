@@ -64,7 +64,7 @@ from .graph_state import GraphState, view_of
 from .previews import LARGEST_WRITE, WRITES, heads_of, previews_of
 from .statistics import statistics_of
 from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
-from .values_as_json import stored_as_writes
+from .values_as_json import fingerprint, stored_as_writes
 
 #: The maximum number of threads that a filtered page examines, and the size of a batch. The next page continues after
 #: them.
@@ -195,8 +195,11 @@ class GraphThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         until = None if at is None else time_text(at)
-        find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
-        rows = yield from fetch(find, allow_secondary=True)
+        for ns in ROOTS:
+            find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(ns), limit, until)
+            rows = yield from fetch(find, allow_secondary=True)
+            if rows:
+                break
         thread = thread_checksum(self._tenant, thread_id)
         outlines = [_outline(thread, row) for row in rows]
         waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
@@ -206,7 +209,7 @@ class GraphThreads:
         while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
             longest = waiting.pop(next(iter(waiting)))
             try:
-                lists.append((yield from self._loading.value(self._tenant, thread_id, _ROOT, longest)))
+                lists.append((yield from self._loading.value(self._tenant, thread_id, ns, longest)))
             except CorruptCheckpoint:
                 continue
             known = log_of(lists[-1])
@@ -338,13 +341,16 @@ def _bytes_of(version: LoadedVersion, name: str) -> EncodedValue | str:
 def _outline(thread: int, row: OutlineRow) -> Outline:
     """Return the outline of a checkpoint; ``thread`` is the thread's checksum."""
     messages, damaged = None, False
+    values: Mapping[str, Any] = {}
     try:
         identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
-        held = unpack(row.payload, row.stored_seq, identity).values.get(MESSAGES)
+        found = unpack(row.payload, row.stored_seq, identity).values
+        held = found.get(MESSAGES)
         messages = None if held is None else held.value
+        values = {name: fingerprint(one.value) for name, one in found.items()}
     except CorruptCheckpoint:
         damaged = True
-    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged)
+    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged, values)
 
 
 def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
