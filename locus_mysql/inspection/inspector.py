@@ -17,8 +17,9 @@ from ..engine.bounded_executor import BoundedExecutor
 from ..engine.layout_checks import check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family
+from ..families.family import Counts, Family, ShowsGrowth
 from ..families.inspection.conversation import messages_of, part_of_conversation
+from ..families.inspection.growth import Growth
 from ..families.inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.records import (
     CheckpointRow,
@@ -291,6 +292,13 @@ class Inspector:
         found = find_family(family)
         stored = found.maintenance(self.config).stored()
         return await self.database.asynchronous.run(stored, found.schema(self.config), "validate")
+
+    async def growth(self, family: str) -> Growth | None:
+        """Return the items of a family without threads by the day of their creation; None if it does not count them."""
+        found = find_family(family)
+        if not isinstance(found, ShowsGrowth):
+            return None
+        return await self.database.asynchronous.run(found.growth(self.config), found.schema(self.config), "validate")
 
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""

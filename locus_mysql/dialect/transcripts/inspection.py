@@ -44,11 +44,11 @@ SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
 
 # The transcripts created on each of the last 30 days.
 DAYS = """
-SELECT DATE(t.created_at), COUNT(*), SUM(t.items), SUM(t.size_bytes)
+SELECT CAST(DATE(t.created_at) AS CHAR), COUNT(*), SUM(t.items), SUM(t.size_bytes)
   FROM {transcripts} t
  WHERE t.tenant = %s AND t.created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE_TRANSCRIPT}
- GROUP BY DATE(t.created_at)
- ORDER BY DATE(t.created_at)
+ GROUP BY CAST(DATE(t.created_at) AS CHAR)
+ ORDER BY CAST(DATE(t.created_at) AS CHAR)
 """
 
 LARGEST = """

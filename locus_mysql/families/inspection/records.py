@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from ...runtime.log_digests import Mark
 
@@ -361,11 +361,18 @@ class LargeThread:
 
     Attributes:
         thread: The thread.
-        bytes_per_day: Its growth: its size divided by its age, which counts as one hour at least.
+        bytes_per_day: Its growth: its size divided by the days between its first and its last save; None if there is
+            less than a day between them.
     """
 
     thread: ThreadRow
-    bytes_per_day: float
+    bytes_per_day: float | None
+
+    @classmethod
+    def of(cls, thread: ThreadRow) -> Self:
+        """Return a thread with its growth."""
+        days = (thread.updated_at - thread.created_at) / timedelta(days=1)
+        return cls(thread, thread.size_bytes / days if days >= 1 else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,6 +413,7 @@ class SessionRow:
         expires_at: When it expires; None if never.
         variables: Number of its variables.
         size_bytes: Their size, as the session's limits count it.
+        task: Its task state, in a list; None without one, or if it is large or damaged.
     """
 
     session_id: str
@@ -414,6 +422,7 @@ class SessionRow:
     expires_at: datetime | None
     variables: int
     size_bytes: int
+    task: Mapping[str, Any] | None = field(default=None, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,7 @@ class TranscriptThreads:
             int(total.size_bytes),
             None,
             [Day(row.day, row.transcripts, int(row.items), int(row.size_bytes)) for row in results.rows(days)],
-            [_large(self._thread(row)) for row in results.rows(largest)],
+            [LargeThread.of(self._thread(row)) for row in results.rows(largest)],
         )
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
@@ -350,11 +350,6 @@ def _previews(tenant: str, rows: Sequence[EndRow]) -> Mapping[str, ThreadPreview
         thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in key[1:])))
         previews[thread_id] = preview_of(messages[:1], messages, {})
     return previews
-
-
-def _large(thread: ThreadRow) -> LargeThread:
-    age = max(thread.updated_at - thread.created_at, timedelta(hours=1))
-    return LargeThread(thread, thread.size_bytes / (age / timedelta(days=1)))
 
 
 def _words(query: str) -> list[str]:
