@@ -26,6 +26,22 @@ WAITING, FAILED, DONE = "order-chairs", "order-desks", "order-lamps"
 #: A conversation with formatted messages, and one of many messages.
 FORMATTED, LONG = "weekly-report-47", "shift-log-2026-11"
 
+#: Pages of this data.
+DESK_PAGES = {
+    "lists of graphs": "/?family=versions",
+    "a waiting graph": f"/inspect/thread?family=versions&thread={WAITING}",
+    "a failed graph": f"/inspect/thread?family=versions&thread={FAILED}",
+    "a transcript": "/inspect/thread?family=transcripts&thread=openai-agents%2F%2Fcustomer-7",
+    "formatted messages": f"/inspect/thread?family=agents&thread={FORMATTED}",
+    "changes of a thread": "/inspect/difference?family=dicts&thread=notes-of-ann&before=first&after=second",
+    "growth": "/inspect/statistics?family=transcripts",
+    "the tree of namespaces": "/inspect/memories",
+    "an item": "/inspect/memory?key=jacket&namespace=%5B%22customers%22%2C%22mei.tanaka%22%2C%22orders%22%5D",
+    "tasks": "/inspect/sessions",
+    "a task": "/inspect/session?session=import-2026-11",
+    "time zones": "/inspect/zone",
+}
+
 REPORT = """## Complaints, week 47
 
 The number of complaints **fell by 12 %**. Three products cause half of them:
@@ -146,9 +162,10 @@ async def fill_others(database: Database, tenant: str = "default") -> None:
     state = state_after(failing, 0.2) | {"errors": ["Tool print failed: the printer is out of paper."]}
     await agents.save_once("labels-2026-11-26", agents.prepared(state, "labels-1", {"channel": "internal"}))
     store = CheckpointStore(database, tenant=tenant)
-    for count in (1, 2):
-        notes = [{"role": "user", "content": "Remember the milk."}, {"role": "assistant", "content": "I will."}]
-        await store.save("notes-of-ann", {"messages": notes[:count], "topic": "groceries"}, metadata={"user": "ann"})
+    for count, name in enumerate(("first", "second"), 1):
+        answer = f"I will remember the milk, the bread and the {'cheese' if count == 1 else 'butter'} for tomorrow."
+        notes = [{"role": "user", "content": "Remember the milk."}, {"role": "assistant", "content": answer}]
+        await store.save("notes-of-ann", {"messages": notes, "count": count}, name, {"user": "ann"})
     await MySQLBackend(database, tenant=tenant).save("counter", {"count": 7, "unit": "parcels"})
     memories = MemoryStore(database, tenant=tenant)
     for namespace, key, text in (

@@ -132,7 +132,7 @@ def _may_format(text: str) -> bool:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": 20})
     parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline", "image", "reference"])
-    parser.validateLink = is_target  # type: ignore[method-assign] # the documented way to change it
+    parser.validateLink = is_target  # type: ignore[method-assign, assignment] # the documented way to change it
     return parser
 
 

@@ -87,8 +87,7 @@ def test_code_tables_lists_and_links_are_formatted() -> None:
 def test_hostile_text_becomes_only_allowed_elements(text: str) -> None:
     tags = Tags(html(text))
     assert all(
-        target.startswith(("https://evil.example", "https://a.example", "https://xn--"))
-        for target in tags.targets
+        target.startswith(("https://evil.example", "https://a.example", "https://xn--")) for target in tags.targets
     )
 
 
