@@ -42,9 +42,10 @@ def _decoded(escaped: str) -> str:
     """Return a text of JSON that may end within an escape."""
     for cut in range(7):
         try:
-            return str(json.loads(f'"{escaped[: len(escaped) - cut]}"'))
+            text = str(json.loads(f'"{escaped[: len(escaped) - cut]}"'))
         except ValueError:
             continue
+        return text[:-1] if "\ud800" <= text[-1:] <= "\udbff" else text  # the first half of a character
     return escaped
 
 

@@ -1,4 +1,4 @@
-"""Pages of a thread: its conversation, timeline and states, and the difference of two states."""
+"""Pages of a thread: its conversation, timeline and states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,10 +17,13 @@ from ...families.inspection.first_saved import first_saved
 from ...families.inspection.records import (
     CheckpointRow,
     Message,
+    Page,
     StateView,
     ToolCall,
+    Turn,
     Window,
 )
+from ...inspection.inspector import Inspector
 from ..problems import not_found
 from . import texts
 from .charts import lines_of
@@ -109,6 +112,35 @@ def first_shown(messages: int, wanted: int, hit: int | None) -> int:
     return last if hit is None else min(last, hit)
 
 
+class ReadTimeline(NamedTuple):
+    """A page of a thread's checkpoints.
+
+    Args:
+        history: The checkpoints.
+        newest: Whether it begins with the newest checkpoint.
+        turns: The turns for the charts and the times of messages, oldest first.
+        noted: The turns of the checkpoints on the page.
+    """
+
+    history: Page[CheckpointRow]
+    newest: bool
+    turns: Sequence[Turn]
+    noted: Sequence[Turn]
+
+
+async def _read_timeline(inspector: Inspector, family: str, query: ThreadQuery, at: datetime | None) -> ReadTimeline:
+    """Read a page of a thread's checkpoints, and its turns; ``at`` is the time of an earlier state that is shown."""
+    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    newest = not query.cursor
+    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
+        # The displayed state is not among the newest, so the timeline begins with it.
+        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
+    turns = noted = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
+    if query.cursor and history.items:  # an older page of the timeline has turns of its own
+        noted = await inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
+    return ReadTimeline(history, newest, turns, noted)
+
+
 async def thread_page(request: Request) -> Response:
     """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
@@ -122,15 +154,7 @@ async def thread_page(request: Request) -> Response:
     state = await wanted_state(request, None if query.words else Window(MESSAGES, first))
     pinned = bool(query.checkpoint or query.at)
     at = state.checkpoint.created_at if pinned and state is not None else None
-    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
-    newest = not query.cursor
-    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
-        # The displayed state is not among the newest, so the timeline begins with it.
-        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
-    turns = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
-    noted = turns
-    if query.cursor and history.items:  # an older page of the timeline has turns of its own
-        noted = await inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
+    history, newest, turns, noted = await _read_timeline(inspector, family, query, at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
