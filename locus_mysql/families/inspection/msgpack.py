@@ -174,7 +174,16 @@ def item_ends(data: bytes, start: int, count: int) -> list[int]:
     return ends
 
 
-def read_at(data: bytes, offset: int) -> Any:
+def value_end(data: bytes, place: int) -> int:
+    """Return the end of the value that begins at a position.
+
+    Raises:
+        Unreadable: It is damaged.
+    """
+    return item_ends(data, place, 1)[1]
+
+
+def read_at(data: bytes, place: int) -> Any:
     """Return the value that begins at a position.
 
     Raises:

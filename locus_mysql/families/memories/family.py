@@ -5,7 +5,9 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.memories.tables import memory_schema
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class MemoryFamily:
@@ -37,6 +39,12 @@ class MemoryFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Memories
+
+        return Memories(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""

@@ -7,7 +7,7 @@ transcript's key as a path; see `thread_id_of`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -17,6 +17,7 @@ from ...config import MySQLConfig
 from ...dialect import Query, Schema
 from ...dialect.inspection import ThreadMarker
 from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.inspection import EndRow
 from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
 from ...engine.operation import Batch, Operation, fetch
@@ -34,10 +35,12 @@ from ..inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
 from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
+from ..inspection.status import preview_of
 from ..inspection.to_json import DAMAGED, finite
 from .coding import item_of, row_key, time_of, transcript_of
 from .copying import CopyingOperations
@@ -47,6 +50,9 @@ from .searched import SEARCHED_ITEMS, SEARCHED_TRANSCRIPTS, pages_of, pieces_of
 
 #: The number of largest transcripts in statistics.
 LARGEST = 10
+
+#: The number of last items of which a list shows one, and the bytes of the largest that is read.
+LAST_ITEMS, LARGEST_ITEM = 3, 65_536
 
 #: Characters of a snippet before and after a word.
 AROUND = 60
@@ -163,6 +169,15 @@ class TranscriptThreads:
         return list
         yield
 
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. One round trip."""
+        names = [row_key(self._tenant, key)[1:] for one in thread_ids if (key := key_of_thread(one)) is not None]
+        if not names:
+            return dict
+        query = self.sql.inspection.ends(self._tenant, names, LAST_ITEMS, LARGEST_ITEM)
+        rows = yield from fetch(query, allow_secondary=True)
+        return partial(_previews, self._tenant, rows)
+
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
 
@@ -214,7 +229,7 @@ class TranscriptThreads:
             int(total.size_bytes),
             None,
             [Day(row.day, row.transcripts, int(row.items), int(row.size_bytes)) for row in results.rows(days)],
-            [_large(self._thread(row)) for row in results.rows(largest)],
+            [LargeThread.of(self._thread(row)) for row in results.rows(largest)],
         )
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
@@ -324,9 +339,18 @@ def _content(key: RowKey, row: StoredItem) -> Any:
         return DAMAGED
 
 
-def _large(thread: ThreadRow) -> LargeThread:
-    age = max(thread.updated_at - thread.created_at, timedelta(hours=1))
-    return LargeThread(thread, thread.size_bytes / (age / timedelta(days=1)))
+def _previews(tenant: str, rows: Sequence[EndRow]) -> Mapping[str, ThreadPreview]:
+    """Return the previews of transcripts by the ids of their threads."""
+    found: dict[RowKey, list[StoredItem]] = {}
+    for row in rows:
+        found.setdefault(RowKey(tenant, *row[:4]), []).append(StoredItem(*row[4:]))
+    previews = {}
+    for key, items in found.items():
+        items.sort(key=attrgetter("seq"))
+        messages = messages_of({"messages": [_content(key, item) for item in items]})
+        thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in key[1:])))
+        previews[thread_id] = preview_of(messages[:1], messages, {})
+    return previews
 
 
 def _words(query: str) -> list[str]:

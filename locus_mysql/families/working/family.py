@@ -5,7 +5,9 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.working.tables import working_schema
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class WorkingFamily:
@@ -37,6 +39,12 @@ class WorkingFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Sessions
+
+        return Sessions(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""
