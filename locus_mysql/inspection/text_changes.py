@@ -58,19 +58,19 @@ def _changes(
 ) -> list[tuple[Literal["same", "changed"], str, str]]:
     """Return the common and the different runs of two lists of texts, joined."""
     runs: list[tuple[Literal["same", "changed"], str, str]] = []
-    place = other = 0
+    index = other = 0
     same: list[str] = []
     for at, counterpart in [*common(before, after, budget), (len(before), len(after))]:
-        if at > place or counterpart > other or at == len(before):
+        if at > index or counterpart > other or at == len(before):
             if same:
                 runs.append(("same", "".join(same), ""))
                 same = []
-            old, new = "".join(before[place:at]), "".join(after[other:counterpart])
+            old, new = "".join(before[index:at]), "".join(after[other:counterpart])
             if old or new:
                 runs.append(("changed", old, new))
         if at < len(before):
             same.append(before[at])
-        place, other = at + 1, counterpart + 1
+        index, other = at + 1, counterpart + 1
     return runs
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..statement import Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 
 # The newest checkpoint of each thread: that of the graph itself, or of another namespace if it has none.
 NEWEST_OF_EACH = """
@@ -106,7 +106,7 @@ class PreviewStatements(Statements):
 
     def heads(self, tenant: str, root_key: bytes, thread_ids: Sequence[str]) -> Query[HeadRow]:
         """Return the newest checkpoints of these threads."""
-        text = self._text(HEADS, newest=NEWEST_OF_EACH, ids=places(len(thread_ids)))
+        text = self._text(HEADS, newest=NEWEST_OF_EACH, ids=placeholders(len(thread_ids)))
         return Query(text, (root_key, root_key, tenant, *thread_ids, len(thread_ids)), row=HeadRow)
 
     def stopped(
@@ -121,7 +121,12 @@ class PreviewStatements(Statements):
             each: The maximum number of writes of a thread.
             largest: Larger ones are left out.
         """
-        pieces = {"newest": NEWEST_OF_EACH, "ids": places(len(thread_ids)), "each": str(each), "bytes": str(largest)}
+        pieces = {
+            "newest": NEWEST_OF_EACH,
+            "ids": placeholders(len(thread_ids)),
+            "each": str(each),
+            "bytes": str(largest),
+        }
         text = self._text(STOPPED, **pieces)
         return Query(text, (root_key, root_key, tenant, *thread_ids, len(thread_ids)), row=StoppedRow)
 

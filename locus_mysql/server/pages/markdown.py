@@ -221,15 +221,15 @@ def _inline(tokens: Sequence[Token], words: str) -> Markup:
         elif token.type == "link_close":
             if is_target(address):
                 pieces.append(Markup("</a>"))
-                if place := _place(address, text):
-                    pieces.append(Markup(' <span class="quiet host">({})</span>').format(texts.shown(place)))
+                if host := _host(address, text):
+                    pieces.append(Markup(' <span class="quiet host">({})</span>').format(texts.shown(host)))
         else:
             text += token.content
             pieces.append(_piece(token, words))
     return Markup("").join(pieces)
 
 
-def _place(address: str, text: str) -> str:
+def _host(address: str, text: str) -> str:
     """Return the host of an address, or the mail address, unless the text of the link is the address."""
     if text == address:
         return ""

@@ -27,7 +27,13 @@ async def sessions_page(request: Request) -> Response:
     if existing:
         found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
     return page(
-        request, "sessions.html", section=WORKING.page.name, there=there, query=query, found=found, task_of=task_of
+        request,
+        "sessions.html",
+        section=WORKING.page.name,
+        existing=existing,
+        query=query,
+        found=found,
+        task_of=task_of,
     )
 
 

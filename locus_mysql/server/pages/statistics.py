@@ -48,7 +48,7 @@ async def statistics_page(request: Request) -> Response:
     family = chosen(query.family, existing)
     found = None if family is None else await inspector.statistics(family)
     today = datetime.now(UTC).date()
-    others = [await _without_threads(inspector, one, today) for one in existing if not one.holds_threads]
+    others = [await _without_threads(inspector, one, today) for one in stored_families if not one.holds_threads]
     drawings = [] if found is None else _drawings(found, today)
     return page(
         request,
@@ -83,6 +83,6 @@ async def _without_threads(inspector: Inspector, family: Family, today: date) ->
     chart = None
     if growth is not None:
         chart = bar_chart(f"{growth.noun.capitalize()} created per day", dict(growth.days), today, texts.number)
-    place = f"/inspect/{family.page.name}" if isinstance(family, HasInspectorPage) else None
+    address = f"/inspect/{family.page.name}" if isinstance(family, HasInspectorPage) else None
     examined = None if growth is None else growth.examined
-    return OtherFamily(family.title, await inspector.stored(family.name), chart, examined, place)
+    return OtherFamily(family.title, await inspector.stored(family.name), chart, examined, address)

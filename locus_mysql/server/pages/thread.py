@@ -181,7 +181,7 @@ async def thread_page(request: Request) -> Response:
             state=state,
             pinned=pinned,
             newest_state=state is not None and state.checkpoint.checkpoint_id == thread.checkpoint_id,
-            placed=placed[first : first + MESSAGES],
+            messages_shown=messages_shown[first : first + MESSAGES],
             before=before or first,
             after=after or max(0, len(messages_shown) - first - MESSAGES),
             most=MESSAGES,
