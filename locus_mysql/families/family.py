@@ -18,6 +18,7 @@ from ..errors import UsageError
 from ..runtime.checksummed_jsonl import Head
 from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
+from .inspection.growth import Growth
 from .inspection.sources import ThreadChanges, ThreadSource
 
 
@@ -182,6 +183,14 @@ class HasInspectorPage(Protocol):
     @property
     def page(self) -> InspectorPage:
         """The page."""
+
+
+@runtime_checkable
+class ShowsGrowth(Protocol):
+    """A family without threads whose items the statistics count by the day of their creation."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """Return the number of the tenant's items by day, of a bounded number of items."""
 
 
 @runtime_checkable

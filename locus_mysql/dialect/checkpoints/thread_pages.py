@@ -56,7 +56,8 @@ THESE = """step AS (
 
 # The first threads of a step that pass the filters, each with its newest checkpoint and its size; and a row with the
 # end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk backwards
-# along the primary key. ORDER BY must name all columns of that key: with seq alone, MySQL sorts the rows.
+# along the primary key. ORDER BY must name all columns of that key: with seq alone, MySQL sorts the rows. MAX: see
+# ADR 0270.
 THREADS = """
 WITH {step},
 fitting AS (
@@ -81,8 +82,8 @@ fitting AS (
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.seq >= fitting.first_seq) AS counted ON TRUE)
 UNION ALL
-(SELECT (SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1), NULL,
-        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, NULL, (SELECT COUNT(*) FROM {counted}), NULL)
+(SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
+        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, MAX((SELECT COUNT(*) FROM {counted})), NULL)
 """
 
 # Threads whose newest checkpoint has one of these metadata keys.

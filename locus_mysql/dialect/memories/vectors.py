@@ -291,13 +291,7 @@ class VectorStatements(MemoryStatements):
     def replace(
         self, tenant: str, keys: Sequence[tuple[bytes, bytes]], rows: Sequence[VectorRow]
     ) -> tuple[Statement, ...]:
-        """Replace the embeddings of items. The namespaces must be locked.
-
-        Args:
-            tenant: The tenant.
-            keys: The items.
-            rows: Their new embeddings.
-        """
+        """Replace the embeddings of the items with these keys by new ones. The namespaces must be locked."""
         return (
             *self.over_keys(REMOVE, tenant, keys, gone=""),
             *self.over_keys(REMOVE_CODES, tenant, keys, gone=""),

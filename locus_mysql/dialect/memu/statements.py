@@ -116,8 +116,10 @@ GUARD_CHANGED = "SELECT CAST(IF(ROW_COUNT() = 1, '1', '') AS JSON)"
 
 # Undo the batch unless the resource exists; the lock keeps it until the end of the transaction.
 GUARD_RESOURCE = """
-SELECT CAST(IF((SELECT COUNT(*) FROM {resources} r WHERE r.id = %s AND r.locus_tenant = %s FOR SHARE) = 1, '1', '')
-            AS JSON)
+SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
+  FROM {resources} r
+ WHERE r.id = %s AND r.locus_tenant = %s
+   FOR SHARE
 """
 
 DELETE = "DELETE r FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids}){where}"
@@ -127,8 +129,11 @@ UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND categ
 # The id of the resource, or NULL if it does not exist.
 SAME_TENANT = "(SELECT f.id FROM {resources} f WHERE f.id = %s AND f.locus_tenant = %s)"
 
-GUARD_EXIST = """SELECT CAST(IF((SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids})) = %s,
-               '1', '') AS JSON)"""
+GUARD_EXIST = """
+SELECT CAST(IF(COUNT(*) = %s, '1', '') AS JSON)
+  FROM {table} r
+ WHERE r.locus_tenant = %s AND r.id IN ({ids})
+"""
 
 # IGNORE skips items that the unique key refuses.
 RESTORE_HASHES = """
@@ -247,7 +252,7 @@ class MemuStatements(Statements):
     def guard_exist(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
         """Undo the batch unless all of these records exist and belong to the tenant."""
         text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=placeholders(len(ids)))
-        return Statement(text, (tenant, *ids, len(ids)))
+        return Statement(text, (len(ids), tenant, *ids))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
         """Copy the hashes in the ``extra`` of items to their column, unless another item of the scope has the same."""

@@ -206,10 +206,11 @@ UPDATE {sessions} s STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND
 
 # Undo the batch, with error 3141, unless a variable is a whole number and the sum is in range, or it does not exist.
 CAN_ADD = """
-SELECT CAST(IF(EXISTS (
-         SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
-          WHERE s.tenant = %s AND s.session_id = %s
-            AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
+  FROM {sessions} s
+  JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
+ WHERE s.tenant = %s AND s.session_id = %s
+   AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})
 """
 
 # The checksum of a sum; the canonical form of a whole number is the number itself.

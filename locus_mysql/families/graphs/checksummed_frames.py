@@ -39,14 +39,14 @@ class RowIdentity(NamedTuple):
         row: Checksum of the columns of the row that must not change.
         stored_in: The thread, which encrypts the bytes; None if they are not encrypted.
         column: The name under which the bytes are bound to their column.
-        index: What identifies the row in the thread.
+        row_key: What identifies the row in the thread.
     """
 
     thread: int
     row: int
     stored_in: StoredThread | None = None
     column: str = "chunk"
-    index: tuple[str | bytes, ...] = ()
+    row_key: tuple[str | bytes, ...] = ()
 
     def checksum(self, content: bytes) -> int:
         """Return the checksum of content in this row."""
@@ -103,8 +103,8 @@ def write_identity(
         task_path: The task's path.
     """
     columns = f"{idx} {len(task_id)} {len(channel)} {task_id}{channel}{task_path}".encode("utf-8", "surrogatepass")
-    index = (version_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
-    return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(version_key)), thread, "write", index)
+    row_key = (version_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
+    return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(version_key)), thread, "write", row_key)
 
 
 def text_checksum(text: str | None) -> int | None:
@@ -131,7 +131,7 @@ def seal(
     stored = _FRAMING.join(kind, identity.checksum(content) if checksum is None else checksum, body)
     if identity.stored_in is None or not identity.stored_in.sealing.is_on:
         return stored
-    return identity.stored_in.sealing.seal(stored, identity.column, *identity.index)
+    return identity.stored_in.sealing.seal(stored, identity.column, *identity.row_key)
 
 
 def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
@@ -153,7 +153,7 @@ def unseal_with_checksum(stored: bytes, identity: RowIdentity) -> tuple[bytes, i
     if identity.stored_in is not None and not identity.stored_in.sealing.leaves(stored):
         sealing, thread_id = identity.stored_in.sealing, identity.stored_in.thread_id
         what = f"A {_TITLES[identity.column]} of thread {thread_id!r}"
-        stored = sealing.open(stored, what, identity.column, *identity.index)
+        stored = sealing.open(stored, what, identity.column, *identity.row_key)
     try:
         frame = _FRAMING.split(stored)
         content = bytes(_FRAMING.content(frame))

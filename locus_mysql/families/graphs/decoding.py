@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialect.graphs import result_rows
+from ...dialect.graphs.previews import StoppedRow
 from ...dialect.graphs.result_rows import (
     AncestorRow,
     AncestorsWriteRow,
@@ -72,7 +73,9 @@ def decode_checkpoints(
 
 
 def decode_writes(
-    thread: StoredThread, version_key: bytes | None, rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow]
+    thread: StoredThread,
+    version_key: bytes | None,
+    rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow | StoppedRow],
 ) -> list[LoadedWrite]:
     """Return the writes at a checkpoint.
 

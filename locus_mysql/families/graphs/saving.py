@@ -14,7 +14,7 @@ from ...dialect.graphs import GraphDialect, VersionRow, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
 from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
@@ -93,7 +93,7 @@ class Saving:
         """
         insert = self._sql.saving.insert_next(*key, epoch, encoded.row, encoded.after)
         try:
-            results = yield Batch((insert,), self._landed(key, new, encoded))
+            results = yield Batch((insert,), self._landed(key, new, encoded), lock=self._lock(*key))
         except Duplicate as refused:
             if (yield from self._is_saved(key, encoded.row, new)):
                 return True
@@ -125,7 +125,7 @@ class Saving:
             if not epoch:
                 statements += (read_epoch,)
             try:
-                results = yield Batch(statements, self._landed(key, new, encoded))
+                results = yield Batch(statements, self._landed(key, new, encoded), lock=self._lock(*key))
             except Outdated:
                 self._cache.forget(key)
                 base = yield from self.find_base(*key, new.ns, new.parent_id)
@@ -144,6 +144,9 @@ class Saving:
         epoch = epoch or results.rows(read_epoch)[0].epoch
         self._remember(key, epoch, new, encoded, APART + results[took].last_insert_id)
         self._cache.locked(key, begun)
+
+    def _lock(self, tenant: str, thread_id: str) -> tuple[str, ...]:
+        return self._sql.names["threads"], tenant, thread_id
 
     def _landed(self, key: Key, new: NewVersion, encoded: _EncodedVersion) -> Statement:
         return self._sql.saving.find_saved(*key, encoded.row.version_key, new.token)
@@ -216,18 +219,16 @@ class Saving:
             WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
         ]
         sql = self._sql.saving
-        yield Batch(
-            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),), sql.find_written(token)
-        )
-        yield from self._housekeeping()
+        insert = sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace)
+        yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally delete some old tokens.
+        """Delete some old tokens.
 
         The writes have been stored by then, so a failure is only logged, and a later call repeats the clean-up.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch((self._sql.saving.forget_written(), self._sql.ledger.forget_old()), atomic=False)
         except LocusMySQLError as error:

@@ -8,7 +8,9 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.memories.tables import encrypted_columns, memory_schema
 from ...dialect.resealing import SealedColumn
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class MemoryFamily:
@@ -44,6 +46,12 @@ class MemoryFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Memories
+
+        return Memories(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""

@@ -18,6 +18,7 @@ from ...runtime.damaged_rows import readable
 from ...runtime.server_times import aware
 from ...runtime.words import parts_of
 from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.growth import EXAMINED, Growth, growth_of
 from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page
@@ -71,6 +72,11 @@ class Memories:
         found = yield from fetch(query, allow_secondary=True)
         rows = [NamespaceRow(_labels(path), items, int(size), aware(time)) for path, items, size, time in found]
         return Page(rows, _cursor(found[-1].path) if len(rows) == limit else None)
+
+    def growth(self) -> Operation[Growth]:
+        """Return the items created per day, of the first `EXAMINED` ones. One round trip."""
+        query = self._sql.inspection.created(self._tenant, EXAMINED)
+        return growth_of("items", (yield from fetch(query, allow_secondary=True)), EXAMINED)
 
     def items(
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None

@@ -66,7 +66,7 @@ class SealedItems:
         """Return the row to store for an embedding: without signs, which show what it is near to."""
         if not self.is_on:
             return row
-        sealing, index = self._sealing.of(tenant, row.path, row.key), str(row.index)
+        sealing, index = self._sealing.of(tenant, row.path, row.key), str(row.number)
         return replace(
             row,
             digest=None if row.digest is None else sealing.digests(row.digest)[0],

@@ -14,7 +14,7 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
@@ -34,6 +34,9 @@ HOUSEKEEPING_ITEMS = 64
 
 #: The most items of a batch, which is one transaction.
 BATCH_LIMIT = 10_000
+
+#: A write of more items is not sent together with the writes of other calls, which would wait for it.
+SHORT_WRITE = 8
 
 #: How long the codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
@@ -86,12 +89,13 @@ class WritingOperations:
         steps = self._put_steps(tenant, token, [item])
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome)
+            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return recorded.outcome or 0
 
     def write(
@@ -124,13 +128,14 @@ class WritingOperations:
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
         outcome_query = ledger.find(tenant, token)
         try:
-            results = yield Batch.of(*steps, record, outcome_query=outcome_query)
+            results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return 0 if delete is None else affected_rows(results, delete, outcome_query)
 
     def known_vectors(
@@ -164,7 +169,8 @@ class WritingOperations:
             self.sql.vectors.remove_range(tenant, where),
             outcome_query=outcome_query,
         )
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
@@ -243,6 +249,12 @@ class WritingOperations:
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
         ]
 
+    def _lock(self, tenant: str, items: Sequence[NewItem]) -> tuple[str | bytes, ...]:
+        """Return the first namespace that a write locks; nothing for a write of many items."""
+        if not 0 < len(items) <= SHORT_WRITE:
+            return ()
+        return self.sql.names["scopes"], tenant, min(item.key[0] for item in items)
+
     def _conflict(self, tenant: str, items: Sequence[NewItem]) -> Operation[VersionConflict]:
         """Return the error of a write whose items have other versions than required."""
         relied = [item for item in items if item.if_version is not None]
@@ -261,12 +273,10 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Occasionally index some texts, and remove some tokens and expired items.
+        """Index some texts, and remove some tokens and expired items.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         statements = [self.sql.ledger.forget_old()]
         if self.config.search:
             statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))

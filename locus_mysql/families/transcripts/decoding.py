@@ -15,13 +15,16 @@ from .records import Item
 LARGE_BYTES = 65_536
 
 
-def decoded(key: RowKey, rows: Sequence[StoredItem], sealing: Sealing) -> Operation[list[Item]]:
+def decoded(
+    key: RowKey, rows: Sequence[StoredItem], sealing: Sealing, *, backwards: bool = False
+) -> Operation[list[Item]]:
     """Return the items in rows.
 
     Args:
-        key: The transcript.
+        key: Their transcript.
         rows: The rows.
         sealing: Decrypts the family.
+        backwards: Begin with the last row.
 
     Raises:
         CorruptCheckpoint: A row is damaged.
@@ -29,7 +32,7 @@ def decoded(key: RowKey, rows: Sequence[StoredItem], sealing: Sealing) -> Operat
     own = sealing.of(*key)
 
     def decode() -> list[Item]:
-        return [item_of(key, row, own) for row in rows]
+        return [item_of(key, row, own) for row in (reversed(rows) if backwards else rows)]
 
     if sum(len(row.content) for row in rows) < LARGE_BYTES:
         return decode()

@@ -17,10 +17,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = (
-        "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore, "
-        "PydanticMemoryStore, PydanticStepStore"
-    )
+    users = "TranscriptStore, and integrations for sessions, conversations, memory files and runs"
     holds_threads = True
     vacuumed_by_age = False
     on_request = False

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import SeqRange
+from ...dialect.transcripts.reading import SeqRange, found_items
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
@@ -95,7 +95,8 @@ class TranscriptOperations:
             NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
-        yield from self._housekeeping()
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
@@ -146,8 +147,7 @@ class TranscriptOperations:
         for what, value in (("last", last), ("limit", limit), ("offset", offset)):
             if value is not None:
                 check_limit(value, what)
-        revision = self.sql.reading.revision(where)
-        items = self.sql.reading.items(
+        query = self.sql.reading.items(
             where,
             after=after,
             before=before,
@@ -156,13 +156,10 @@ class TranscriptOperations:
             offset=offset,
             last=last is not None,
         )
-        results = yield Batch((revision, items), atomic=False)
-        found, rows = results.row(revision), results.rows(items)
-        if rows:
-            read = yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing)
-            return Read(rows[0].revision, read)
-        # The revision was read first: a write that requires it is refused if items were added meanwhile.
-        return None if found is None else Read(found.revision, [])
+        found = found_items((yield from fetch(query)))
+        if found is None:
+            return None
+        return Read(found.revision, (yield from decoded(where, found.items, self._sealing, backwards=last is not None)))
 
     def open(
         self, key: TranscriptKey, *, last: int | None = None
@@ -176,17 +173,17 @@ class TranscriptOperations:
             last: Only this many of the last items.
         """
         where = row_key(self._tenant, key)
-        header, again = self.sql.reading.header(where), self.sql.reading.revision(where)
+        header = self.sql.reading.header(where)
         items = self.sql.reading.items(where, limit=last, last=last is not None)
         while True:
-            results = yield Batch((header, items, again), atomic=False)
-            found, rows, later = results.row(header), results.rows(items), results.row(again)
-            if found is None and later is None:
+            results = yield Batch((header, items), atomic=False)
+            row, found = results.row(header), found_items(results.rows(items))
+            if row is None and found is None:
                 return None
-            if found is not None and later is not None and found.revision == later.revision:
-                transcript = transcript_of(self._tenant, found, self._sealing)
-                self._writing.remember(where, found)
-                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing))
+            if row is not None and found is not None and row.revision == found.revision:
+                transcript = transcript_of(self._tenant, row, self._sealing)
+                self._writing.remember(where, row)
+                return transcript, (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
 
     def window(
         self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
@@ -205,12 +202,14 @@ class TranscriptOperations:
         items = self.sql.reading.items(where, within=within, limit=last, last=last is not None)
         header = self.sql.reading.header(where)
         results = yield Batch((items, header), atomic=False)
-        found, rows = results.row(header), results.rows(items)
-        if found is None:
+        row, found = results.row(header), found_items(results.rows(items))
+        if row is None:
             return None
-        read = yield from decoded(where, rows[::-1] if last is not None else rows, self._sealing)
-        is_current = not rows or rows[0].revision == found.revision
-        return Window(transcript_of(self._tenant, found, self._sealing), read, is_current)
+        read = (
+            [] if found is None else (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
+        )
+        is_current = found is not None and row.revision == found.revision
+        return Window(transcript_of(self._tenant, row, self._sealing), read, is_current)
 
     def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
         """Return those of the seqs that items of a transcript have. One round trip."""
@@ -260,15 +259,15 @@ class TranscriptOperations:
         """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
         where, ledger = row_key(self._tenant, key), self.sql.ledger
         while True:
-            rows = yield from fetch(self.sql.reading.items(where, limit=1, last=True))
-            if not rows:
+            found = found_items((yield from fetch(self.sql.reading.items(where, limit=1, last=True))))
+            if found is None or not found.items:
                 return None
-            (row,) = rows
+            (row,) = found.items
             item, token = item_of(where, row, self._sealing.of(*where)), os.urandom(16)
             try:
                 yield Batch.of(
                     self.sql.writing.lock_existing(where, 1, len(row.content)),
-                    self.sql.writing.guard(where, row.revision),
+                    self.sql.writing.guard(where, found.revision),
                     self.sql.writing.remove_item(where, row.seq),
                     ledger.record(self._tenant, token),
                     outcome_query=ledger.find(self._tenant, token),
@@ -425,12 +424,10 @@ class TranscriptOperations:
         return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(lock).affected
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally remove some tokens and expired transcripts.
+        """Remove some tokens and expired transcripts.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch.of(self.sql.ledger.forget_old())
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)

@@ -34,6 +34,9 @@ from .records import Header, NewItem, Write, Written
 #: The maximum number of items of one write, which is one transaction.
 ITEMS_LIMIT = 10_000
 
+#: A write of more items is not sent together with the writes of other calls, which would wait for it.
+SHORT_WRITE = 8
+
 #: Memory for cached headers, so that a write with a fold does not have to read the state first.
 HEADERS_BYTES = 4_194_304
 
@@ -301,10 +304,17 @@ class WritingOperations:
             tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
             outcomes,
             outcome_query=outcomes[0],
+            lock=self._lock(plans),
         )
         if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
+
+    def _lock(self, plans: Sequence[PlannedWrite]) -> tuple[str | bytes, ...]:
+        """Return the transcript that a write locks; nothing for a write of several, or of many items."""
+        if len(plans) > 1 or len(plans[0].rows) > SHORT_WRITE:
+            return ()
+        return self.sql.names["transcripts"], *plans[0].key
 
     def _void(self, plans: Sequence[PlannedWrite], refused: Duplicate | Outdated) -> Operation[None]:
         """Refuse late packets of a batch that was undone, and prepare the next one."""

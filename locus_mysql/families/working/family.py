@@ -8,7 +8,9 @@ from ...config import MySQLConfig
 from ...dialect import Schema
 from ...dialect.resealing import SealedColumn
 from ...dialect.working.tables import encrypted_columns, working_schema
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class WorkingFamily:
@@ -44,6 +46,12 @@ class WorkingFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Sessions
+
+        return Sessions(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""

@@ -18,6 +18,7 @@ from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.growth import EXAMINED, Growth, growth_of
 from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT
@@ -58,6 +59,11 @@ class Sessions:
         rows = [_session(row) for row in (yield from fetch(query, allow_secondary=True))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
 
+    def growth(self) -> Operation[Growth]:
+        """Return the sessions created per day, of the first `EXAMINED` ones. One round trip."""
+        query = self._sql.inspection.created(self._tenant, EXAMINED)
+        return growth_of("sessions", (yield from fetch(query, allow_secondary=True)), EXAMINED)
+
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""
         key, sql = SessionKey(self._tenant, check_session_id(session_id)), self._sql.inspection
@@ -89,7 +95,16 @@ def _session(row: InspectedSession) -> SessionRow:
         expires_at=None if row.expires_at is None else aware(row.expires_at),
         variables=row.variables,
         size_bytes=row.size_bytes,
+        task=_task(row.task),
     )
+
+
+def _task(stored: bytes | None) -> Mapping[str, Any] | None:
+    """Return the task state in a list; its checksum is verified where the session is shown."""
+    if stored is None:
+        return None
+    value = _value(stored, sound=True)
+    return value if isinstance(value, Mapping) else None
 
 
 def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:

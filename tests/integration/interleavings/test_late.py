@@ -17,6 +17,7 @@ from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import LocusMySQLError
 
 from ..engines import ENGINE
+from ..grouped_writes import BESIDE, Beside, group_writes
 from .late.checkpoints import CHECKPOINTS, CHECKPOINTS_MEANWHILE
 from .late.graphs import GRAPHS, GRAPHS_MEANWHILE
 from .late.harness import HARNESS, file_deleted, harness_goes_on, run_deleted
@@ -112,12 +113,15 @@ def changes(one: Stores, other: Stores, tables: Tables, case: Case, then: Meanwh
     raise AssertionError("The call never ended.")
 
 
+@pytest.mark.parametrize("beside", [None, *BESIDE])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.usefixtures("no_housekeeping")
 def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
-    stage: Stage, raw: pymysql.Connection[Any], family: str
+    stage: Stage, raw: pymysql.Connection[Any], family: str, beside: Beside | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Covers each packet of each write, after each kind of later write."""
+    """Covers each packet of each write, alone or in a group, after each kind of later write."""
+    if beside is not None:
+        group_writes(monkeypatch, beside)
     one, other = Stores(stage), Stores(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.

@@ -12,7 +12,7 @@ from ....dialect.working.dialect import WorkingDialect
 from ....dialect.working.pieces import SessionKey
 from ....dialect.working.sessions import StateRow
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Results, fetch
+from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Results, fetch
 from ....errors import LocusMySQLError, Unavailable
 from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
@@ -126,7 +126,8 @@ class WorkingOperations:
                     return reaction
                 attempt = reaction
                 continue
-            yield from self._housekeeping(key)
+            if one_in(HOUSEKEEPING_EVERY):
+                yield Deferred(work=self._housekeeping(key))
             return reply
         raise Unavailable(
             f"Other processes changed session {key.session_id!r} during each of the {TRIES} attempts of this call. "
@@ -155,13 +156,10 @@ class WorkingOperations:
         return reply
 
     def _housekeeping(self, key: SessionKey) -> Operation[None]:
-        """After one write in `HOUSEKEEPING_EVERY`: forget tokens and deleted entries, and remove expired sessions.
+        """Forget tokens and deleted entries, and remove expired sessions.
 
-        Writes are chosen at random, because a process may end after a few of them. The write itself is complete by
-        then, so a failure is only logged, and a later write repeats the housekeeping.
+        The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             forget = (self.sql.ledger.forget_old(), self.sql.entries.forget_removed(key))
             yield Batch(forget, atomic=False)

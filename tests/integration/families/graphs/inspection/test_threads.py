@@ -308,7 +308,10 @@ async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, r
     assert (found.threads, found.checkpoints) == (2, sum(row.checkpoints for row in rows))
     assert found.size_bytes == sum(row.size_bytes for row in rows)
     assert [large.thread.thread_id for large in found.largest] == ["large", "small"]
-    assert found.largest[0].bytes_per_day > found.largest[0].thread.size_bytes
+    assert found.largest[0].bytes_per_day is None
+    run_sql(f"UPDATE {inspector.config.database}.locus_version_threads SET created_at = created_at - INTERVAL 4 DAY")
+    large = (await inspector.statistics("versions")).largest[0]
+    assert large.bytes_per_day == pytest.approx(large.thread.size_bytes / 4, rel=0.01)
     assert sum(day.checkpoints for day in found.days) == found.checkpoints
 
 
