@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -85,14 +85,23 @@ A call is repeated by the store itself, and a write is recognised by its token, 
 
 
 def _tables(rows: Sequence[Row]) -> Iterable[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
-    """Return headings and lines of both tables: the rows of each fault and driver, and of each record and driver."""
-    for title, key in (("what goes wrong", "fault"), ("what is stored", "records")):
-        groups: dict[tuple[str, str], list[Row]] = {}
-        for row in rows:
-            groups.setdefault((getattr(row, key), row.side), []).append(row)
-        names = list(dict.fromkeys(name for name, _ in groups))
-        ordered = sorted(groups, key=lambda group: (names.index(group[0]), group[1]))
-        yield (title, "driver", *_COUNTS), [(*group, *_cells(_sum(groups[group]))) for group in ordered]
+    """Return headings and lines of both tables: the rows of each fault and driver, and of each kind of record."""
+    yield ("what goes wrong", "driver", *_COUNTS), _lines(rows, lambda row: (row.fault, row.side))
+    sides: dict[str, set[str]] = {}
+    for row in rows:
+        sides.setdefault(row.records, set()).add(row.side.rpartition("-")[2])
+    calls = {records: ", ".join(sorted(one)) for records, one in sides.items()}
+    yield ("what is stored", "calls", *_COUNTS), _lines(rows, lambda row: (row.records, calls[row.records]))
+
+
+def _lines(rows: Sequence[Row], group_of: Callable[[Row], tuple[str, str]]) -> list[tuple[str, ...]]:
+    """Return the lines of a table, in the order of the first rows of their names."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(group_of(row), []).append(row)
+    names = list(dict.fromkeys(name for name, _ in groups))
+    ordered = sorted(groups, key=lambda group: (names.index(group[0]), group[1]))
+    return [(*group, *_cells(_sum(groups[group]))) for group in ordered]
 
 
 def _sum(rows: Sequence[Row]) -> Row:
