@@ -153,6 +153,8 @@ class MemoryServiceOperations:
         if not re.search(r"\w", words):
             return SearchMemoryResponse()
         way: Way = "word" if self.embed is None else "hybrid"
+        if way == "hybrid" and self._items.sealed.is_on:  # there is no index of words
+            way = "meaning"
         scope = _scope(app_name, user_id)
         hits = yield from self._items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
         return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
