@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..statement import Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 
 # The first row of each thread, and its newest checkpoint with the one before it. Rows are chosen by their sizes before
 # their payloads are read: InnoDB reads the whole payload of a row even if only its beginning is selected.
@@ -59,5 +59,5 @@ class PreviewStatements(Statements):
             size: The number of bytes of each payload to return.
             largest: Rows with a larger payload are left out.
         """
-        text = self._text(PREVIEWS, bytes=str(size), ids=places(len(thread_ids)))
+        text = self._text(PREVIEWS, bytes=str(size), ids=placeholders(len(thread_ids)))
         return Query(text, (tenant, *thread_ids, largest, 3 * len(thread_ids), tenant), row=PreviewRow)

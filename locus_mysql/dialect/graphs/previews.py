@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..statement import Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 
 # The newest checkpoint of each thread: that of the graph itself, or of another namespace if it has none.
 NEWEST_OF_EACH = """
@@ -106,7 +106,7 @@ class PreviewStatements(Statements):
 
     def heads(self, tenant: str, root_key: bytes, thread_ids: Sequence[str]) -> Query[HeadRow]:
         """Return the newest checkpoints of these threads."""
-        text = self._text(HEADS, newest=NEWEST_OF_EACH, ids=places(len(thread_ids)))
+        text = self._text(HEADS, newest=NEWEST_OF_EACH, ids=placeholders(len(thread_ids)))
         return Query(text, (root_key, root_key, tenant, *thread_ids, len(thread_ids)), row=HeadRow)
 
     def stopped(
@@ -121,11 +121,16 @@ class PreviewStatements(Statements):
             each: The maximum number of writes of a thread.
             largest: Larger ones are left out.
         """
-        pieces = {"newest": NEWEST_OF_EACH, "ids": places(len(thread_ids)), "each": str(each), "bytes": str(largest)}
+        pieces = {
+            "newest": NEWEST_OF_EACH,
+            "ids": placeholders(len(thread_ids)),
+            "each": str(each),
+            "bytes": str(largest),
+        }
         text = self._text(STOPPED, **pieces)
         return Query(text, (root_key, root_key, tenant, *thread_ids, len(thread_ids)), row=StoppedRow)
 
-    def parts(self, tenant: str, wanted: Iterable[WantedPart]) -> Query[PreviewPartRow]:
+    def parts(self, tenant: str, wanted: Sequence[WantedPart]) -> Query[PreviewPartRow]:
         """Return these parts."""
         listed = json.dumps([[one.thread_id, one.ns_key.hex(), one.part] for one in wanted])
         return Query(self._text(PREVIEW_PARTS), (listed, tenant, tenant), row=PreviewPartRow)

@@ -10,7 +10,7 @@ from ....dialect.checkpoints.inspection import BeginningRow
 from ....errors import CorruptCheckpoint
 from ....runtime.log_digests import EMPTY, Mark
 from ....runtime.server_times import aware
-from ...inspection.conversation import messages_of, place_of_messages
+from ...inspection.conversation import messages_of, path_of_messages
 from ...inspection.records import Turn
 from ...inspection.turn_notes import changes_of, note_of
 from ..coding.payload import outline
@@ -49,7 +49,7 @@ def _note(
     if not fields or (parent is None and row.parent_seq is not None):
         return ""
     state = partial_state(row.beginning) or {}
-    place = place_of_messages(state)
+    place = path_of_messages(state)
     count = turn.lists[place[0]].item_count if place and place[0] in turn.lists else 0
     known = parent.lists.get(place[0], EMPTY).item_count if place and parent is not None else 0
     last = messages_of(state)[-1:] if count > known else ()
