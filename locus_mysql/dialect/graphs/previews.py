@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..statement import Query
@@ -130,7 +130,7 @@ class PreviewStatements(Statements):
         text = self._text(STOPPED, **pieces)
         return Query(text, (root_key, root_key, tenant, *thread_ids, len(thread_ids)), row=StoppedRow)
 
-    def parts(self, tenant: str, wanted: Iterable[WantedPart]) -> Query[PreviewPartRow]:
+    def parts(self, tenant: str, wanted: Sequence[WantedPart]) -> Query[PreviewPartRow]:
         """Return these parts."""
         listed = json.dumps([[one.thread_id, one.ns_key.hex(), one.part] for one in wanted])
         return Query(self._text(PREVIEW_PARTS), (listed, tenant, tenant), row=PreviewPartRow)
