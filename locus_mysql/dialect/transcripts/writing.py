@@ -68,7 +68,8 @@ SELECT CAST(IF(COALESCE(MAX(t.prior), 0) = %s, '1', '') AS JSON) FROM {transcrip
 """
 
 # Undo the batch, with error 3141, unless the seq of the last item that the transcript ever had is this one.
-GUARD_SEQ = "SELECT CAST(IF((SELECT t.last_seq FROM {transcripts} t WHERE {KEY}) = %s, '1', '') AS JSON)"
+# MAX: see ADR 0270.
+GUARD_SEQ = "SELECT CAST(IF(MAX(t.last_seq) = %s, '1', '') AS JSON) FROM {transcripts} t WHERE {KEY}"
 
 # Undo the batch, with error 3141, unless the transcript had this tag. It is replaced later in the batch.
 GUARD_TAG = """
@@ -255,7 +256,7 @@ class WritingStatements(Statements):
 
     def guard_seq(self, key: RowKey, last_seq: int) -> Statement:
         """Undo the batch unless this is the seq of the last item, those that this batch adds included."""
-        return Statement(self._text(GUARD_SEQ), (*key, last_seq))
+        return Statement(self._text(GUARD_SEQ), (last_seq, *key))
 
     def guard_tag(self, key: RowKey, tag: bytes) -> Statement:
         """Undo the batch unless the transcript exists and has this tag."""

@@ -135,14 +135,15 @@ SELECT s.last_note, e.name, e.value, e.version, {SEAL}
 
 # Undo the batch, with error 3141, unless a variable has this version; NULL: unless it does not exist.
 GUARD_VERSION = """
-SELECT CAST(IF((SELECT e.version FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s
-                       AND {LIVE_ENTRY}
-                 WHERE s.tenant = %s AND s.session_id = %s) <=> %s, '1', '') AS JSON)
+SELECT CAST(IF(MAX(e.version) <=> %s, '1', '') AS JSON)
+  FROM {sessions} s
+  JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
+ WHERE s.tenant = %s AND s.session_id = %s
 """
 
-# Undo the batch, with error 3141, unless this is the number of the last note.
+# Undo the batch, with error 3141, unless this is the number of the last note. MAX: see ADR 0270.
 GUARD_NOTE = """
-SELECT CAST(IF((SELECT s.last_note FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s) = %s, '1', '') AS JSON)
+SELECT CAST(IF(MAX(s.last_note) = %s, '1', '') AS JSON) FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s
 """
 
 APPEND = """
@@ -409,11 +410,11 @@ class EntryStatements(Statements):
 
     def guard_version(self, key: SessionKey, name: str, version: int | None) -> Statement:
         """Undo the batch unless a variable has this version; None: unless it does not exist."""
-        return Statement(self._text(GUARD_VERSION), (name, *key, version))
+        return Statement(self._text(GUARD_VERSION), (version, name, *key))
 
     def guard_note(self, key: SessionKey, number: int) -> Statement:
         """Undo the batch unless this is the number of the last note."""
-        return Statement(self._text(GUARD_NOTE), (*key, number))
+        return Statement(self._text(GUARD_NOTE), (number, *key))
 
     def append(self, key: SessionKey, note: bytes, size_bytes: int) -> Statement:
         """Add a note under the number that was reserved for it."""

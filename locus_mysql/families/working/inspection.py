@@ -14,6 +14,7 @@ from ...dialect.working.entries import entry_checksum
 from ...dialect.working.inspection import InspectedCheckpoint, InspectedSession
 from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey
 from ...engine.operation import Batch, Operation, fetch
+from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
@@ -56,7 +57,7 @@ class Sessions:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
         query = self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
-        rows = [_session(row) for row in (yield from fetch(query, allow_secondary=True))]
+        rows = [self._row(row) for row in (yield from fetch(query, allow_secondary=True))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
 
     def growth(self) -> Operation[Growth]:
@@ -79,32 +80,34 @@ class Sessions:
             content[entry.kind][entry.name] = _value(value, sound=sound)
         task = next(iter(content[TASK].values()), None)
         return SessionView(
-            session=_session(found),
+            session=self._row(found),
             variables=content[VARIABLE],
             task_state=task if task is None or isinstance(task, Mapping) else {"damaged": str(task)},
             scratchpad=[_note(note) for note in content[NOTE].values()],
             checkpoints=[_checkpoint(key, row) for row in results.rows(checkpoints)],
         )
 
+    def _row(self, row: InspectedSession) -> SessionRow:
+        return SessionRow(
+            session_id=row.session_id,
+            created_at=aware(row.created_at),
+            updated_at=_EPOCH + timedelta(microseconds=min(row.stamp, _MOST_US)),
+            expires_at=None if row.expires_at is None else aware(row.expires_at),
+            variables=row.variables,
+            size_bytes=row.size_bytes,
+            task=self._task(row),
+        )
 
-def _session(row: InspectedSession) -> SessionRow:
-    return SessionRow(
-        session_id=row.session_id,
-        created_at=aware(row.created_at),
-        updated_at=_EPOCH + timedelta(microseconds=min(row.stamp, _MOST_US)),
-        expires_at=None if row.expires_at is None else aware(row.expires_at),
-        variables=row.variables,
-        size_bytes=row.size_bytes,
-        task=_task(row.task),
-    )
-
-
-def _task(stored: bytes | None) -> Mapping[str, Any] | None:
-    """Return the task state in a list; its checksum is verified where the session is shown."""
-    if stored is None:
-        return None
-    value = _value(stored, sound=True)
-    return value if isinstance(value, Mapping) else None
+    def _task(self, row: InspectedSession) -> Mapping[str, Any] | None:
+        """Return the task state in a list; its checksum is verified where the session is shown."""
+        if row.task is None:
+            return None
+        try:
+            stored = open_value(self._sealing, SessionKey(self._tenant, row.session_id), TASK, "", row.task)
+        except (CorruptCheckpoint, EncryptionError):
+            return None
+        value = _value(stored, sound=True)
+        return value if isinstance(value, Mapping) else None
 
 
 def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:
