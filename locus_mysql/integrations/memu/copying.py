@@ -240,7 +240,9 @@ def records_of(database: Any, kind: str) -> list[dict[str, Any]]:
     sessions, models = getattr(repo, "_sessions", None), getattr(repo, "_sqla_models", None)
     if sessions is not None and models is not None:
         with sessions.session() as session:
-            rows = session.query(getattr(models, model)).all()
+            from sqlalchemy import select  # which memU's SQL stores are built on
+
+            rows = session.scalars(select(getattr(models, model))).all()
             return [{**fields_of(row), "id": str(row.id), "embedding": _embedding(row)} for row in rows]
     records = getattr(repo, listing)()
     found = map(fields_of, records.values() if isinstance(records, dict) else records)
