@@ -165,7 +165,7 @@ async def test_writes_of_memu_cli_whose_answers_are_lost_are_carried_out_once(
     await recall.resource_repo.delete_resource(resource.id)
     drop(2) if arrives else drop()
     assert await recall.recall_file_repo.clear_recall_files(ADA) == {file.id: file}
-    assert await recall.resources.count() == await recall.recall_files.count() == 0
+    assert await recall.resources.copy() == await recall.recall_files.copy() == {}
 
 
 async def test_one_call_of_memu_cli_is_one_round_trip(far_recall: AnyRecall, proxy: WireProxy) -> None:
