@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -18,8 +18,10 @@ from ..errors import UsageError
 from ..runtime.checksummed_jsonl import Head
 from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
-from .inspection.growth import Growth
-from .inspection.sources import ThreadChanges, ThreadSource
+
+if TYPE_CHECKING:  # what inspects costs a tenth of importing a store
+    from .inspection.growth import Growth
+    from .inspection.sources import ThreadChanges, ThreadSource
 
 
 class Count(NamedTuple):
