@@ -26,6 +26,8 @@ async def own_suite(screen: Screen, config: MySQLConfig, package: str) -> None:
     (suite, *_) = SUITES[package]
     screen.scene("The framework's own tests, run with these classes in place of its own")
     outcome = await asyncio.to_thread(run, suite, config)
-    screen.line(suite.name, f"{outcome.passed} tests passed")
+    screen.line("tests", f"{suite.name}: {outcome.passed} passed")
     last = outcome.output.strip().splitlines()[-1:] if outcome.code else []
-    screen.check(not outcome.code and outcome.passed >= suite.least, f"no test failed{''.join(last)[:80]}")
+    screen.check(
+        not outcome.code and outcome.passed >= suite.least, f"no test failed{''.join(f': {line:.70}' for line in last)}"
+    )
