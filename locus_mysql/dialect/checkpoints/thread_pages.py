@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
 # comparison of rows, which MySQL does not turn into a range.
@@ -199,7 +199,7 @@ class ThreadPageStatements(Statements):
 
     def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
         """Return these threads."""
-        return Step({"step": THESE, "ids": places(len(thread_ids))}, (tenant, *thread_ids), "step")
+        return Step({"step": THESE, "ids": placeholders(len(thread_ids))}, (tenant, *thread_ids), "step")
 
     def threads(
         self,

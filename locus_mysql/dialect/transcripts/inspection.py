@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements
+from ..template import Statements, fill
 from .pieces import RowKey
 from .reading import StoredHeader
 
@@ -105,7 +105,7 @@ class DayRow(NamedTuple):
 #: Kind, collection, name and part.
 Names = tuple[bytes, bytes, bytes, bytes]
 
-_ID = THREAD_ID.strip().format(**{name: ESCAPED.format(column=name) for name in ("collection", "name", "part")})
+_ID = fill(THREAD_ID.strip(), {name: fill(ESCAPED, {"column": name}) for name in ("collection", "name", "part")})
 
 
 class InspectionStatements(Statements):

@@ -17,7 +17,7 @@ ENTRIES = """{sessions} s STRAIGHT_JOIN {listed}
        {entries} e ON {OF_SESSION} AND e.kind = %s AND {names} AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s"""
 
-# One row if a variable is as expected, so has this likeness or (expected: none) does not exist; else none.
+# One row if a variable is as expected, so has this canonical form or (expected: none) does not exist; else none.
 MATCH = """{sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s AND {expected}"""
@@ -45,10 +45,10 @@ class WorkingLedger(ledger.Ledger):
         params = (*which.table_params, kind, *which.params, *key)
         return self._record_outcome(key.tenant, token, NUMBER_OF_ROWS, ENTRIES, params, **which.pieces)
 
-    def record_match(self, key: SessionKey, token: bytes, name: str, likeness: bytes | None) -> Statement:
+    def record_match(self, key: SessionKey, token: bytes, name: str, canonical: bytes | None) -> Statement:
         """Record the token of a write whose outcome is whether a variable is as expected."""
-        expected = "e.name IS NULL" if likeness is None else "e.likeness = %s AND {SOUND}"
-        params = (name, *key, *(() if likeness is None else (likeness,)))
+        expected = "e.name IS NULL" if canonical is None else "e.canonical = %s AND {SOUND}"
+        params = (name, *key, *(() if canonical is None else (canonical,)))
         return self._record_outcome(key.tenant, token, NUMBER_OF_ROWS, MATCH, params, expected=expected)
 
     def record_number(self, key: SessionKey, token: bytes, name: str) -> Statement:

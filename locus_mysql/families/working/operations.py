@@ -175,7 +175,7 @@ class SessionOperations:
         """
         wanted = None
         if not isinstance(expected, values.Missing):
-            wanted = values.likeness(self._encoded(expected, "The expected value"))
+            wanted = values.canonical_form(self._encoded(expected, "The expected value"))
         command = calls.CompareAndSet(self._variable(key, value, None), wanted)
         return (yield from self._only("compare_and_set", command))
 

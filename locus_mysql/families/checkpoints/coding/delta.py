@@ -96,9 +96,9 @@ class Held:
 
     def below(self, token: bytes) -> Lineage:
         """Return the part of the lineage that begins with the state of a token."""
-        for place, ancestor in enumerate(self.lineage):
+        for index, ancestor in enumerate(self.lineage):
             if ancestor.token == token:
-                return self.lineage[place:]
+                return self.lineage[index:]
         raise NotHeld
 
     def texts(self, ancestor: Ancestor) -> dict[str, list[memoryview]]:
