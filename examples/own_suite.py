@@ -1,4 +1,4 @@
-"""The last scene of a chapter on a framework that ships tests: these tests, run with our classes."""
+"""The last part of a chapter on a framework that ships tests: these tests, run with our classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def own_suite(screen: Screen, config: MySQLConfig, package: str) -> None:
     if os.environ.get("LOCUS_DEMO_QUICK") == "true":
         return
     (suite, *_) = SUITES[package]
-    screen.scene("The framework's own tests, run with these classes in place of its own")
+    screen.section("The framework's own tests, run with these classes in place of its own")
     outcome = await asyncio.to_thread(run, suite, config)
     screen.line("tests", f"{suite.name}: {outcome.passed} passed")
     last = outcome.output.strip().splitlines()[-1:] if outcome.code else []
