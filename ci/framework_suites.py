@@ -204,8 +204,11 @@ def _interpreter(suite: Suite) -> Path:
 
 
 def _pip(*arguments: str) -> None:
+    """Run pip. Its warnings about the other packages of this environment are shown only if it fails."""
     command = [sys.executable, "-m", "pip", "--quiet", *arguments]
-    subprocess.run(command, check=True)  # noqa: S603 - the same
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the same
+    if done.returncode:
+        raise RuntimeError(f"pip {' '.join(arguments)} failed:\n{done.stderr}")
 
 
 def main(package: str, version: str, driver: str, *arguments: str) -> int:

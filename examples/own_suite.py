@@ -1,4 +1,4 @@
-"""The last scene of a chapter on a framework that ships tests: these tests, run with our classes."""
+"""The last part of a chapter on a framework that ships tests: these tests, run with our classes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ async def own_suite(screen: Screen, config: MySQLConfig, package: str) -> None:
     (suite, *_) = SUITES[package]
     screen.section("The framework's own tests, run with these classes in place of its own")
     outcome = await asyncio.to_thread(run, suite, config)
-    screen.line(suite.name, f"{outcome.passed} tests passed")
+    screen.line("tests", f"{suite.name}: {outcome.passed} passed")
     last = outcome.output.strip().splitlines()[-1:] if outcome.code else []
-    screen.check(not outcome.code and outcome.passed >= suite.least, f"no test failed{''.join(last)[:80]}")
+    screen.check(
+        not outcome.code and outcome.passed >= suite.least, f"no test failed{''.join(f': {line:.70}' for line in last)}"
+    )

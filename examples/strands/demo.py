@@ -1,4 +1,4 @@
-"""The chapter on Strands Agents: a killed agent, snapshots, two on one session, its own tests."""
+"""The chapter on Strands Agents: a killed agent, snapshots, two processes on one session, its own tests."""
 
 from __future__ import annotations
 
