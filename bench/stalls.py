@@ -343,6 +343,8 @@ class Largest:
                 {"family": "agents", "thread": "gone"},
                 [("POST", "/threads/gone/checkpoints", encoded({"state": self.state}))],
             ),
+            ("GET", "/inspect/zone"): Call("/inspect/zone?next=" + "/" * 1_000),
+            ("POST", "/inspect/zone"): Call("/inspect/zone", {"zone": "x" * 60_000}),
             ("GET", "/login"): Call("/login?next=" + "/" * 1_000),
             ("POST", "/login"): Call("/login", {"token": "x" * 60_000}),
             ("POST", "/logout"): Call("/logout", {"form_secret": "x" * 60_000}),

@@ -35,7 +35,8 @@ from ..integration.conftest import EVERY_SIDE, ONE_OF_EACH, MakeConfig
 from ..integration.proxy import WireProxy
 from ..integration.together import full
 from ..thoroughness import FULL
-from .test_every_fault import FAULTS, READ_TIMEOUT_S, RETRY_DEADLINE_S, Trouble, connected
+from .faults import FAULTS, READ_TIMEOUT_S, Trouble
+from .test_every_fault import RETRY_DEADLINE_S, connected
 
 ROUNDS = 6 if FULL else 2
 

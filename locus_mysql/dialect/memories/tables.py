@@ -146,10 +146,10 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
         return item_checksum(row["tenant"], row["path"], row["item_key"], value, row["metadata"], row["version"])
 
     def of_vector(row: Mapping[str, Any], embedding: bytes) -> int:
-        own = embedding_checksum(row["tenant"], row["path"], row["item_key"], row["place"], embedding)
+        own = embedding_checksum(row["tenant"], row["path"], row["item_key"], row["number"], embedding)
         return own ^ (0 if row["digest"] is None else crc32(row["digest"]))
 
-    owner, vector = key[1:], (*key, "place")
+    owner, vector = key[1:], (*key, "number")
     return (
         SealedColumn(
             *(names["items"], key, owner, (), "value", "value"),
@@ -160,11 +160,11 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
         ),
         # A digest shows which texts are equal, and a keyed one is of no use without its key.
         SealedColumn(
-            *(names["vectors"], vector, owner, ("place",), "embedding", "embedding"),
+            *(names["vectors"], vector, owner, ("number",), "embedding", "embedding"),
             dropped=("digest",),
             emptied=names["signs"],
             others=("digest",),
             checksum=of_vector,
         ),
-        SealedColumn(names["codes"], vector, owner, ("place",), "code", "code"),
+        SealedColumn(names["codes"], vector, owner, ("number",), "code", "code"),
     )
