@@ -162,7 +162,7 @@ def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
         return []
 
     monkeypatch.setattr(Queries, "search", forgetful)
-    monkeypatch.setattr(demo, "SCENES", (demo.conversation, demo.search))
+    monkeypatch.setattr(demo, "SECTIONS", (demo.conversation, demo.search))
     assert examples.main(["--dsn", dsn]) == 1
     shown = capsys.readouterr().out
     assert "   FAILED     tea was only spoken of in the branch\n" in shown
@@ -179,7 +179,7 @@ def test_an_error_in_the_middle_is_one_line_and_leaves_nothing_behind(
     async def fail(_stage: demo.Stage) -> None:
         raise Unavailable("The server went away.")
 
-    monkeypatch.setattr(demo, "SCENES", (demo.conversation, fail))
+    monkeypatch.setattr(demo, "SECTIONS", (demo.conversation, fail))
     assert examples.main(["--dsn", dsn]) == 1
     assert capsys.readouterr().err == "demo: The server went away.\n"
     assert tables() == ()
