@@ -116,8 +116,8 @@ class _Save:
         self._encoded = new.encode(state.memo if state else None)
         self._hashed = hash_logs(self._encoded.state, state.hashed if state else {})
         self._basis = Basis()
-        #: Whether a checkpoint of this id is replaced. An id is taken to be new until the server refuses it, because
-        #: replacing takes four more statements.
+        #: Whether a checkpoint of this id is replaced. An id that this process did not save is taken to be new until
+        #: the server refuses it: replacing takes seven statements instead of two.
         self._replaces = not new.must_be_new and context.known_ids.get((key, new.checkpoint_id)) is not None
         #: Whether a missing thread row was restored.
         self._row_restored = False
