@@ -221,13 +221,13 @@ def _name_lines(axes: Axes, lines: Sequence[Line], apart: float) -> None:
     ends = sorted(
         (((math.log(line.y[-1]) - low) / (high - low), line) for line in _with_points(lines)), key=lambda end: end[0]
     )
-    places = spread([end for end, _ in ends], apart)
-    for (_end, line), place in zip(ends, places, strict=True):
+    heights = spread([end for end, _ in ends], apart)
+    for (_end, line), height in zip(ends, heights, strict=True):
         last = len(line.y) - 1
         axes.annotate(
             line.name,
             xy=(line.x[last], line.y[-1]),
-            xytext=(1.03, place),
+            xytext=(1.03, height),
             textcoords="axes fraction",
             color=line.colour,
             fontweight="bold" if line.bold else "normal",
@@ -241,15 +241,15 @@ def _with_points(lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if len(line.y) > 0]
 
 
-def spread(places: Sequence[float], apart: float) -> list[float]:
+def spread(heights: Sequence[float], apart: float) -> list[float]:
     """Move ascending positions so that neighbours are at least a given distance apart, none further than necessary.
 
     >>> spread([0.25, 0.25, 1.0], 0.5)
     [0.0, 0.5, 1.0]
     """
     groups: list[tuple[float, int]] = []  # centre and number of labels that touch
-    for place in places:
-        centre, number = place, 1
+    for height in heights:
+        centre, number = height, 1
         while groups and centre - groups[-1][0] < apart * (number + groups[-1][1]) / 2:
             other, others = groups.pop()
             centre = (centre * number + other * others) / (number + others)
@@ -266,10 +266,10 @@ def _millions(values: Sequence[float]) -> list[float]:
     return [value / 1e6 for value in values]
 
 
-def _plain(value: float, _place: Any) -> str:
+def _plain(value: float, _position: Any) -> str:
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
-def _two_and_five(value: float, place: Any) -> str:
+def _two_and_five(value: float, height: Any) -> str:
     digit = value / 10 ** math.floor(math.log10(value) + 1e-9)
-    return _plain(value, place) if round(digit) in (2, 5) else ""
+    return _plain(value, height) if round(digit) in (2, 5) else ""

@@ -57,7 +57,7 @@ def _looking_up(checkpointer: BaseCheckpointer, tool_calls: int) -> tuple[Agent,
         return prose(source)
 
     def answer(heard: Sequence[Message], tools: object) -> ModelResponse:
-        since_question = next(place for place, message in enumerate(reversed(heard)) if message.role.value == "user")
+        since_question = next(index for index, message in enumerate(reversed(heard)) if message.role.value == "user")
         if since_question < 2 * tool_calls:
             return tool_call("look_up", topic=f"topic {next(serial)}")
         return text(prose(source))

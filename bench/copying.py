@@ -78,15 +78,15 @@ async def _measure(dsn: str, quick: bool) -> dict[str, Any]:
 
 async def _fill(source: BaseCheckpointer, threads: int, states: Sequence[AgentState]) -> None:
     for number in range(threads):
-        for place, state in enumerate(states):
-            await source.save(state, f"support/{number}", f"{number}-{place}", {"place": place})
+        for index, state in enumerate(states):
+            await source.save(state, f"support/{number}", f"{number}-{index}", {"place": index})
 
 
 async def _rounds(dsn: str, source: BaseCheckpointer, threads: int, rounds: int) -> dict[str, dict[str, float]]:
     """Return threads per second and processor time per thread, by way."""
     wall: dict[str, list[float]] = {way: [] for way in WAYS}
     processor: dict[str, list[float]] = {way: [] for way in WAYS}
-    chance = random.Random(3)
+    rng = random.Random(3)
     for number in range(rounds + 1):  # the first round warms up
         with fresh_database(dsn) as own, fresh_database(dsn) as other:
             async with MySQLCheckpointer(own) as target, MySQLCheckpointer(other) as looped:
@@ -112,7 +112,7 @@ async def _rounds(dsn: str, source: BaseCheckpointer, threads: int, rounds: int)
                     [(ONE_BY_ONE, looping)],
                     [(COPY, copied), (AGAIN, copied), (VERIFY, verified)],
                 ]
-                for group in chance.sample(ways, len(ways)):
+                for group in rng.sample(ways, len(ways)):
                     for way, run in group:
                         begin, begin_processor = time.perf_counter(), time.process_time()
                         await run()

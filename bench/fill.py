@@ -108,7 +108,7 @@ class Copier:
         cursor.execute("DROP TEMPORARY TABLE IF EXISTS copied_threads, copied_checkpoints, numbers")
         for table, copied in zip(self._tables, ("copied_threads", "copied_checkpoints"), strict=True):
             cursor.execute(
-                f"CREATE TEMPORARY TABLE {copied} AS SELECT o.*, ROW_NUMBER() OVER () AS place"
+                f"CREATE TEMPORARY TABLE {copied} AS SELECT o.*, ROW_NUMBER() OVER () AS row_no"
                 f" FROM `{table}` o WHERE o.thread_id LIKE %s",
                 (like,),
             )
@@ -144,7 +144,7 @@ class Copier:
 
     def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:
         """Return the SQL of a copy's column, with the value that the package would have written."""
-        ticket = f"(n.n * {self.rows} + o.place + 1000000)"
+        ticket = f"(n.n * {self.rows} + o.row_no + 1000000)"
         channel = "(o.metadata->>'$.channel')"
         if column == "thread_id":
             return f"CONCAT('{name}-', n.n, '/', o.thread_id)"

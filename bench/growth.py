@@ -129,16 +129,16 @@ def _table(growth: Growth) -> str:
         *("built-in: MB", "files, MB", "wire, KB/turn", "sent, KB/turn"),
     ]
     rows = []
-    for place, turns in enumerate(growth.turns):
-        stored = growth.stored_bytes[place]
+    for index, turns in enumerate(growth.turns):
+        stored = growth.stored_bytes[index]
         row = [
             str(turns),
             f"{stored / 1e6:.3f}",
-            f"1/{growth.whole_states_bytes[place] / stored:.1f}",
-            f"{stored / growth.final_state_bytes[place]:.2f}",
-            f"{growth.file_bytes[place] / 1e6:.2f}",
-            f"{growth.wire_bytes_per_turn[place] / 1e3:.1f}",
-            f"{growth.sent_bytes_per_turn[place] / 1e3:.1f}",
+            f"1/{growth.whole_states_bytes[index] / stored:.1f}",
+            f"{stored / growth.final_state_bytes[index]:.2f}",
+            f"{growth.file_bytes[index] / 1e6:.2f}",
+            f"{growth.wire_bytes_per_turn[index] / 1e3:.1f}",
+            f"{growth.sent_bytes_per_turn[index] / 1e3:.1f}",
         ]
         for figures, unit in (
             (growth.builtin_bytes, 1e6),
@@ -146,6 +146,6 @@ def _table(growth: Growth) -> str:
             (growth.builtin_wire_bytes_per_turn, 1e3),
             (growth.builtin_sent_bytes_per_turn, 1e3),
         ):
-            row.append(f"{figures[place] / unit:.1f}" if place < len(figures) else "not measured")
+            row.append(f"{figures[index] / unit:.1f}" if index < len(figures) else "not measured")
         rows.append(row)
     return markdown_table(headings, rows)

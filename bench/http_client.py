@@ -78,5 +78,5 @@ class Connection(asyncio.Protocol):
 
 def path_of(thread_id: str, checkpoint_id: str = "") -> str:
     """Return the path of a thread's checkpoints, or of one of them."""
-    place = f"/threads/{quote(thread_id, safe='')}/checkpoints"
-    return f"{place}/{quote(checkpoint_id, safe='')}" if checkpoint_id else place
+    path = f"/threads/{quote(thread_id, safe='')}/checkpoints"
+    return f"{path}/{quote(checkpoint_id, safe='')}" if checkpoint_id else path

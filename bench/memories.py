@@ -205,7 +205,7 @@ def _ways(store: SyncMemoryStore, database: Database, vectors: Any, stack: ExitS
 def top(scores: Any) -> list[int]:
     """Return the indexes of the ten highest scores, best first."""
     best = np.argpartition(-scores, WANTED)[:WANTED]
-    return [int(place) for place in best[np.argsort(-scores[best])]]
+    return [int(index) for index in best[np.argsort(-scores[best])]]
 
 
 def _keep_as_json(cursor: Any, vectors: Any) -> None:

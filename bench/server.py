@@ -188,13 +188,13 @@ class Conversation:
 
     async def save(self) -> float:
         """Save the next state; return the time in milliseconds."""
-        place = self._saved % len(self._states)
-        if not place:
+        index = self._saved % len(self._states)
+        if not index:
             self._thread_id = f"conversation/{uuid4().hex}"
         self._saved += 1
         self._last = uuid4().hex
         begin = time.perf_counter()
-        await self._contestant.save(self._client, self._thread_id, self._last, self._states[place])
+        await self._contestant.save(self._client, self._thread_id, self._last, self._states[index])
         return (time.perf_counter() - begin) * 1_000
 
     async def load(self) -> float:

@@ -237,7 +237,7 @@ class Largest:
         }
 
     def _memories(self) -> None:
-        place = {"namespace": ["bench", "large"], "key": "k"}
+        item_key = {"namespace": ["bench", "large"], "key": "k"}
         query = "namespace=bench&namespace=large&key=k"
         items = [
             {"namespace": ["batch"], "key": str(at), "value": {"text": self.text[: len(self.text) // 1000]}}
@@ -247,7 +247,7 @@ class Largest:
         wanted = {"text": {"$in": [f"{number:0240}" for number in range(compared)]}}
         self.calls |= {
             ("PUT", "/memories/item"): Call(
-                "/memories/item", encoded({**place, "value": {"words": self.words, "nested": self.nested}})
+                "/memories/item", encoded({**item_key, "value": {"words": self.words, "nested": self.nested}})
             ),
             ("GET", "/memories/item"): Call(f"/memories/item?{query}"),
             ("DELETE", "/memories/item"): Call(

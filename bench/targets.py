@@ -1,4 +1,4 @@
-"""The targets as data: the comparison, the wanted figure, and the place of the measured figure in the results."""
+"""The targets as data: the comparison, the wanted figure, and where the results have the measured figure."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def after_1000_turns(kind: str, figure: Callable[[dict[str, int]], float]) -> Ca
         growth = results["growth"][kind]
         if 1000 not in growth["turns"]:
             raise LookupError("the conversation was shorter")
-        place = growth["turns"].index(1000)
-        return figure({name: values[place] for name, values in growth.items() if place < len(values)})
+        index = growth["turns"].index(1000)
+        return figure({name: values[index] for name, values in growth.items() if index < len(values)})
 
     return read
 

@@ -51,7 +51,7 @@ class Conversation:
 
     name: str
     states: Sequence[AgentState]
-    place: int
+    index: int
     number: int = 0
     stored: AgentState | None = None
 
@@ -63,13 +63,13 @@ class Conversation:
     @property
     def state(self) -> AgentState:
         """The next state to save."""
-        return self.states[self.place]
+        return self.states[self.index]
 
     def go_on(self) -> None:
         """Advance by one message."""
-        self.place += 1
-        if self.place == len(self.states):
-            self.place = 0
+        self.index += 1
+        if self.index == len(self.states):
+            self.index = 0
             self.number += 1
             self.stored = None
 
@@ -153,7 +153,7 @@ async def begun(contestant: Contestant, states: Sequence[AgentState], name: str,
     """Return conversations at evenly spread positions, saved up to there; not measured."""
     talks = []
     for one in range(number):
-        talk = Conversation(f"{name}/{one}", states, place=one * len(states) // number)
+        talk = Conversation(f"{name}/{one}", states, index=one * len(states) // number)
         await contestant.save(talk.state, talk.thread_id)
         talk.stored = talk.state
         talk.go_on()

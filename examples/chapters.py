@@ -11,7 +11,7 @@ from typing import Any, TextIO, TypeAlias
 from locus_mysql.config import MySQLConfig
 
 #: Runs a chapter with its output on a stream; returns True if every check held.
-Tell: TypeAlias = Callable[[MySQLConfig, TextIO], Coroutine[Any, Any, bool]]
+RunDemo: TypeAlias = Callable[[MySQLConfig, TextIO], Coroutine[Any, Any, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Chapter:
     Args:
         summary: A summary for ``--list``.
         extra: The extra of this package that it needs.
-        module: The module with its scenes, relative to this package.
+        module: The module with its sections, relative to this package.
         group: Whether it needs a group of three servers, of which it kills one.
     """
 
@@ -30,36 +30,34 @@ class Chapter:
     module: str
     group: bool = False
 
-    def load(self) -> Tell:
+    def load(self) -> RunDemo:
         """The function that runs the chapter; its module is imported now."""
-        tell: Tell = import_module(f"{__package__}.{self.module}").tell
-        return tell
+        run_demo: RunDemo = import_module(f"{__package__}.{self.module}").run_demo
+        return run_demo
 
 
 #: The first one is the default.
 CHAPTERS: Mapping[str, Chapter] = {
-    "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.story"),
-    "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.story"),
+    "agents": Chapter("Locus agents that remember, with a scripted model", "locus", "agents.demo"),
+    "langgraph": Chapter("a LangGraph graph: interrupted, resumed elsewhere, rewound", "langgraph", "langgraph.demo"),
     "memories": Chapter(
-        "facts from one conversation, found by similarity and used in another", "locus", "memories.story"
+        "facts from one conversation, found by similarity and used in another", "locus", "memories.demo"
     ),
-    "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.story"),
-    "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.story"),
-    "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.story"),
-    "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.story"),
+    "working": Chapter("a session that survives the death of its process, and of its Redis", "locus", "working.demo"),
+    "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.demo"),
+    "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.demo"),
+    "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.demo"),
     "harness": Chapter(
         "a Pydantic AI Harness run: killed in a tool call, continued, its memory kept",
         "pydantic-ai-harness",
-        "pydantic_ai_harness.story",
+        "pydantic_ai_harness.demo",
     ),
-    "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.story"),
-    "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.story"),
-    "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.story"),
-    "incident": Chapter(
-        "what did it know then, and what changed? looked up in the terminal", "locus", "incident.story"
-    ),
+    "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.demo"),
+    "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.demo"),
+    "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.demo"),
+    "incident": Chapter("what did it know then, and what changed? looked up in the terminal", "locus", "incident.demo"),
     "failover": Chapter(
-        "a conversation goes on while the primary of a group is killed", "locus", "failover.story", group=True
+        "a conversation goes on while the primary of a group is killed", "locus", "failover.demo", group=True
     ),
 }
 

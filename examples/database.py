@@ -16,7 +16,7 @@ from .display import size
 
 T = TypeVar("T")
 
-#: The tenant of the scenes; some scenes use other tenants as well.
+#: The tenant of the sections; some use other tenants as well.
 TENANT = "demo"
 
 

@@ -28,8 +28,8 @@ class Screen:
         """Write the first line."""
         self._write(self._paint(_BOLD, text))
 
-    def scene(self, text: str) -> None:
-        """Write the numbered heading of the next scene."""
+    def section(self, text: str) -> None:
+        """Write the numbered heading of the next section."""
         self._scenes += 1
         self._write("")
         self._write(self._paint(_BOLD, f"{self._scenes}  {text}"))

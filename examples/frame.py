@@ -22,7 +22,7 @@ class Chapter:
     """A chapter that is running.
 
     Args:
-        screen: Where its scenes are shown and checked.
+        screen: Where its sections are shown and checked.
         config: The server, with tables that only this chapter uses.
     """
 

@@ -30,7 +30,7 @@
     ├── ThreadBusy          another caller has the turn on the thread: try again later
     ├── TurnLost            the turn is over, so nothing was written; take another one, and load again
     └── CorruptCheckpoint   what is stored cannot be read back
-        └── DecryptionFailed    an encrypted row was changed, or moved to another place
+        └── DecryptionFailed    an encrypted row was changed, or moved to another row
 
 Each message says what happened, to which thing, and what to do. None holds a password or the content of a state.
 """
@@ -260,4 +260,4 @@ class CorruptCheckpoint(LocusMySQLError):
 
 
 class DecryptionFailed(CorruptCheckpoint):
-    """An encrypted row does not fit its authentication tag: it was changed, or moved from another place."""
+    """An encrypted row does not fit its authentication tag: it was changed, or moved from another row."""

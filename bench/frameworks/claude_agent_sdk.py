@@ -146,8 +146,8 @@ def entries(turn: Turn) -> list[SessionStoreEntry]:
         "gitBranch": "main",
     }
     found: list[Any] = []
-    for place, (role, content) in enumerate((("user", turn.question), ("assistant", turn.answer))):
-        number = 2 * turn.number + place
+    for index, (role, content) in enumerate((("user", turn.question), ("assistant", turn.answer))):
+        number = 2 * turn.number + index
         found.append(
             {
                 "parentUuid": str(UUID(int=number - 1)) if number else None,

@@ -78,8 +78,8 @@ def bytes_of_files(folder: Path) -> int:
 def messages(turn: Turn) -> list[Any]:
     """Return a turn as messages."""
     return [
-        {"role": role, "content": [{"text": text}], "tracking_id": f"{2 * turn.number + place:032x}"}
-        for place, (role, text) in enumerate((("user", turn.question), ("assistant", turn.answer)))
+        {"role": role, "content": [{"text": text}], "tracking_id": f"{2 * turn.number + index:032x}"}
+        for index, (role, text) in enumerate((("user", turn.question), ("assistant", turn.answer)))
     ]
 
 

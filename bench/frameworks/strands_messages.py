@@ -28,8 +28,8 @@ class Messages(Contestant):
         if not turn.number:
             self._repository.create_session(Session(CONVERSATION, SessionType.AGENT))
             self._repository.create_agent(CONVERSATION, SessionAgent(AGENT, {}, {}))
-        for place, message in enumerate(messages(turn)):
-            stored = SessionMessage.from_message(message, MESSAGES_PER_TURN * turn.number + place)
+        for index, message in enumerate(messages(turn)):
+            stored = SessionMessage.from_message(message, MESSAGES_PER_TURN * turn.number + index)
             self._repository.create_message(CONVERSATION, AGENT, stored)
         self._repository.update_agent(CONVERSATION, SessionAgent(AGENT, {"turns": turn.number}, {}))
 

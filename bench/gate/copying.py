@@ -55,7 +55,7 @@ async def _filled(folder: Path) -> FileCheckpointer:
     files = FileCheckpointer(folder)
     for number in range(THREADS):
         state = AgentState(run_id="run")
-        for place in range(CHECKPOINTS):
-            state = state.with_messages([Message.user(f"question {place}"), Message.assistant("an answer " * 40)])
-            await files.save(state, f"t{number:02}", f"c{place}", {"place": place})
+        for index in range(CHECKPOINTS):
+            state = state.with_messages([Message.user(f"question {index}"), Message.assistant("an answer " * 40)])
+            await files.save(state, f"t{number:02}", f"c{index}", {"place": index})
     return files

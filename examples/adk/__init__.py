@@ -1,5 +1,5 @@
 """Chapter `adk`: a conversation of a Google ADK agent that outlives its process.
 
-Begin with `story`. `agents` is a folder of agents in the layout of ADK's command line, `worker` is the process that is
+Begin with `demo`. `agents` is a folder of agents in the layout of ADK's command line, `worker` is the process that is
 killed.
 """

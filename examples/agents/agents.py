@@ -72,7 +72,7 @@ def executed(executions: Path) -> dict[str, int]:
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
     """The scripted model: its next step depends on the conversation only, so any process can continue."""
-    asked = max(place for place, message in enumerate(messages) if message.role == Role.USER)
+    asked = max(index for index, message in enumerate(messages) if message.role == Role.USER)
     prompt = messages[asked].content or ""
     steps_done = sum(message.role == Role.ASSISTANT for message in messages[asked:])
     if prompt == ORDER:

@@ -79,7 +79,7 @@ async def converse(checkpointer: MySQLCheckpointer, database: Database) -> list[
 
     Every turn has a question and an answer of 25 random words each, so that nothing repeats.
     """
-    words = random.Random(7)  # noqa: S311 - the same story every time; guards no secret
+    words = random.Random(7)  # noqa: S311 - the same words every time; guards no secret
     state = AgentState().with_message(Message.system("You serve the customers of a coffee shop."))
     saved: dict[str, AgentState] = {}
     kept = {1, TURNS // 2, TURNS}

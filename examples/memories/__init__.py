@@ -1,4 +1,4 @@
 """Chapter `memories`: facts from one conversation, used in another one.
 
-Begin with `story`. `agents` has the agent with its memory manager, `worker` the process of the other conversation.
+Begin with `demo`. `agents` has the agent with its memory manager, `worker` the process of the other conversation.
 """

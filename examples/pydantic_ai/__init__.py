@@ -1,4 +1,4 @@
 """Chapter `pydantic`: a conversation of a Pydantic AI agent that outlives its process.
 
-Begin with `story`. `agent` is the agent on a scripted model, `worker` is the process that is killed.
+Begin with `demo`. `agent` is the agent on a scripted model, `worker` is the process that is killed.
 """

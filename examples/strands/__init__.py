@@ -1,4 +1,4 @@
 """Chapter `strands`: a Strands agent that outlives its process, and two processes on one session.
 
-Begin with `story`. `support` is the agent with its scripted model and the notes, `worker` is the other process.
+Begin with `demo`. `support` is the agent with its scripted model and the notes, `worker` is the other process.
 """

@@ -57,9 +57,9 @@ def make_agent(memory: WorkingMemory) -> Agent:
 
 def answer(messages: list[Message], _tools: list[dict[str, Any]]) -> ModelResponse:
     """The scripted model: it calls the tools of the prompt, then reports the content of its working memory."""
-    place = next(place for place, message in enumerate(messages) if message.content in CALLS)
-    calls = CALLS[messages[place].content or ""]
-    done = sum(message.role == Role.TOOL for message in messages[place:])
+    index = next(index for index, message in enumerate(messages) if message.content in CALLS)
+    calls = CALLS[messages[index].content or ""]
+    done = sum(message.role == Role.TOOL for message in messages[index:])
     if done < len(calls):
         name, arguments = calls[done]
         return tool_call(name, **arguments)

@@ -63,9 +63,9 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
     report = TransferReport(reading.noun, dry_run=arguments.dry_run)
 
     async def run(progress: Progress) -> None:
-        async with Database(read) as here, Database(write) as there:
+        async with Database(read) as source_database, Database(write) as target_database:
             goal = writing.target(head_of(records))
-            await copy_family(records, here, goal, there, report, progress.advance)
+            await copy_family(records, source_database, goal, target_database, report, progress.advance)
 
     with Progress(f"{reading.noun}s") as progress:
         report.notify = progress.notify

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from .statement import Param, Statement
-from .template import Statements, places
+from .template import Statements, placeholders
 
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.
 HEADER_BYTES = 34
@@ -99,8 +99,10 @@ class ResealingStatements(Statements):
 
     def rows(self, keys: Sequence[RowKey]) -> Statement:
         """Return rows by their keys: the key, the columns of `SealedColumn.columns`, and the bytes."""
-        one = f"({places(len(self._column.key))})"
-        return Statement(self._text(ROWS, rows=places(len(keys), one)), tuple(value for key in keys for value in key))
+        one = f"({placeholders(len(self._column.key))})"
+        return Statement(
+            self._text(ROWS, rows=placeholders(len(keys), one)), tuple(value for key in keys for value in key)
+        )
 
     def replace(self, key: RowKey, content: bytes, digest: str) -> Statement:
         """Replace the bytes of a row, and remove its other clear text.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .layouts import Layout
 from .statement import Query, Statement
-from .template import Text, fill, places
+from .template import Text, fill, placeholders
 from .upgrades import Upgrade
 
 # The comment is missing if the name belongs to a view that cannot be used.
@@ -140,7 +140,7 @@ class Schema:
     def describe(self) -> Query[ExistingTable]:
         """Return the query for those of the tables that exist, and for those of `former_names`."""
         wanted = self.names + self.former_names
-        return Query(fill(DESCRIBE, {"names": places(len(wanted))}).strip(), wanted, row=ExistingTable)
+        return Query(fill(DESCRIBE, {"names": placeholders(len(wanted))}).strip(), wanted, row=ExistingTable)
 
     def create(self) -> tuple[Statement, ...]:
         """Return the statements that create missing tables. Many processes may run them at once."""
@@ -183,5 +183,5 @@ class Schema:
 def describe_all(schemas: Sequence[Schema]) -> Query[TableComment]:
     """Return the query for the existing tables of these families."""
     wanted = tuple(name for schema in schemas for name in schema.names)
-    names = places(len(wanted))
+    names = placeholders(len(wanted))
     return Query(fill(DESCRIBE_ALL, {"names": names}).strip(), wanted, row=TableComment)

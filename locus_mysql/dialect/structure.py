@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .statement import Query
-from .template import fill, places
+from .template import fill, placeholders
 
 # DEFAULT and EXTRA show whether an INSERT may leave out a column that this package does not know.
 DESCRIBE_COLUMNS = """
@@ -112,12 +112,12 @@ class Structure(NamedTuple):
 
 def describe_columns(names: Sequence[str]) -> Query[ColumnRow]:
     """Return the query for the columns of those of the tables that exist."""
-    return Query(fill(DESCRIBE_COLUMNS, {"names": places(len(names))}).strip(), tuple(names), row=ColumnRow)
+    return Query(fill(DESCRIBE_COLUMNS, {"names": placeholders(len(names))}).strip(), tuple(names), row=ColumnRow)
 
 
 def describe_indexes(names: Sequence[str]) -> Query[IndexRow]:
     """Return the query for the indexes of those of the tables that exist."""
-    return Query(fill(DESCRIBE_INDEXES, {"names": places(len(names))}).strip(), tuple(names), row=IndexRow)
+    return Query(fill(DESCRIBE_INDEXES, {"names": placeholders(len(names))}).strip(), tuple(names), row=IndexRow)
 
 
 def declared(create: str) -> Structure:
@@ -216,10 +216,10 @@ def _plain(expression: str) -> str:
 def _parenthesized(text: str) -> tuple[str, str]:
     """Return the text within the first parentheses, and the text after them."""
     begin, depth = text.index("("), 0
-    for place in range(begin, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
+    for index in range(begin, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
         if depth == 0:
-            return text[begin + 1 : place], text[place + 1 :]
+            return text[begin + 1 : index], text[index + 1 :]
     raise ValueError(f"A parenthesis is not closed: {text}")
 
 

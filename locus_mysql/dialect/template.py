@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 #: A placeholder in a template.
-_PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 
 #: The maximum number of texts that a class of statements caches, and the maximum length of a cached text. A full cache
 #: is cleared: lists of values of many lengths produce many different texts.
@@ -22,7 +22,7 @@ def fill(template: str, pieces: Mapping[str, str]) -> str:
         template: A constant.
         pieces: Texts by name. None may come from a user: a placeholder in it would be replaced as well.
     """
-    return _PLACE.sub(lambda place: fill(pieces[place[1]].rstrip(), pieces), template)
+    return _PLACEHOLDER.sub(lambda found: fill(pieces[found[1]].rstrip(), pieces), template)
 
 
 class Text(str):
@@ -79,6 +79,6 @@ class Statements:
         return text
 
 
-def places(count: int, one: str = "%s") -> str:
+def placeholders(count: int, one: str = "%s") -> str:
     """Return ``count`` placeholders of parameters, or copies of another text, separated by commas."""
     return ", ".join([one] * count)

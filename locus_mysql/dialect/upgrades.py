@@ -70,14 +70,14 @@ class Backfill(NamedTuple):
     def _beyond(self, sign: str) -> str:
         """Return the condition for rows after a key. MySQL uses the index for it, and not for ``(a, b) > (x, y)``."""
         alternatives = [
-            " AND ".join([*(f"{column} = %s" for column in self.key[:place]), f"{self.key[place]} {sign} %s"])
-            for place in range(len(self.key))
+            " AND ".join([*(f"{column} = %s" for column in self.key[:index]), f"{self.key[index]} {sign} %s"])
+            for index in range(len(self.key))
         ]
         return f"({' OR '.join(f'({one})' for one in alternatives)})"
 
     def params(self, key: Sequence[Any]) -> tuple[Param, ...]:
         """Return the parameters of the condition for rows after a key."""
-        return tuple(value for place in range(len(key)) for value in key[: place + 1])
+        return tuple(value for index in range(len(key)) for value in key[: index + 1])
 
 
 class Upgrade(NamedTuple):

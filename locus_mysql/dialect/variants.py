@@ -174,8 +174,8 @@ class Variant:
 
 @lru_cache(maxsize=1024)
 def _text_columns(row: type[Any]) -> frozenset[int]:
-    """Return the places of the columns that a row declares as text."""
-    return frozenset(place for place, types in enumerate(column_types(row)) if str in types and bytes not in types)
+    """Return the indexes of the columns that a row declares as text."""
+    return frozenset(index for index, types in enumerate(column_types(row)) if str in types and bytes not in types)
 
 
 def variant_of(server_version: str) -> Variant | None:

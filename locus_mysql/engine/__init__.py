@@ -2,7 +2,7 @@
 
 `execution` runs operations (`operation`): it sends their batches (`transaction`), repeats them (`retry`, `failures`),
 and reads from secondaries (`secondaries`, `gtid_tracker`). Code that waits is a generator of `commands`, which the two
-`loops` execute, in a thread or in a task. `pool` lends connections; `idle`, `places`, `watch`, `sides` and `kills` are
-its parts. `servers`, `primary`, `secondary` and `topology` choose and connect; `synchronous` and `asynchronous` have
-the engines that other layers use. Begin with `operation`, then `execution`.
+`loops` execute, in a thread or in a task. `pool` lends connections; `idle`, `places`, `watch`, `sides` and
+`session_killer` are its parts. `servers`, `primary`, `secondary` and `topology` choose and connect; `synchronous` and
+`asynchronous` have the engines that other layers use. Begin with `operation`, then `execution`.
 """

@@ -117,4 +117,4 @@ Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Clos
 #: Any exception of a command is raised where the command was yielded: also `KeyboardInterrupt`, a task's
 #: `CancelledError`, and `GeneratorExit` if the generator is dropped. After one that is not an `Exception` it must not
 #: yield again. So clean-up after such exceptions calls only functions that never wait, such as `abort`.
-Steps: TypeAlias = Generator[Command, Any, T]
+CommandGenerator: TypeAlias = Generator[Command, Any, T]

@@ -14,18 +14,18 @@ from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import Compute, Sleep, Steps, Wait
+from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
 from .gtid_tracker import GtidTracker
-from .kills import Kills
 from .operation import Batch, Computation, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
 from .read_limit import ReadLimit
 from .retry import Retry, unexpected
-from .secondaries import Question, Secondaries
+from .secondaries import Secondaries, SecondaryRead
 from .secondary import SECONDARY
 from .servers import ServerConnection
+from .session_killer import SessionKiller
 from .sides import Side
 from .topology import Topology
 from .transaction import ROLLBACK, own_results, to_send
@@ -53,7 +53,7 @@ class Execution:
         self._counters = counters
         self._driver = find_driver(config.driver)
         self.topology = Topology(config.endpoints)
-        self.kills = Kills(config, self._driver)
+        self.session_killer = SessionKiller(config, self._driver)
         self._secondaries = Secondaries(config)
         self._ready: set[tuple[Schema, DDLMode]] = set()
         # The schema of the last operation, compared by identity, because a look-up hashes the whole schema.
@@ -64,7 +64,10 @@ class Execution:
         """New pools without connections."""
         config, driver, topology = self._config, self._driver, self.topology
         return Pools(
-            *(Pool(config, driver, side(), topology, self._counters, role, self.kills) for role in (PRIMARY, SECONDARY))
+            *(
+                Pool(config, driver, side(), topology, self._counters, role, self.session_killer)
+                for role in (PRIMARY, SECONDARY)
+            )
         )
 
     def run(
@@ -74,7 +77,7 @@ class Execution:
         schema: Schema | None,
         ddl_mode: DDLMode,
         limit: ReadLimit | None = None,
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         """Carry out an operation.
 
         Args:
@@ -93,7 +96,7 @@ class Execution:
 
     def _ensure_and_drive(
         self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         if (schema, ddl_mode) not in self._ready:
             yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit)
             self._ready.add((schema, ddl_mode))
@@ -102,7 +105,7 @@ class Execution:
 
     def _drive_unchecked(
         self, pools: Pools, operation: Operation[T], schema: Schema, limit: ReadLimit | None
-    ) -> Steps[T]:
+    ) -> CommandGenerator[T]:
         """Carry out an operation without checking its tables first.
 
         If rows or tables are not as expected, check whether another version made them: then nothing is damaged.
@@ -113,7 +116,7 @@ class Execution:
             yield from self._drive(pools, find_other_layout(self._config, schema), limit)
             raise
 
-    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> Steps[T]:
+    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached)
         try:
@@ -136,17 +139,17 @@ class Execution:
         finally:
             operation.close()
 
-    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> Steps[Results]:
+    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
-        seen = None
-        if self._secondaries.matter:
+        tracker = None
+        if self._secondaries.must_check:
             self._secondaries.check(batch)
-            question = self._secondaries.question(batch)
-            if question is not None:
-                answer = yield from self._ask_secondary(pools.secondary, question, batch, limit)
+            secondary_read = self._secondaries.secondary_read(batch)
+            if secondary_read is not None:
+                answer = yield from self._ask_secondary(pools.secondary, secondary_read, batch, limit)
                 if answer is not None:
                     return answer
-            seen = self._secondaries.seen
+            tracker = self._secondaries.gtid_tracker
         retry.begin_batch()
         tested = False
         while True:
@@ -155,7 +158,7 @@ class Execution:
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, seen, limit), tested=tested
+                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit), tested=tested
                     )
                 )
             except DriverError as error:
@@ -168,14 +171,14 @@ class Execution:
             yield Sleep(wait_s)
 
     def _ask_secondary(
-        self, pool: Pool, question: Question, batch: Batch, limit: ReadLimit | None
-    ) -> Steps[Results | None]:
+        self, pool: Pool, secondary_read: SecondaryRead, batch: Batch, limit: ReadLimit | None
+    ) -> CommandGenerator[Results | None]:
         """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
 
-        def ask(secondary: ServerConnection) -> Steps[Results]:
+        def ask(secondary: ServerConnection) -> CommandGenerator[Results]:
             if limit is not None:
                 limit.set_at(secondary.connection, batch)
-            results = yield from question.ask(secondary)
+            results = yield from secondary_read.execute(secondary)
             if limit is not None:
                 limit.count(secondary.connection)
             return results
@@ -185,12 +188,12 @@ class Execution:
         try:
             results = yield from pool.lend(ask)
         except DriverError as error:
-            self._secondaries.rest(error)
+            self._secondaries.record_failure(error)
             return None
         finally:
             if limit is not None:
                 limit.leave()
-        self._secondaries.answered()
+        self._secondaries.record_answer()
         return results
 
     def _ask_primary(
@@ -198,21 +201,21 @@ class Execution:
         primary: ServerConnection,
         batch: Batch,
         retry: Retry,
-        seen: GtidTracker | None,
+        tracker: GtidTracker | None,
         limit: ReadLimit | None,
-    ) -> Steps[Results]:
+    ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first."""
         self._reached = True
         if limit is not None:
             limit.set_at(primary.connection, batch)
         if retry.fate_unknown:
             retry.check_deadline()
-            if batch.landed is not None:
-                (found,) = yield from _send(primary, (batch.landed,), seen)
+            if batch.outcome_query is not None:
+                (found,) = yield from _send(primary, (batch.outcome_query,), tracker)
                 if found.rows:
-                    return Results((), batch, landed=found.rows[0])
+                    return Results((), batch, earlier_attempt=found.rows[0])
         try:
-            results = yield from _send(primary, to_send(batch), seen)
+            results = yield from _send(primary, to_send(batch), tracker)
         except ServerError:
             if batch.is_transaction and not primary.connection.closed:
                 yield from _roll_back(primary)
@@ -222,7 +225,7 @@ class Execution:
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
 
 
-def _without_statements(batch: Batch) -> Steps[Results]:
+def _without_statements(batch: Batch) -> CommandGenerator[Results]:
     """Carry out a step that sends nothing."""
     if isinstance(batch, Pause):
         yield Sleep(batch.seconds)
@@ -232,26 +235,26 @@ def _without_statements(batch: Batch) -> Steps[Results]:
 
 
 def _send(
-    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker | None
-) -> Steps[list[Result]]:
+    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker | None
+) -> CommandGenerator[list[Result]]:
     """Send statements to the primary. With reads from secondaries, record the transactions that the answer shows."""
-    return primary.execute(statements) if seen is None else _send_and_learn(primary, statements, seen)
+    return primary.execute(statements) if tracker is None else _send_and_learn(primary, statements, tracker)
 
 
 def _send_and_learn(
-    primary: ServerConnection, statements: tuple[Statement, ...], seen: GtidTracker
-) -> Steps[list[Result]]:
-    begun = seen.begin()
+    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker
+) -> CommandGenerator[list[Result]]:
+    begun = tracker.begin()
     try:
         results = yield from primary.execute((*statements, CARRIED_OUT))
     except BaseException:
-        seen.doubt()
+        tracker.record_incomplete()
         raise
-    seen.learn(results.pop(), begun, primary=True)
+    tracker.record(results.pop(), begun, primary=True)
     return results
 
 
-def _roll_back(primary: ServerConnection) -> Steps[None]:
+def _roll_back(primary: ServerConnection) -> CommandGenerator[None]:
     try:
         yield from primary.execute((ROLLBACK,))
     except DriverError:  # the transaction may still be open, and must not be continued by another call

@@ -22,7 +22,7 @@ from .rows import read_rows
 class GtidTracker:
     """The transactions whose effects this process has seen. Threads may share it.
 
-    The question `dialect.server_roles.CARRIED_OUT` at the end of each packet returns the transactions that the packet's
+    The query `dialect.server_roles.CARRIED_OUT` at the end of each packet returns the transactions that the packet's
     results may show. If an answer arrived incompletely, the seen transactions are unknown until the primary has
     answered again.
     """
@@ -31,10 +31,12 @@ class GtidTracker:
         self._carried_out = GTIDs()
         self._committing = GTIDs()
         self._last: tuple[str, str] = ("", "")
-        self._doubts = self._settled = 0
-        self._counted = True
+        self._incomplete_answers = self._answered_after = 0
+        self._primary_has_gtids = True
         self._text = ""
-        self._lock = threading.RLock()  # reentrant, as the garbage collector may end a call, which calls `doubt`
+        self._lock = (
+            threading.RLock()
+        )  # reentrant, as the garbage collector may end a call, which calls `record_incomplete`
         reset_at_fork(self)
 
     def reset_in_child(self) -> None:
@@ -42,10 +44,10 @@ class GtidTracker:
         self._lock = threading.RLock()
 
     def begin(self) -> int:
-        """Return a mark, before a packet is sent, for `learn` or `doubt` to compare with."""
-        return self._doubts
+        """Return a mark, before a packet is sent, for `record` or `record_incomplete` to compare with."""
+        return self._incomplete_answers
 
-    def learn(self, answer: Result, begun: int, *, primary: bool) -> None:
+    def record(self, answer: Result, begun: int, *, primary: bool) -> None:
         """Record a server's answer to `CARRIED_OUT`.
 
         Args:
@@ -56,8 +58,8 @@ class GtidTracker:
         ((committing, carried_out, mode),) = read_rows(CARRIED_OUT.row, answer.rows)
         with self._lock:
             if primary:
-                self._counted = mode == "ON"
-                self._settled = max(self._settled, begun)
+                self._primary_has_gtids = mode == "ON"
+                self._answered_after = max(self._answered_after, begun)
             if self._last == (committing, carried_out):
                 return
             self._last = committing, carried_out
@@ -65,10 +67,10 @@ class GtidTracker:
             self._committing |= GTIDs.read(committing)
             self._text = str(self._carried_out | self._committing)
 
-    def doubt(self) -> None:
+    def record_incomplete(self) -> None:
         """Record that an answer of the primary arrived incompletely: it may have shown unknown transactions."""
         with self._lock:
-            self._doubts += 1
+            self._incomplete_answers += 1
 
     def forget_committing(self) -> None:
         """Forget transactions that were being committed, as they may have failed; the primary is queried again."""
@@ -76,17 +78,17 @@ class GtidTracker:
             self._committing = GTIDs()
             self._last = ("", "")
             self._text = str(self._carried_out)
-            self._doubts += 1
+            self._incomplete_answers += 1
 
     @property
-    def counted(self) -> bool:
+    def primary_has_gtids(self) -> bool:
         """Return whether the primary is known to have GTIDs (``gtid_mode = ON``)."""
-        return self._counted
+        return self._primary_has_gtids
 
-    def needed(self) -> str | None:
+    def required_set(self) -> str | None:
         """The GTID set that a server must have executed before it is read; None if only the primary may be read."""
         with self._lock:
-            return self._text if self._counted and self._settled == self._doubts else None
+            return self._text if self._primary_has_gtids and self._answered_after == self._incomplete_answers else None
 
 
 class _Register:
@@ -94,7 +96,7 @@ class _Register:
 
     def __init__(self) -> None:
         self._used: set[frozenset[Endpoint]] = set()
-        self._seen: WeakValueDictionary[frozenset[Endpoint], GtidTracker] = WeakValueDictionary()
+        self._trackers: WeakValueDictionary[frozenset[Endpoint], GtidTracker] = WeakValueDictionary()
         self.reset_in_child()
         reset_at_fork(self)
 
@@ -109,19 +111,19 @@ class _Register:
 
     def get(self, servers: frozenset[Endpoint]) -> GtidTracker | None:
         """Return the tracker of these servers, if one is in use."""
-        return self._seen.get(servers)
+        return self._trackers.get(servers)
 
-    def want(self, servers: Iterable[Endpoint]) -> GtidTracker:
+    def get_or_create(self, servers: Iterable[Endpoint]) -> GtidTracker:
         """Return the tracker of these servers, created if absent. All databases feed it as long as it is referenced."""
         with self._lock:
             key = frozenset(servers)
-            seen = self._seen.get(key)
-            if seen is None:
-                seen = self._seen[key] = GtidTracker()
+            tracker = self._trackers.get(key)
+            if tracker is None:
+                tracker = self._trackers[key] = GtidTracker()
                 if key in self._used:
-                    seen.doubt()
+                    tracker.record_incomplete()
             self._used.add(key)
-            return seen
+            return tracker
 
 
 #: The trackers that all databases of this process share.

@@ -7,7 +7,7 @@ import time
 from typing import Any, TypeVar
 
 from .bounded_executor import BoundedExecutor
-from .commands import AskPassword, Close, Compute, Connect, Execute, Ping, Sleep, StartServer, Steps, Wait
+from .commands import AskPassword, Close, CommandGenerator, Compute, Connect, Execute, Ping, Sleep, StartServer, Wait
 from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 COMPUTING = BoundedExecutor("locus-mysql decoding", threads=2)
 
 
-def run_blocking(steps: Steps[T]) -> T:
+def run_blocking(steps: CommandGenerator[T]) -> T:
     """Run a generator to its end in this thread, and return what it returns."""
     outcome: Any
     try:
@@ -56,7 +56,7 @@ def run_blocking(steps: Steps[T]) -> T:
         steps.close()  # ends the generator also if this loop itself was interrupted
 
 
-async def run_awaited(steps: Steps[T]) -> T:
+async def run_awaited(steps: CommandGenerator[T]) -> T:
     """Run a generator to its end in this task, and return what it returns."""
     outcome: Any
     try:

@@ -184,9 +184,9 @@ def _carry_out(config: ConnectionOptions, step: Step) -> Operation[None]:
     if step.backfill is not None:
         yield from _fill(step.backfill)
         return
-    landed = Query(step.done, step.params, row=Done)
+    outcome_query = Query(step.done, step.params, row=Done)
     try:
-        yield Batch((_SHORT_WAITS, Statement(step.sql)), landed=landed, atomic=False)
+        yield Batch((_SHORT_WAITS, Statement(step.sql)), outcome_query=outcome_query, atomic=False)
     except PrivilegeMissing:
         raise
     except LocusMySQLError as error:

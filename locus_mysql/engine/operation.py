@@ -21,16 +21,17 @@ class Batch:
 
     Args:
         statements: Run in this order. More than one run as one transaction.
-        landed: A query that finds a row if the batch was carried out. It is sent before the batch is repeated after an
-            answer was lost. If it finds a row, the batch is not repeated, and the row is `Results.landed`. The engine
-            repeats every batch whose answer was lost, writes too: without this query, a write may be done twice.
+        outcome_query: A query that finds a row if the batch was carried out. It is sent before the batch is
+            repeated after an answer was lost. If it finds a row, the batch is not repeated, and the row is
+            `Results.earlier_attempt`. The engine repeats every batch whose answer was lost, writes too: without this
+            query, a write may be done twice.
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
         allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
             save continues from its answer.
     """
 
     statements: tuple[Statement, ...]
-    landed: Statement | None = None
+    outcome_query: Statement | None = None
     atomic: bool = True
     allow_secondary: bool = False
 
@@ -45,14 +46,14 @@ class Batch:
         return all(statement.brings_rows for statement in self.statements)
 
     @classmethod
-    def of(cls, *steps: Statement | tuple[Statement, ...], landed: Statement | None = None) -> Batch:
+    def of(cls, *steps: Statement | tuple[Statement, ...], outcome_query: Statement | None = None) -> Batch:
         """Return an atomic batch.
 
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
-            landed: See `Batch`.
+            outcome_query: See `Batch`.
         """
-        return cls(tuple(_flat(steps)), landed)
+        return cls(tuple(_flat(steps)), outcome_query)
 
     @classmethod
     def query(cls, statement: Statement) -> Batch:
@@ -94,17 +95,17 @@ class Results(list[Result]):
     Args:
         results: The results.
         batch: The batch.
-        landed: The row that identified an earlier attempt of the batch. Then `results` is empty.
+        earlier_attempt: The row that identified an earlier attempt of the batch. Then `results` is empty.
         fate_unknown: Whether an earlier attempt of the batch may still reach the server.
     """
 
     def __init__(
-        self, results: Iterable[Result], batch: Batch, landed: Row | None = None, *, fate_unknown: bool = False
+        self, results: Iterable[Result], batch: Batch, earlier_attempt: Row | None = None, *, fate_unknown: bool = False
     ) -> None:
         super().__init__(results)
         self._batch = batch
         self._places: dict[int, int] = {}
-        self.landed = landed
+        self.earlier_attempt = earlier_attempt
         self.fate_unknown = fate_unknown
 
     def of(self, statement: Statement) -> Result:
@@ -117,13 +118,13 @@ class Results(list[Result]):
         return self[place]
 
     def rows(self, query: Query[R]) -> list[R]:
-        """Return the rows of a query of the batch, or the row of its `Batch.landed`.
+        """Return the rows of a query of the batch, or the row of its `Batch.outcome_query`.
 
         Raises:
             CorruptCheckpoint: A row is not as the query declares.
         """
-        if self.landed is not None and query is self._batch.landed:
-            return read_rows(query.row, (self.landed,))
+        if self.earlier_attempt is not None and query is self._batch.outcome_query:
+            return read_rows(query.row, (self.earlier_attempt,))
         return read_rows(query.row, self.of(query).rows)
 
     def row(self, query: Query[R]) -> R | None:

@@ -13,7 +13,7 @@ from ..drivers.interface import Driver, DriverError, ServerError
 from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
 from ..options import ConnectionOptions, Endpoint, PasswordFunction, is_sendable
-from .commands import AskPassword, Connect, Connection, StartServer, Steps
+from .commands import AskPassword, CommandGenerator, Connect, Connection, StartServer
 from .threads import in_thread
 
 #: The server's error for a wrong password.
@@ -27,7 +27,7 @@ class NoPassword(DriverError):
     """The function that returns the password failed, or did not return in time. It may succeed later."""
 
 
-def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoint) -> Steps[Connection]:
+def open_connection(driver: Driver, config: ConnectionOptions, endpoint: Endpoint) -> CommandGenerator[Connection]:
     """Open a connection; every connection of the engine is opened here.
 
     A password that the server refuses may have been replaced after the function returned it. So the function is called

@@ -17,14 +17,14 @@ from typing import TypeGuard, TypeVar
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, Driver, DriverError, ServerError
 from . import connection_logs as logs
-from .commands import Close, Ping, Steps, Wait
+from .commands import Close, CommandGenerator, Ping, Wait
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
 from .idle import REAP_AFTER_S, IdleConnections
-from .kills import Kills, leaves_a_statement
 from .places import Place
 from .primary import PRIMARY
 from .servers import Role, ServerConnection
+from .session_killer import SessionKiller, leaves_a_statement
 from .sides import Side, abort_all
 from .topology import LeadsToSecondary, Topology
 
@@ -43,7 +43,7 @@ class Pool:
         topology: The known state of the servers, if it is shared.
         counters: The counters, if they are shared.
         role: The role of the servers that the connections lead to.
-        kills: Ends statements of dropped connections that the server still executes.
+        session_killer: Ends statements of dropped connections that the server still executes.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Pool:
         topology: Topology | None = None,
         counters: Counters | None = None,
         role: Role = PRIMARY,
-        kills: Kills | None = None,
+        session_killer: SessionKiller | None = None,
     ) -> None:
         self._config = config
         self._driver = driver
@@ -62,7 +62,7 @@ class Pool:
         self._topology = topology or Topology(config.endpoints)
         self._counters = counters or Counters()
         self._role = role
-        self._kills = kills
+        self._session_killer = session_killer
         self._process = os.getpid()
         # Reentrant, because the garbage collector may end an abandoned call of a task, which gives its connection back,
         # while the same thread holds the lock.
@@ -73,7 +73,9 @@ class Pool:
         self._reaping = False
         self._generation = 0
 
-    def lend(self, use: Callable[[ServerConnection], Steps[T]], *, tested: bool = False) -> Steps[T]:
+    def lend(
+        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, tested: bool = False
+    ) -> CommandGenerator[T]:
         """Lend a connection to a generator, and return what it returns.
 
         A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
@@ -115,7 +117,7 @@ class Pool:
             self._watch.begin(lent)
         return lent
 
-    def borrow(self, place: Place, *, tested: bool = False) -> Steps[ServerConnection]:
+    def borrow(self, place: Place, *, tested: bool = False) -> CommandGenerator[ServerConnection]:
         """Wait for a place, and lend a connection, tested or opened if needed. Raises as `lend` does."""
         with self._lock:
             has_place = self._places.take(place)
@@ -139,7 +141,7 @@ class Pool:
             self._places.free(place)
         return True
 
-    def close_outdated(self, place: Place, lent: ServerConnection) -> Steps[None]:
+    def close_outdated(self, place: Place, lent: ServerConnection) -> CommandGenerator[None]:
         """Close a connection that was returned after its pool was closed, or its server abandoned."""
         yield Close(lent.connection)
         place.lent = None
@@ -165,7 +167,7 @@ class Pool:
             most = min(self._places.in_use + len(self._idle), self._config.pool_size)
             return PoolState(most, self._places.in_use, self._places.waiting)
 
-    def close(self) -> Steps[None]:
+    def close(self) -> CommandGenerator[None]:
         """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
         yield from self._close(self._take_all_to_end(), "the pool was closed")
 
@@ -173,7 +175,7 @@ class Pool:
         """Drop idle connections at once, for a closed event loop; close lent ones when they are returned."""
         abort_all(self._take_all_to_end())
 
-    def reap(self) -> Steps[None]:
+    def reap(self) -> CommandGenerator[None]:
         """Close connections that are idle for too long. The pool schedules another call for the others."""
         with self._lock:
             stale, wait_s = self._idle.take_stale()
@@ -192,7 +194,7 @@ class Pool:
             if orphans:
                 self._side.abort_orphans(orphans)
 
-    def _sound(self, place: Place, *, tested: bool) -> Steps[ServerConnection]:
+    def _sound(self, place: Place, *, tested: bool) -> CommandGenerator[ServerConnection]:
         """An idle connection that works, or a new one; it is lent to the place."""
         while True:
             with self._lock:
@@ -206,7 +208,7 @@ class Pool:
             if not (doubtful or tested) or (yield from self._answers(kept)):
                 return kept
 
-    def _answers(self, kept: ServerConnection) -> Steps[bool]:
+    def _answers(self, kept: ServerConnection) -> CommandGenerator[bool]:
         """Ping a connection. If that fails, drop all idle ones, because each of them might time out as well."""
         if self._watch is not None:
             self._watch.begin(kept)
@@ -227,7 +229,7 @@ class Pool:
                 self._watch.end(kept)
         return True
 
-    def _open(self) -> Steps[ServerConnection]:
+    def _open(self) -> CommandGenerator[ServerConnection]:
         began, generation = time.perf_counter(), self._generation
         opened = yield from self._role.connect(self._config, self._driver, self._topology)
         opened.generation, opened.opened_at = generation, self._idle.now()
@@ -259,8 +261,8 @@ class Pool:
                 self._topology.failed(lent.endpoint, error)
                 others = self._start_generation()
         lent.connection.abort()
-        if self._kills is not None and leaves_a_statement(error):
-            self._kills.end(lent)
+        if self._session_killer is not None and leaves_a_statement(error):
+            self._session_killer.end(lent)
         abort_all(others)
         if _condemns_server(error):
             self._counters.lose(1 + len(others))
@@ -268,7 +270,7 @@ class Pool:
         else:
             logs.log_dropped(lent, error)
 
-    def _look_for_another(self, silent: ServerConnection) -> Steps[None]:
+    def _look_for_another(self, silent: ServerConnection) -> CommandGenerator[None]:
         """Abandon a server that does not answer if it has lost its role: end all calls to it."""
         gone = yield from self._role.is_gone(self._config, self._driver, self._topology, silent.endpoint)
         if self._watch is None or not gone:
@@ -295,7 +297,7 @@ class Pool:
         with self._lock:
             self._places.free(place)
 
-    def _close(self, connections: Sequence[ServerConnection], why: str) -> Steps[None]:
+    def _close(self, connections: Sequence[ServerConnection], why: str) -> CommandGenerator[None]:
         try:
             for one in connections:
                 yield Close(one.connection)

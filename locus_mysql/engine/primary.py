@@ -15,7 +15,7 @@ from ..dialect import Statement
 from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
 from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
 from ..errors import LocusMySQLError
-from .commands import Close, Connection, Execute, Steps
+from .commands import Close, CommandGenerator, Connection, Execute
 from .failures import GIVEN_UP, NO_SEVERAL_STATEMENTS, READ_ONLY
 from .passwords import open_connection
 from .rows import read_rows
@@ -56,7 +56,7 @@ class _RouterTakesWrites(_TakesWrites):
         return LeadsToSecondary(explained.message, gave_up=explained.errno in GIVEN_UP)
 
 
-def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Steps[ServerConnection]:
+def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> CommandGenerator[ServerConnection]:
     """Open a connection to the only server, or to the primary of several.
 
     Raises:
@@ -76,7 +76,9 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
     raise NoPrimary(reasons)
 
 
-def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoint) -> Steps[ServerConnection]:
+def _connect_to_only(
+    config: ConnectionOptions, driver: Driver, endpoint: Endpoint
+) -> CommandGenerator[ServerConnection]:
     """Open a connection to the only address, which may be MySQL Router's, in front of any server of a group.
 
     A server without a group is used without checks, even if it is read-only.
@@ -99,7 +101,7 @@ def _connect_to_only(config: ConnectionOptions, driver: Driver, endpoint: Endpoi
     return ServerConnection(connection, endpoint, _RouterTakesWrites(endpoint) if through_router else None)
 
 
-def _check_unsplit(connection: Connection) -> Steps[None]:
+def _check_unsplit(connection: Connection) -> CommandGenerator[None]:
     """Raise the error with which a splitting port answers a packet of several statements, also without ``pipeline``."""
     try:
         yield Execute(connection, (SPLITS,))
@@ -108,7 +110,9 @@ def _check_unsplit(connection: Connection) -> Steps[None]:
     raise ServerError(NO_SEVERAL_STATEMENTS, "this port splits reads from writes")
 
 
-def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, through_router: bool) -> Steps[None]:
+def _check_leads_to_primary(
+    connection: Connection, endpoint: Endpoint, *, through_router: bool
+) -> CommandGenerator[None]:
     """Raise `LeadsToSecondary` if a server takes no writes; without MySQL Router, only in a group or on Aurora."""
     writes, group = yield Execute(connection, (WRITES, GROUP))
     try:
@@ -119,7 +123,9 @@ def _check_leads_to_primary(connection: Connection, endpoint: Endpoint, *, throu
             raise LeadsToSecondary(error.message) from None
 
 
-def _is_replaced(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
+def _is_replaced(
+    config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint
+) -> CommandGenerator[bool]:
     """Check whether another server is the primary by now, while this one does not answer.
 
     The silent server may just be slow, and if several servers accept writes, another one that does proves nothing. So
@@ -141,7 +147,7 @@ def _is_replaced(config: ConnectionOptions, driver: Driver, topology: Topology, 
 
 def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> Steps[ServerConnection]:
+) -> CommandGenerator[ServerConnection]:
     check = partial(topology.check_primary, endpoint=endpoint)
     try:
         connection = yield from connect_and_ask(config, driver, topology, endpoint, topology.questions, check)

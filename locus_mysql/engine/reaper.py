@@ -15,7 +15,7 @@ from itertools import count
 from time import monotonic
 from typing import Protocol, TypeAlias
 
-from .commands import Steps
+from .commands import CommandGenerator
 from .loops import run_blocking
 
 #: Maximum time that a fork waits for the thread, in seconds: it may be closing a connection.
@@ -25,7 +25,7 @@ _PATIENCE_S = 5.0
 class Reaped(Protocol):
     """A pool whose idle connections are closed here."""
 
-    def reap(self) -> Steps[None]:
+    def reap(self) -> CommandGenerator[None]:
         """Close connections that were idle for too long, and call `Reaper.call` if others are still idle."""
 
 

@@ -12,7 +12,7 @@ from ..dialect import Statement
 from ..dialect.server_roles import MEMBERS, READS
 from ..drivers.interface import ConnectionLost, Driver, DriverError, Result, ServerError
 from ..errors import LocusMySQLError
-from .commands import Close, Steps
+from .commands import Close, CommandGenerator
 from .rows import read_rows
 from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
 from .topology import BRIEFLY_S, NoSecondary, NotASecondary, Topology, check_membership
@@ -58,7 +58,7 @@ class _IsSecondary:
         return error
 
 
-def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> Steps[ServerConnection]:
+def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> CommandGenerator[ServerConnection]:
     """Open a connection to any working secondary.
 
     Raises:
@@ -73,7 +73,7 @@ def _connect(config: ConnectionOptions, driver: Driver, topology: Topology) -> S
     raise NoSecondary(reasons)
 
 
-def _is_gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> Steps[bool]:
+def _is_gone(config: ConnectionOptions, driver: Driver, topology: Topology, silent: Endpoint) -> CommandGenerator[bool]:
     """Check whether a server that does not answer has stopped being a working secondary."""
     try:
         again = yield from _connect_to(with_brief_limits(config), driver, topology, silent)
@@ -85,7 +85,7 @@ def _is_gone(config: ConnectionOptions, driver: Driver, topology: Topology, sile
 
 def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
-) -> Steps[ServerConnection]:
+) -> CommandGenerator[ServerConnection]:
     guard = _IsSecondary(endpoint, topology)
     # A short limit for connecting, as the primary could answer meanwhile.
     limits = config.model_copy(update={"connect_timeout_s": min(config.connect_timeout_s, BRIEFLY_S)})

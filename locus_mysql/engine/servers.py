@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..drivers.interface import Driver, DriverError, Result, ServerError
-from .commands import Close, Connection, Execute, Steps
+from .commands import Close, CommandGenerator, Connection, Execute
 from .passwords import open_connection
 from .topology import BRIEFLY_S, NotAMember, NotASecondary, Topology
 
@@ -46,7 +46,7 @@ class ServerConnection:
         self.generation = 0
         self.opened_at = self.idle_since = 0.0
 
-    def execute(self, statements: Sequence[Statement]) -> Steps[list[Result]]:
+    def execute(self, statements: Sequence[Statement]) -> CommandGenerator[list[Result]]:
         """Send statements in one packet. With several servers, it fails on one that has lost its role."""
         guard = self.guard
         if guard is None:
@@ -61,8 +61,8 @@ class ServerConnection:
         return results[len(checks) :]
 
 
-OpenConnection: TypeAlias = Callable[[ConnectionOptions, Driver, Topology], Steps[ServerConnection]]
-IsGone: TypeAlias = Callable[[ConnectionOptions, Driver, Topology, Endpoint], Steps[bool]]
+OpenConnection: TypeAlias = Callable[[ConnectionOptions, Driver, Topology], CommandGenerator[ServerConnection]]
+IsGone: TypeAlias = Callable[[ConnectionOptions, Driver, Topology, Endpoint], CommandGenerator[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def connect_and_ask(
     endpoint: Endpoint,
     questions: Callable[[], tuple[Statement, ...]],
     check: Callable[[list[Result]], None],
-) -> Steps[Connection]:
+) -> CommandGenerator[Connection]:
     """Open a connection and check that the server has a role. Otherwise, close or drop the connection.
 
     Args:

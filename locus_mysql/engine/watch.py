@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol, TypeAlias
 
-from .commands import Steps
+from .commands import CommandGenerator
 from .loops import run_awaited, run_blocking
 from .servers import ServerConnection
 
@@ -27,7 +27,7 @@ INSPECT_EVERY_S = 1.0
 REST_AFTER_S = 10.0
 
 #: Handles a connection that waits long for an answer.
-OnSuspect: TypeAlias = Callable[[ServerConnection], Steps[None]]
+OnSuspect: TypeAlias = Callable[[ServerConnection], CommandGenerator[None]]
 
 
 class Calls:

@@ -152,22 +152,22 @@ def common(
             continue
         anchors = _anchors(before, after, range(start, end), range(other_start, other_end)) if rounds < ROUNDS else []
         found += anchors
-        for place, other in [*anchors, (end, other_end)] if anchors else ():
-            pieces.append((start, place, other_start, other, rounds + 1))
-            start, other_start = place + 1, other + 1
+        for index, other in [*anchors, (end, other_end)] if anchors else ():
+            pieces.append((start, index, other_start, other, rounds + 1))
+            start, other_start = index + 1, other + 1
         rows, columns = end - start, other_end - other_start
         if not anchors and max(rows, columns) <= THOROUGH_LIMIT and budget.may_align(rows * columns):
             matcher = SequenceMatcher(None, before[start:end], after[other_start:other_end], autojunk=False)
-            for place, other, size in matcher.get_matching_blocks():
-                found += [(start + place + step, other_start + other + step) for step in range(size)]
+            for index, other, size in matcher.get_matching_blocks():
+                found += [(start + index + step, other_start + other + step) for step in range(size)]
     return sorted(found)
 
 
-def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: range) -> list[tuple[int, int]]:
+def _anchors(before: Sequence[str], after: Sequence[str], piece: range, other_piece: range) -> list[tuple[int, int]]:
     """Return the longest sequence of keys that occur once in both pieces, ascending in both."""
-    counts, other_counts = Counter(before[i] for i in here), Counter(after[i] for i in there)
-    places = {after[i]: i for i in there if other_counts[after[i]] == 1}
-    once = [(i, places[before[i]]) for i in here if counts[before[i]] == 1 and before[i] in places]
+    counts, other_counts = Counter(before[i] for i in piece), Counter(after[i] for i in other_piece)
+    unique = {after[i]: i for i in other_piece if other_counts[after[i]] == 1}
+    once = [(i, unique[before[i]]) for i in piece if counts[before[i]] == 1 and before[i] in unique]
     # Patience sorting: the last element of the best sequence of each length, with links back.
     ends: list[int] = []
     last: list[int] = []
@@ -186,26 +186,26 @@ def _anchors(before: Sequence[str], after: Sequence[str], here: range, there: ra
 
 
 def _between(
-    here: range, there: range, is_changed: Callable[[int, int], bool], budget: ComparisonBudget
+    piece: range, other_piece: range, is_changed: Callable[[int, int], bool], budget: ComparisonBudget
 ) -> Iterator[Pair]:
     """Return the positions of a piece without common items."""
-    if not here or not there:
-        yield from ((place, None) for place in here)
-        yield from ((None, other) for other in there)
+    if not piece or not other_piece:
+        yield from ((index, None) for index in piece)
+        yield from ((None, other) for other in other_piece)
         return
-    near = THOROUGH_LIMIT if max(len(here), len(there)) <= THOROUGH_LIMIT else NEAR
-    waiting = there.start
+    near = THOROUGH_LIMIT if max(len(piece), len(other_piece)) <= THOROUGH_LIMIT else NEAR
+    waiting = other_piece.start
     gone: list[Pair] = []
-    for place in here:
-        ahead = range(waiting, min(waiting + near, there.stop))
-        counterpart = next((other for other in ahead if budget.may_compare() and is_changed(place, other)), None)
+    for index in piece:
+        ahead = range(waiting, min(waiting + near, other_piece.stop))
+        counterpart = next((other for other in ahead if budget.may_compare() and is_changed(index, other)), None)
         if counterpart is None:
-            gone.append((place, None))
+            gone.append((index, None))
             continue
         yield from gone
         gone = []
         yield from ((None, other) for other in range(waiting, counterpart))
-        yield place, counterpart
+        yield index, counterpart
         waiting = counterpart + 1
     yield from gone
-    yield from ((None, other) for other in range(waiting, there.stop))
+    yield from ((None, other) for other in range(waiting, other_piece.stop))

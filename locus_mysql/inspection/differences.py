@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..families.inspection.conversation import place_of_messages
+from ..families.inspection.conversation import path_of_messages
 from ..families.inspection.records import Difference, FieldChange, Message, MessageChange, StateView
 from .alignment import ComparisonBudget, Keys, pairs
 
@@ -67,18 +67,18 @@ def _message_changes(before: Sequence[Message], after: Sequence[Message], compar
     keys = [comparing.keys.of(message.raw) for message in before]
     other_keys = [comparing.keys.of(message.raw) for message in after]
 
-    def is_changed(place: int, other: int) -> bool:
-        return _is_changed(before[place], after[other], comparing.words)
+    def is_changed(index: int, other: int) -> bool:
+        return _is_changed(before[index], after[other], comparing.words)
 
     changes = []
-    for place, other in pairs(keys, other_keys, is_changed, comparing.budget):
-        if place is None:
+    for index, other in pairs(keys, other_keys, is_changed, comparing.budget):
+        if index is None:
             changes.append(MessageChange("added", None, None if other is None else after[other]))
         elif other is None:
-            changes.append(MessageChange("removed", before[place], None))
+            changes.append(MessageChange("removed", before[index], None))
         else:
-            same = keys[place] == other_keys[other]
-            changes.append(MessageChange("same" if same else "changed", before[place], after[other]))
+            same = keys[index] == other_keys[other]
+            changes.append(MessageChange("same" if same else "changed", before[index], after[other]))
     return changes
 
 
@@ -98,13 +98,13 @@ def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _C
         return
     if depth < DEPTH_LIMIT and isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in [*before, *(name for name in after if name not in before)]:
-            place = _under(path, name)
+            field_path = _under(path, name)
             if name not in after:
-                yield FieldChange(place, "removed", before[name], None)
+                yield FieldChange(field_path, "removed", before[name], None)
             elif name not in before:
-                yield FieldChange(place, "added", None, after[name])
+                yield FieldChange(field_path, "added", None, after[name])
             else:
-                yield from _field_changes(before[name], after[name], place, depth + 1, comparing)
+                yield from _field_changes(before[name], after[name], field_path, depth + 1, comparing)
     elif depth < DEPTH_LIMIT and isinstance(before, list) and isinstance(after, list):
         yield from _changes_of_list(before, after, path, depth, comparing)
     else:
@@ -116,17 +116,17 @@ def _changes_of_list(
 ) -> Iterator[FieldChange]:
     """Return the path of an item: of a removed one with its position in the earlier list, else in the later one."""
 
-    def is_changed(place: int, other: int) -> bool:
-        return _resembles(before[place], after[other], comparing)
+    def is_changed(index: int, other: int) -> bool:
+        return _resembles(before[index], after[other], comparing)
 
     keys, other_keys = list(map(comparing.keys.of, before)), list(map(comparing.keys.of, after))
-    for place, other in pairs(keys, other_keys, is_changed, comparing.budget):
+    for index, other in pairs(keys, other_keys, is_changed, comparing.budget):
         if other is None:
-            yield FieldChange(f"{path}[{place}]", "removed", None if place is None else before[place], None)
-        elif place is None:
+            yield FieldChange(f"{path}[{index}]", "removed", None if index is None else before[index], None)
+        elif index is None:
             yield FieldChange(f"{path}[{other}]", "added", None, after[other])
         else:
-            yield from _field_changes(before[place], after[other], f"{path}[{other}]", depth + 1, comparing)
+            yield from _field_changes(before[index], after[other], f"{path}[{other}]", depth + 1, comparing)
 
 
 def _is_changed(before: Message, after: Message, words: dict[int, frozenset[str]]) -> bool:
@@ -178,8 +178,8 @@ def _under(path: str, name: str) -> str:
 
 def _compared(state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a state without its conversation, with sorted sets."""
-    place = place_of_messages(state)
-    fields = state if place is None else _without(state, place)
+    messages_path = path_of_messages(state)
+    fields = state if messages_path is None else _without(state, messages_path)
     return {**fields, **{name: sorted(fields[name]) for name in SETS if _is_of_texts(fields.get(name))}}
 
 
@@ -187,8 +187,8 @@ def _is_of_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _without(state: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
-    name, *more = place
+def _without(state: Mapping[str, Any], messages_path: Sequence[str]) -> Mapping[str, Any]:
+    name, *more = messages_path
     if not more:
         return {key: value for key, value in state.items() if key != name}
     return {key: _without(value, more) if key == name else value for key, value in state.items()}

@@ -46,8 +46,8 @@ def from_json(adapter: TypeAdapter[T], value: Any, what: str) -> T:
         return adapter.validate_json(encode_json(value))
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(map(str, problem["loc"]))
+        path = ".".join(map(str, problem["loc"]))
         raise CorruptCheckpoint(
-            f"{what} cannot be read by this version of Pydantic AI: {problem['type']} at {place[:200]!r}. "
+            f"{what} cannot be read by this version of Pydantic AI: {problem['type']} at {path[:200]!r}. "
             "If a later version wrote it, upgrade."
         ) from None

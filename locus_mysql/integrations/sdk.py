@@ -26,10 +26,10 @@ def need_locus(what: str) -> None:
     spec = find_spec("locus")
     if spec is None:
         raise LocusMissing(f"{what} needs the Locus SDK, which is not installed. Run {_INSTALL}.")
-    place = spec.origin or "a folder of that name"
+    found = spec.origin or "a folder of that name"
     # Not by the dotted name: that would import the package, and an unrelated package of this name may do anything.
     if PathFinder.find_spec("locus.memory", list(spec.submodule_search_locations or ())) is None:
         raise LocusMissing(
-            f"{what} needs the Locus SDK, but `locus` is something else here: {place}. If it is PyPI's package of that "
+            f"{what} needs the Locus SDK, but `locus` is something else here: {found}. If it is PyPI's package of that "
             f"name, run pip uninstall locus, then {_INSTALL}; if it is a file of your own, rename it."
         )

@@ -85,9 +85,9 @@ def _refused(location: tuple[str | int, ...], value: object, *, of_key: bool, ta
         value = value[part]  # type: ignore[index]  # pydantic has found a dict or a list there
     if of_key:
         value = next(key for key in cast(dict[object, object], value) if not isinstance(key, str))
-    place = ".".join(map(str, path))
+    where = ".".join(map(str, path))
     kind = type(value).__name__
-    return f"holds a {'key' if of_key else 'value'} of type {kind} at {place[:200]!r}" if path else f"is of type {kind}"
+    return f"holds a {'key' if of_key else 'value'} of type {kind} at {where[:200]!r}" if path else f"is of type {kind}"
 
 
 def _path(location: tuple[str | int, ...], *, tagged: bool) -> list[str | int]:
@@ -153,9 +153,9 @@ def unencodable(state: object) -> InvalidInput:
             parts = enumerate(value) if isinstance(value, list | tuple) else dict(value).items()
             waiting += reversed([((*path, name), part) for name, part in parts])
         elif not isinstance(value, str) and not _has_json_form(value):
-            place = ".".join(map(str, path))
+            where = ".".join(map(str, path))
             return InvalidInput(
-                f"The state holds a value of type {type(value).__name__} at {place[:200]!r}, which has no JSON form. "
+                f"The state holds a value of type {type(value).__name__} at {where[:200]!r}, which has no JSON form. "
                 "Convert it to dicts with text keys, lists, text, numbers, booleans and None."
             )
     return InvalidInput(
@@ -173,9 +173,9 @@ def _has_json_form(value: object) -> bool:
 
 def _may_hold_long_number(text: bytes) -> bool:
     """Return whether a number may have too many digits. A run that long covers one of the sampled positions."""
-    for place in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
-        if text[place : place + 1].isdigit():
-            before, behind = text[place - DIGITS_LIMIT : place], text[place : place + DIGITS_LIMIT + 1]
+    for offset in range(DIGITS_LIMIT, len(text), DIGITS_LIMIT):
+        if text[offset : offset + 1].isdigit():
+            before, behind = text[offset - DIGITS_LIMIT : offset], text[offset : offset + DIGITS_LIMIT + 1]
             run = len(before) - len(before.rstrip(_DIGITS)) + len(behind) - len(behind.lstrip(_DIGITS))
             if run > DIGITS_LIMIT:
                 return True

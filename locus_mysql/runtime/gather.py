@@ -20,13 +20,13 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
     returned: list[Any] = [None] * len(operations)
     waiting: dict[int, Batch] = {}
     try:
-        for place, operation in enumerate(operations):
-            _advance(operation, None, place, waiting, returned)
+        for index, operation in enumerate(operations):
+            _advance(operation, None, index, waiting, returned)
         while waiting:
-            while without := [place for place, batch in waiting.items() if not batch.statements]:
-                for place in without:
-                    batch = waiting.pop(place)
-                    _advance(operations[place], (yield batch), place, waiting, returned)
+            while without := [index for index, batch in waiting.items() if not batch.statements]:
+                for index in without:
+                    batch = waiting.pop(index)
+                    _advance(operations[index], (yield batch), index, waiting, returned)
             if not waiting:
                 break
             batches = dict(waiting)
@@ -34,9 +34,9 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
             merged = tuple(statement for batch in batches.values() for statement in batch.statements)
             results = yield Batch(merged, atomic=False)
             start = 0
-            for place, batch in batches.items():
+            for index, batch in batches.items():
                 end = start + len(batch.statements)
-                _advance(operations[place], Results(results[start:end], batch), place, waiting, returned)
+                _advance(operations[index], Results(results[start:end], batch), index, waiting, returned)
                 start = end
     finally:
         for operation in operations:
@@ -45,9 +45,9 @@ def gather(operations: Sequence[Operation[Any]]) -> Operation[list[Any]]:
 
 
 def _advance(
-    operation: Operation[Any], results: Results | None, place: int, waiting: dict[int, Batch], returned: list[Any]
+    operation: Operation[Any], results: Results | None, index: int, waiting: dict[int, Batch], returned: list[Any]
 ) -> None:
     try:
-        waiting[place] = next(operation) if results is None else operation.send(results)
+        waiting[index] = next(operation) if results is None else operation.send(results)
     except StopIteration as done:
-        returned[place] = done.value
+        returned[index] = done.value

@@ -7,17 +7,17 @@ from ..dialect.ledger import FORGOTTEN_AT_ONCE, Ledger, OutcomeRow
 from ..engine.operation import Batch, Duplicate, Operation, Outdated, Results
 
 
-def affected_rows(results: Results, statement: Statement, landed: Query[OutcomeRow]) -> int:
+def affected_rows(results: Results, statement: Statement, outcome_query: Query[OutcomeRow]) -> int:
     """Return the number of rows that a statement affected, in this or an earlier attempt of its batch.
 
     Args:
         results: The results of the batch.
         statement: A statement of the batch, which is followed by `Ledger.record_affected`.
-        landed: `Batch.landed`.
+        outcome_query: `Batch.outcome_query`.
     """
-    if results.landed is None:
+    if results.earlier_attempt is None:
         return results.of(statement).affected
-    return results.rows(landed)[0].outcome or 0
+    return results.rows(outcome_query)[0].outcome or 0
 
 
 def refuse_late(ledger: Ledger, outcome: Duplicate | Outdated | Results, tenant: str, token: bytes) -> Operation[None]:

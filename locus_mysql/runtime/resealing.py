@@ -142,7 +142,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _part(value: Any) -> str | bytes:
-    """Return the value of a column as a part of a place."""
+    """Return the value of a column as a part of a row's key."""
     return value if isinstance(value, str | bytes) else str(value)
 
 

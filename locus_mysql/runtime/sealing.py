@@ -1,7 +1,7 @@
-"""Encrypts stored bytes and binds them to their place: `Sealing`, for one family of tables.
+"""Encrypts stored bytes and binds them to their row: `Sealing`, for one family of tables.
 
 Sealed bytes are the format byte `SEALED`, the length and the text of the key's id, a random nonce of 12 bytes, and the
-ciphertext of AES-256-GCM with its tag of 16 bytes. The tag also covers the format, the key's id and the place: family,
+ciphertext of AES-256-GCM with its tag of 16 bytes. The tag also covers the format, the key's id, and the family,
 tenant, owner, column and identity of the row. So bytes of another row, column, thread or tenant do not decrypt.
 """
 
@@ -46,13 +46,13 @@ class Sealing:
         owner: The thread, session, namespace or transcript of the rows.
     """
 
-    __slots__ = ("_encryption", "_place")
+    __slots__ = ("_encryption", "_owner_key")
 
     def __init__(
         self, encryption: Encryption | None, family: str, tenant: str = "", owner: Iterable[str | bytes] = ()
     ) -> None:
         self._encryption = encryption
-        self._place = (family, tenant, *owner)
+        self._owner_key = (family, tenant, *owner)
 
     @property
     def is_on(self) -> bool:
@@ -61,7 +61,7 @@ class Sealing:
 
     def of(self, tenant: str, *owner: str | bytes) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
-        return Sealing(self._encryption, str(self._place[0]), tenant, owner)
+        return Sealing(self._encryption, str(self._owner_key[0]), tenant, owner)
 
     def seal(self, content: bytes, column: str, *row: str | bytes) -> bytes:
         """Return the bytes to store.
@@ -92,7 +92,7 @@ class Sealing:
 
         Raises:
             EncryptionError: They are encrypted and there is no key, or in clear text although keys are given.
-            DecryptionFailed: They were changed, or moved from another place.
+            DecryptionFailed: They were changed, or moved from another row.
         """
         encryption = self._encryption
         key_id = sealed_by(stored)
@@ -127,7 +127,7 @@ class Sealing:
 
     def _covered(self, header: bytes, column: str, row: Iterable[str | bytes]) -> bytes:
         """Return what the tag covers besides the content; each part follows its length."""
-        parts = [part.encode() if isinstance(part, str) else part for part in (*self._place, column, *row)]
+        parts = [part.encode() if isinstance(part, str) else part for part in (*self._owner_key, column, *row)]
         return b"".join((_CONTEXT, header, *(b"%d:%b" % (len(part), part) for part in parts)))
 
 

@@ -25,7 +25,7 @@ def parts_of(query: str) -> list[str]:
     return list({part.casefold(): part for part in parts}.values())[:PARTS_SCORED]
 
 
-def excerpt(text: str, place: int, radius: int = 80) -> str:
+def excerpt(text: str, offset: int, radius: int = 80) -> str:
     """Return the part of a text around a position, on one line."""
-    start, end = max(0, place - radius), min(len(text), place + radius)
+    start, end = max(0, offset - radius), min(len(text), offset + radius)
     return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")

@@ -162,18 +162,18 @@ def parsed(model: type[M], given: object, what: str) -> M:
     """Validate input as a model.
 
     Raises:
-        Problem: The input does not fit the model. The message names the place and never quotes the input.
+        Problem: The input does not fit the model. The message names the field and never quotes the input.
     """
     try:
         return model.model_validate(given)
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(str(part)[:50] for part in problem["loc"])
+        path = ".".join(str(part)[:50] for part in problem["loc"])
         known = ""
         if problem["type"] == "extra_forbidden" and len(problem["loc"]) == 1:
             known = f" Known: {', '.join(sorted(model.model_fields))}."
         words = _WORDS.get(problem["type"], problem["msg"])
-        raise invalid(f"{what}{f', {place}' if place else ''}: {words}.{known}") from None
+        raise invalid(f"{what}{f', {path}' if path else ''}: {words}.{known}") from None
 
 
 def query_of(request: Request, lists: Collection[str] = ()) -> dict[str, Any]:

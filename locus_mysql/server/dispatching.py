@@ -121,9 +121,9 @@ class Dispatcher:
         except ClientGone:
             _log(request, 499, began)
             return
-        there = {name for name, _ in response.raw_headers}
+        existing = {name for name, _ in response.raw_headers}
         response.raw_headers.append((b"x-request-id", request_id.encode()))
-        response.raw_headers.extend(header for header in HEADERS if header[0] not in there)
+        response.raw_headers.extend(header for header in HEADERS if header[0] not in existing)
         _log(request, response.status_code, began)
         try:
             if request.state.body_ended:

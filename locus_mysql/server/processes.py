@@ -186,7 +186,7 @@ class Processes:
         self._fork_server.kill(process.pid)
 
     def _abandon(self, process: _Process, tenant: Hashable) -> None:
-        """End a process whose client has left. Its place becomes free when it has ended."""
+        """End a process whose client has left. Its slot becomes free when it has ended."""
         ending = asyncio.get_running_loop().create_task(self._end(process, tenant))
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)

@@ -164,17 +164,17 @@ class Router:
         Raises:
             Problem: The path exists, but not with this method.
         """
-        there = [
+        existing = [
             (endpoint, found)
             for endpoint in self._by_length.get(len(segments), ())
             if (found := _matched(endpoint.segments, segments)) is not None
         ]
-        if not there:
+        if not existing:
             return None
         wanted = "GET" if method == "HEAD" else method
-        fitting = [(endpoint, found) for endpoint, found in there if endpoint.method == wanted]
+        fitting = [(endpoint, found) for endpoint, found in existing if endpoint.method == wanted]
         if not fitting:
-            methods = {endpoint.method for endpoint, _ in there}
+            methods = {endpoint.method for endpoint, _ in existing}
             allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
             raise Problem(
                 405,

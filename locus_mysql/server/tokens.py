@@ -192,8 +192,8 @@ def entries_of(text: str, what: str) -> Sequence[TokenEntry]:
         raise ConfigError(f"{what}: not TOML. {_ADVICE}") from None
     except ValidationError as error:
         problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        raise ConfigError(f"{what}: {place}: {problem['msg'].removeprefix('Value error, ')}. {_ADVICE}") from None
+        path = ".".join(str(part) for part in problem["loc"])
+        raise ConfigError(f"{what}: {path}: {problem['msg'].removeprefix('Value error, ')}. {_ADVICE}") from None
     if len({entry.sha256 for entry in listed.token}) < len(listed.token):
         raise ConfigError(f"{what}: the same token is listed twice.")
     return listed.token

@@ -94,12 +94,12 @@ class _Watch:
             selector.register(signals, selectors.EVENT_READ)
             selector.register(reports, selectors.EVENT_READ)
             while self._workers or not self._stops:
-                for place in self._vacant():
+                for index in self._vacant():
                     pid = os.fork()
                     if not pid:
                         os.close(self._keeps_going)
-                        return Worker(self._only(place), stopping, reporting)
-                    self._workers[pid] = place
+                        return Worker(self._only(index), stopping, reporting)
+                    self._workers[pid] = index
                 for key, _ in selector.select(PAUSE_S):
                     if key.fd == reports:
                         self._count_ready(os.read(reports, 64))
@@ -117,11 +117,11 @@ class _Watch:
         """Return the indices of sockets that need a new worker now."""
         if self._stops or time.monotonic() < self._next_at:
             return []
-        return [place for place in range(len(self._sockets)) if place not in self._workers.values()]
+        return [index for index in range(len(self._sockets)) if index not in self._workers.values()]
 
-    def _only(self, place: int) -> Sequence[socket.socket]:
+    def _only(self, index: int) -> Sequence[socket.socket]:
         """Return the sockets with this index, and close all others in the calling worker."""
-        own = self._sockets[place]
+        own = self._sockets[index]
         for others in self._sockets:
             for one in others:
                 if one not in own:

@@ -16,12 +16,12 @@ class ListedCheckpoint:
     Args:
         checkpoint_id: Its id.
         saved_at: When it was saved; None if the source does not have it.
-        place: The source's own reference to it.
+        locator: The source's own reference to it.
     """
 
     checkpoint_id: str
     saved_at: datetime | None = None
-    place: Any = None
+    locator: Any = None
 
 
 class LoadedCheckpoint(Protocol):
@@ -162,8 +162,8 @@ class CopyTarget(ABC):
             LocusMySQLError: It cannot be written.
         """
 
-    def place_of(self, thread_id: str) -> str | None:
-        """Return the place where a thread is stored, if threads may share a place and be mixed up there; else None."""
+    def location_of(self, thread_id: str) -> str | None:
+        """Return where a thread is stored, if threads may share a location and be mixed up there; else None."""
         return None
 
     @abstractmethod

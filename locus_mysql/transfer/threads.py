@@ -154,10 +154,12 @@ class OrderedThreads(UnitTarget[str]):
             self._failures = 0
 
     async def _copy(self, thread_id: str, report: TransferReport) -> None:
-        place = self._target.place_of(thread_id)
-        owner = thread_id if place is None else self._owners.setdefault(place, thread_id)
+        location = self._target.location_of(thread_id)
+        owner = thread_id if location is None else self._owners.setdefault(location, thread_id)
         if owner != thread_id:
-            raise UsageError(f"It would share its place in the target with thread {owner!r}. Copy it under another id.")
+            raise UsageError(
+                f"It would share its location in the target with thread {owner!r}. Copy it under another id."
+            )
         thread = self._target.thread(thread_id)
         copied: set[str] = set()
         for _ in range(_TRIES):

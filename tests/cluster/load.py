@@ -313,8 +313,8 @@ class Load:
 
     def __init__(self, ways: Sequence[Way], number: int, *, first: int = 0, prefix: str = "client") -> None:
         self.clients = [
-            FAMILIES[place % len(FAMILIES)](ways[place % len(ways)], f"{prefix} {place}")
-            for place in range(first, first + number)
+            FAMILIES[index % len(FAMILIES)](ways[index % len(ways)], f"{prefix} {index}")
+            for index in range(first, first + number)
         ]
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from examples.failover import story
+from examples.failover import demo
 from locus_mysql import MySQLConfig
 
 from .conftest import Group
@@ -14,7 +14,7 @@ async def test_a_conversation_goes_on_while_the_primary_is_killed(group: Group, 
     hosts = tuple(member.host for member in group.members)
     shown = io.StringIO()
     config = MySQLConfig(user=group.config.user, password=group.config.password, database=database, hosts=hosts)
-    assert await story.tell(config, shown), shown.getvalue()
+    assert await demo.run_demo(config, shown), shown.getvalue()
     assert "FAILED" not in shown.getvalue()
     assert "\nAll 6 checks held" in shown.getvalue()
     assert max(map(len, shown.getvalue().splitlines())) <= 110

@@ -136,7 +136,7 @@ async def test_a_read_waits_for_a_lagging_secondary_and_then_goes_to_the_primary
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(secondaries, "REST_S", 0.0)
+    monkeypatch.setattr(secondaries, "PRIMARY_ONLY_S", 0.0)
     monkeypatch.setattr(secondaries, "LAG_S", 0.2)
     caplog.set_level(logging.INFO, "locus_mysql.servers")
     primary, (behind, _) = group.primary(), group.secondaries()
@@ -207,7 +207,7 @@ async def test_transactions_read_from_one_secondary_are_visible_on_the_next(
 async def test_a_secondary_outside_its_group_is_not_read(
     group: Group, open_store: OpenStore, side: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secondaries, "REST_S", 0.0)
+    monkeypatch.setattr(secondaries, "PRIMARY_ONLY_S", 0.0)
     monkeypatch.setattr(secondary, "CHECK_EVERY_S", 0.0)
     primary, (outside, _) = group.primary(), group.secondaries()
     store = open_store(side, outside, primary, reads="inspect")

@@ -67,17 +67,17 @@ def graphs(config: MySQLConfig) -> Reads:
     plain.put(thread_id="t", checkpoint_id="1", checkpoint_data={"a": "x" * 500})
     plain.put_writes(thread_id="t", checkpoint_id="1", task_id="task", writes=[("a", 1)])
     saver = MySQLSaver(config.model_copy(update={"table_prefix": "graph_"}))
-    place: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    index: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
     checkpoint: Any = {"v": 4, "id": "1", "ts": "x", "channel_values": {"a": 1}, "channel_versions": {"a": 1}}
-    stored = saver.put(place, {**checkpoint, "versions_seen": {}}, {}, {"a": 1})
+    stored = saver.put(index, {**checkpoint, "versions_seen": {}}, {}, {"a": 1})
     return {
         "get": lambda: plain.get(thread_id="t"),
         "list_checkpoints": lambda: plain.list_checkpoints(thread_id="t"),
         "get_writes": lambda: plain.get_writes(thread_id="t", checkpoint_id="1"),
         "list_threads": lambda: plain.list_threads(),
         "count": lambda: plain.count(),
-        "get_tuple": lambda: saver.get_tuple(place),
-        "list": lambda: list(saver.list(place)),
+        "get_tuple": lambda: saver.get_tuple(index),
+        "list": lambda: list(saver.list(index)),
         "get_delta_channel_history": lambda: saver.get_delta_channel_history(config=stored, channels=["a"]),
     }
 

@@ -62,32 +62,32 @@ def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:
         database: The schema.
         table: The table.
     """
-    place = f"{database}.{table}"
+    full_name = f"{database}.{table}"
     columns = [
         Column(name, kind, nullable == "YES")
-        for name, kind, nullable, _, _, extra in run_sql(f"SHOW COLUMNS FROM {place}")
+        for name, kind, nullable, _, _, extra in run_sql(f"SHOW COLUMNS FROM {full_name}")
         if "VIRTUAL" not in extra and "STORED" not in extra
     ]
-    key = [one[4] for one in run_sql(f"SHOW INDEX FROM {place} WHERE Key_name = 'PRIMARY'")]
+    key = [one[4] for one in run_sql(f"SHOW INDEX FROM {full_name} WHERE Key_name = 'PRIMARY'")]
     names = ", ".join(f"`{column.name}`" for column in columns)
     # Idempotency tokens of calls belong to no tenant.
     of_tenants = "WHERE tenant <> '' " if any(column.name == "tenant" for column in columns) else ""
-    rows = run_sql(f"SELECT {names} FROM {place} {of_tenants}ORDER BY {', '.join(key)}")
+    rows = run_sql(f"SELECT {names} FROM {full_name} {of_tenants}ORDER BY {', '.join(key)}")
     by_name = [dict(zip((column.name for column in columns), row, strict=True)) for row in rows]
     for column in columns:
         for number in range(len(by_name) - 1, -1, -1 if FULL else -2)[:MOST_ROWS]:
             row = by_name[number]
             old = row[column.name]
             for change, new in changed(old, column):
-                if _set(run_sql, place, key, row, {column.name: new}):
+                if _set(run_sql, full_name, key, row, {column.name: new}):
                     yield Damage(table, column.name, change, number)
-                    _set(run_sql, place, key, {**row, column.name: new}, {column.name: old})
+                    _set(run_sql, full_name, key, {**row, column.name: new}, {column.name: old})
             other = by_name[(number + 1) % len(by_name)]
             if other[column.name] != old and column.name not in key:
-                _set(run_sql, place, key, other, {column.name: old})
-                if _set(run_sql, place, key, row, {column.name: other[column.name]}):
+                _set(run_sql, full_name, key, other, {column.name: old})
+                if _set(run_sql, full_name, key, row, {column.name: other[column.name]}):
                     yield Damage(table, column.name, "exchanged", number)
-                _put_back(run_sql, place, names, rows)
+                _put_back(run_sql, full_name, names, rows)
 
 
 def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
@@ -95,9 +95,9 @@ def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
     if column.nullable and old is not None:
         yield "NULL", None
     if isinstance(old, bytes) and old:
-        for place in sorted({0, 1, 5, len(old) // 2, len(old) - 1}):
-            if place < len(old):
-                yield f"bit {place}", old[:place] + bytes([old[place] ^ 1 << place % 8]) + old[place + 1 :]
+        for at in sorted({0, 1, 5, len(old) // 2, len(old) - 1}):
+            if at < len(old):
+                yield f"bit {at}", old[:at] + bytes([old[at] ^ 1 << at % 8]) + old[at + 1 :]
         if "binary" not in column.kind or column.kind.startswith("var"):
             yield "cut off", old[:-1]
             yield "empty", b""
@@ -121,18 +121,18 @@ def changed(old: Any, column: Column) -> Iterator[tuple[str, Any]]:
             yield "less", old - 1
 
 
-def _set(run_sql: RunSQL, place: str, key: list[str], row: dict[str, Any], values: dict[str, Any]) -> bool:
+def _set(run_sql: RunSQL, full_name: str, key: list[str], row: dict[str, Any], values: dict[str, Any]) -> bool:
     """Change a row. Return False if the server rejects the change."""
     changes = ", ".join(f"`{name}` = %s" for name in values)
     which = " AND ".join(f"`{name}` = %s" for name in key)
     try:
-        run_sql(f"UPDATE {place} SET {changes} WHERE {which}", *values.values(), *(row[name] for name in key))
+        run_sql(f"UPDATE {full_name} SET {changes} WHERE {which}", *values.values(), *(row[name] for name in key))
     except (pymysql.err.IntegrityError, pymysql.err.DataError, pymysql.err.OperationalError):
         return False
     return True
 
 
-def _put_back(run_sql: RunSQL, place: str, names: str, rows: tuple[Any, ...]) -> None:
-    run_sql(f"DELETE FROM {place}")
+def _put_back(run_sql: RunSQL, full_name: str, names: str, rows: tuple[Any, ...]) -> None:
+    run_sql(f"DELETE FROM {full_name}")
     values = ", ".join([f"({', '.join(['%s'] * len(rows[0]))})"] * len(rows))
-    run_sql(f"INSERT INTO {place} ({names}) VALUES {values}", *(value for row in rows for value in row))
+    run_sql(f"INSERT INTO {full_name} ({names}) VALUES {values}", *(value for row in rows for value in row))

@@ -71,9 +71,9 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
     )
     assert not unsound, "rows that do not fit their checksums"
     assert stored.keys() == threads.keys(), "a thread without checkpoints, or checkpoints without a thread"
-    for place, rows in stored.items():
-        assert max(rows) <= threads[place], (place, "a row is newer than the thread")
-        _assert_thread_sound(place, rows)
+    for thread, rows in stored.items():
+        assert max(rows) <= threads[thread], (thread, "a row is newer than the thread")
+        _assert_thread_sound(thread, rows)
 
 
 def assert_transcripts_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -127,19 +127,19 @@ def assert_versions_sound(connection: Any, prefix: str = "locus_") -> None:
     assert apart <= used, "parts that no checkpoint needs were left"
 
 
-def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoint]) -> None:
+def _assert_thread_sound(thread: tuple[str, str], rows: dict[int, StoredCheckpoint]) -> None:
     named = [row for row in rows.values() if row.name is not None]
-    assert named, (place, "a thread without checkpoints")
+    assert named, (thread, "a thread without checkpoints")
     needed: set[int] = set()
     for row in named:
-        chain = _chain(place, rows, row)
+        chain = _chain(thread, rows, row)
         needed |= {link.seq for link in chain}
-        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], place[1])
+        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], thread[1])
         assert isinstance(decode_json(state.text()), dict)
     followed = {row.parent for row in rows.values()}
     heirs = _rows_whose_text_is_held(rows)
     for row in rows.values():
-        where = (place, row.seq)
+        where = (thread, row.seq)
         assert row.parent is None or row.parent < row.seq, (where, "a parent is not older")
         assert row.parent is None or row.parent in rows, (where, "a parent is gone")
         assert (row.base is None) == (row.payload == b""), (where, "a row is half emptied")
@@ -153,13 +153,13 @@ def _assert_thread_sound(place: tuple[str, str], rows: dict[int, StoredCheckpoin
         assert row.text is None or row.seq in heirs, (where, "text that no checkpoint holds was left")
 
 
-def _chain(place: tuple[str, str], rows: dict[int, StoredCheckpoint], row: StoredCheckpoint) -> list[StoredCheckpoint]:
+def _chain(thread: tuple[str, str], rows: dict[int, StoredCheckpoint], row: StoredCheckpoint) -> list[StoredCheckpoint]:
     chain = [row]
     while chain[-1].base != chain[-1].seq:
         base = chain[-1].base
-        assert base is not None, (place, row.seq, chain[-1].seq, "a row that is needed has no payload")
-        assert base < chain[-1].seq, (place, row.seq, "a base is not older")
-        assert base in rows, (place, row.seq, base, "a base is gone")
+        assert base is not None, (thread, row.seq, chain[-1].seq, "a row that is needed has no payload")
+        assert base < chain[-1].seq, (thread, row.seq, "a base is not older")
+        assert base in rows, (thread, row.seq, base, "a base is gone")
         chain.append(rows[base])
     return chain
 

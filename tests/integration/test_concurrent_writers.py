@@ -359,18 +359,18 @@ def test_a_process_killed_between_any_two_packets_leaves_a_thread_that_loads(
         prepare()
         before = store.list_checkpoints("thread")
         outcomes = set()
-        for place in kills(through, endpoint.port):
+        for killed_at in kills(through, endpoint.port):
             # The lock of the killed client is released when this save returns.
-            store.save("thread", {"mark": place}, "mark")
-            assert store.delete("thread", "mark"), place
+            store.save("thread", {"mark": killed_at}, "mark")
+            assert store.delete("thread", "mark"), killed_at
             found = store.load("thread")
-            assert found in (old, new), place
+            assert found in (old, new), killed_at
             names = store.list_checkpoints("thread")
             for name in names:
-                assert store.load("thread", name) is not None, place
+                assert store.load("thread", name) is not None, killed_at
             if found == new:
-                assert names[0] == "again", place
-                assert names.count("again") == 1, place
+                assert names[0] == "again", killed_at
+                assert names.count("again") == 1, killed_at
             outcomes.add(found == new)
             prepare()
         assert outcomes == {True, False}

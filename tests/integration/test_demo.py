@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from examples import __main__ as examples
-from examples.agents import story
+from examples.agents import demo
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.checkpoints.queries import Queries
@@ -159,7 +159,7 @@ def test_a_check_that_fails_is_shown_and_makes_the_exit_code_1(
         return []
 
     monkeypatch.setattr(Queries, "search", forgetful)
-    monkeypatch.setattr(story, "SCENES", (story.conversation, story.search))
+    monkeypatch.setattr(demo, "SCENES", (demo.conversation, demo.search))
     assert examples.main(["--dsn", dsn]) == 1
     shown = capsys.readouterr().out
     assert "   FAILED     tea was only spoken of in the branch\n" in shown
@@ -173,10 +173,10 @@ def test_an_error_in_the_middle_is_one_line_and_leaves_nothing_behind(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def fail(_stage: story.Stage) -> None:
+    async def fail(_stage: demo.Stage) -> None:
         raise Unavailable("The server went away.")
 
-    monkeypatch.setattr(story, "SCENES", (story.conversation, fail))
+    monkeypatch.setattr(demo, "SCENES", (demo.conversation, fail))
     assert examples.main(["--dsn", dsn]) == 1
     assert capsys.readouterr().err == "demo: The server went away.\n"
     assert tables() == ()

@@ -58,7 +58,7 @@ BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", r
 class Example(NamedTuple):
     """A block of Python in a document."""
 
-    place: str
+    location: str
     code: str
     #: Names that the example may use without an import: none in a document; in a docstring the public names, `Agent`
     #: and a model.
@@ -69,18 +69,18 @@ def read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def place_of(path: Path) -> str:
+def location_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def examples_of(place: str, text: str, names: dict[str, Any]) -> Iterator[Example]:
+def examples_of(location: str, text: str, names: dict[str, Any]) -> Iterator[Example]:
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
-        yield Example(f"{place}:{line}", dedent(match["code"]), names)
+        yield Example(f"{location}:{line}", dedent(match["code"]), names)
 
 
 def all_examples() -> list[Example]:
-    examples = [example for path in DOCUMENTS for example in examples_of(place_of(path), read(path), {})]
+    examples = [example for path in DOCUMENTS for example in examples_of(location_of(path), read(path), {})]
     public = {name: getattr(locus_mysql, name) for name in locus_mysql.__all__}
     for name, value in public.items():
         if getattr(value, "__module__", "").startswith("locus_mysql"):
@@ -119,10 +119,10 @@ def dsn(server_dsn: str, database: str) -> str:
     config = MySQLConfig(dsn=server_dsn)
     (endpoint,) = config.endpoints
     password = quote(config.password.get_secret_value(), safe="")
-    place = f"mysql://{quote(config.user, safe='')}:{password}@"
+    origin = f"mysql://{quote(config.user, safe='')}:{password}@"
     if endpoint.unix_socket:
-        return f"{place}/{database}?unix_socket={quote(endpoint.unix_socket, safe='')}"
-    return f"{place}{endpoint.host}:{endpoint.port}/{database}"
+        return f"{origin}/{database}?unix_socket={quote(endpoint.unix_socket, safe='')}"
+    return f"{origin}{endpoint.host}:{endpoint.port}/{database}"
 
 
 @pytest.fixture
@@ -160,16 +160,16 @@ def at_server(code: str, dsn: str) -> str:
     return EXAMPLE_DSN.sub(real, code)
 
 
-def run(code: str, place: str, names: dict[str, Any]) -> None:
+def run(code: str, location: str, names: dict[str, Any]) -> None:
     """Run a block. A block with ``await`` at its top level runs in an event loop, as in a notebook."""
-    compiled = compile(code, place, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    compiled = compile(code, location, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     result = types.FunctionType(compiled, {"__name__": "__main__", **names})()
     if asyncio.iscoroutine(result):
         asyncio.run(result)
 
 
 @pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")  # of connections left open by `run_sync`
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.location)
 def test_an_example_of_the_documents_runs_twice(
     example: Example,
     dsn: str,
@@ -182,7 +182,7 @@ def test_an_example_of_the_documents_runs_twice(
     monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn)
     for _ in range(2):
         reset_telemetry(monkeypatch)
-        run(at_server(example.code, dsn), example.place, example.names)
+        run(at_server(example.code, dsn), example.location, example.names)
     gc.collect()  # objects that an example did not close are collected now, not during another test
     for folder in tmp_path.iterdir():
         stop_server(folder)

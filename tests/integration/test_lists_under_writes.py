@@ -116,8 +116,8 @@ def others_with_a_saver(config: MySQLConfig, **options: Any) -> Others:
     saver = MySQLSaver(config)
 
     def save(thread_id: str) -> None:
-        place: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
-        saver.put(place, checkpoint({"a": 1}), {"step": 1}, {"a": 1})
+        config: Any = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+        saver.put(config, checkpoint({"a": 1}), {"step": 1}, {"a": 1})
 
     others = Others(save, saver.delete_thread, **options)
     for name in others.names:
@@ -273,15 +273,15 @@ async def test_the_inspector_s_memories_and_namespaces_are_listed_once_under_del
     with SyncMemoryStore(make_config(driver="pymysql")) as store:
         for namespaced in (False, True):
 
-            def place(name: str, namespaced: bool = namespaced) -> tuple[tuple[str, ...], str]:
+            def namespace_and_key(name: str, namespaced: bool = namespaced) -> tuple[tuple[str, ...], str]:
                 return (("many", name), "key") if namespaced else (("one",), name)
 
             others = Others(
-                lambda name, place=place: store.put(*place(name), {"a": 1}),
-                lambda name, place=place: store.delete(*place(name)),
+                lambda name, namespace_and_key=namespace_and_key: store.put(*namespace_and_key(name), {"a": 1}),
+                lambda name, namespace_and_key=namespace_and_key: store.delete(*namespace_and_key(name)),
             )
             for name in others.names:
-                store.put(*place(name), {"a": 1})
+                store.put(*namespace_and_key(name), {"a": 1})
             async with Inspector(make_config()) as inspector:
                 listed = await pages_of(
                     lambda cursor, namespaced=namespaced: (

@@ -203,7 +203,7 @@ def use_working_memory(config: MySQLConfig) -> Iterator[None]:
     with Database(config) as db:
         storage = MySQLStorage(db)
         for number in range(OTHERS):
-            SyncWorkingMemory(f"s{number}", storage).set_many({f"v{place}": place for place in range(ENTRIES)})
+            SyncWorkingMemory(f"s{number}", storage).set_many({f"v{index}": index for index in range(ENTRIES)})
         memory = SyncWorkingMemory("s", storage)
         yield
         for number in range(3):
@@ -223,7 +223,7 @@ def use_transcripts(config: MySQLConfig) -> Iterator[None]:
     key = TranscriptKey("kind", "project", "conversation")
     with SyncTranscriptStore(config) as store:
         for number in range(OTHERS):
-            store.append(key._replace(name=f"c{number}"), [NewItem(place) for place in range(ENTRIES)])
+            store.append(key._replace(name=f"c{number}"), [NewItem(index) for index in range(ENTRIES)])
         yield
         for number in range(3):
             store.append(key, [NewItem({"n": number}, f"id {number}"), NewItem("text")])

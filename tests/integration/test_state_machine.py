@@ -165,14 +165,14 @@ class Stores(RuleBasedStateMachine):
         state["steps"] = [item[0] for item in items]
         self._save(store, thread_id, name, state)
 
-    @rule(store=STORES, thread_id=THREADS, place=st.integers(0, 30), data=st.data())
-    def edit_history(self, store: int, thread_id: str, place: int, data: st.DataObject) -> None:
+    @rule(store=STORES, thread_id=THREADS, index=st.integers(0, 30), data=st.data())
+    def edit_history(self, store: int, thread_id: str, index: int, data: st.DataObject) -> None:
         """Change, remove or insert a message in the middle of the conversation."""
         state = self.model.newest(thread_id)
         messages = list(state.get("messages", []))
-        place = min(place, len(messages))
+        index = min(index, len(messages))
         replacement = self._messages(data.draw(st.lists(ITEMS, max_size=2)))
-        state["messages"] = messages[:place] + replacement + messages[place + 1 :]
+        state["messages"] = messages[:index] + replacement + messages[index + 1 :]
         self._save(store, thread_id, None, state)
 
     @rule(store=STORES, thread_id=THREADS)
@@ -292,9 +292,9 @@ class Stores(RuleBasedStateMachine):
         found = [(name, reader.load(thread_id, name)) for name in reversed(reader.list_checkpoints(thread_id, 1_000))]
         for order in ((0, 1), (1, 0)):
             model = copy.deepcopy(self.model)
-            expected = {place: rivals[place].explain(model, returned[place]) for place in order}
+            expected = {index: rivals[index].explain(model, returned[index]) for index in order}
             left = [(checkpoint.name, checkpoint.state) for checkpoint in model.threads.get(thread_id, [])]
-            if left == found and all(expected[place] == returned[place] for place in order):
+            if left == found and all(expected[index] == returned[index] for index in order):
                 self.model = model
                 return
         raise AssertionError(f"{one} and {other} at once returned {returned}; there are {[name for name, _ in found]}")
@@ -324,8 +324,8 @@ class Stores(RuleBasedStateMachine):
             assert reader.list_checkpoints(thread_id, 1_000) == names
             history = reader.history(thread_id, 1_000)
             assert [entry["checkpoint_id"] for entry in history] == names
-            for place, entry in enumerate(history):
-                assert entry["parent_id"] is None or entry["parent_id"] in names[place + 1 :]
+            for index, entry in enumerate(history):
+                assert entry["parent_id"] is None or entry["parent_id"] in names[index + 1 :]
             for one in checkpoints:
                 assert reader.load(thread_id, one.name) == one.state
                 info = reader.get_metadata(thread_id, one.name)

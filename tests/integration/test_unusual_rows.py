@@ -202,13 +202,13 @@ async def test_graphs(make_config: MakeConfig) -> None:
     with MySQLSaver(config) as saver, SyncMySQLCheckpointSaver(config.model_copy(update={"tenant": "dicts"})) as dicts:
 
         def write(name: str, content: dict[str, Any]) -> None:
-            place: Any = {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
+            config: Any = {"configurable": {"thread_id": name, "checkpoint_ns": ""}}
             try:
-                saver.put(place, checkpoint({"text": content.get("text")}), content, {"text": 1})  # type: ignore[arg-type]
+                saver.put(config, checkpoint({"text": content.get("text")}), content, {"text": 1})  # type: ignore[arg-type]
             except TypeError as error:  # raised by LangGraph's serialiser
                 raise UsageError(str(error)) from error
-            place["configurable"]["checkpoint_id"] = "1"
-            saver.put_writes(place, [("a", "b")], "task")
+            config["configurable"]["checkpoint_id"] = "1"
+            saver.put_writes(config, [("a", "b")], "task")
 
         def write_dict(name: str, content: dict[str, Any]) -> None:
             dicts.put(thread_id=name, checkpoint_id="1", checkpoint_data=content, metadata=content)

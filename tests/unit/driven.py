@@ -14,7 +14,7 @@ class Landed:
     """The answer to a batch that an earlier attempt carried out.
 
     Args:
-        row: The row that `Batch.landed` finds.
+        row: The row that `Batch.outcome_query` finds.
     """
 
     def __init__(self, *row: Any) -> None:

@@ -276,12 +276,12 @@ def test_a_decision_record_is_one_page_and_is_listed() -> None:
 
 
 def test_the_readme_quotes_the_demo_exactly() -> None:
-    story = read("examples/agents/story.py")
+    demo = read("examples/agents/demo.py")
     shown = section("See it", "README.md")
     checks = re.findall(r"^   ok +(.*)$", shown, re.MULTILINE)
     assert checks
     for text in checks:
-        assert text.partition(":")[0] in story, text
+        assert text.partition(":")[0] in demo, text
 
 
 def found(pattern: str) -> set[tuple[Any, ...]]:

@@ -162,15 +162,15 @@ async def families_of(inspector: Inspector, asked: str | None, *, all_families: 
     """
     if asked is not None:
         return [asked]
-    there = [name for name in await inspector.families() if all_families or find_family(name).holds_threads]
-    if not there:
+    existing = [name for name in await inspector.families() if all_families or find_family(name).holds_threads]
+    if not existing:
         config = inspector.config
         kind = "" if all_families else " of threads"
         raise SchemaMismatch(
             f"Database {config.database!r} has no tables{kind} with prefix {config.table_prefix!r}: nothing was "
             "saved there yet, or with another --prefix. The first save creates the tables."
         )
-    return there
+    return existing
 
 
 async def find_thread(inspector: Inspector, thread_id: str, asked: str | None) -> ThreadRow:

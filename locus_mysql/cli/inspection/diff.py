@@ -100,7 +100,7 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
     screen.line(Segment("+++ ", _ADDED), *of_checkpoint(found.after, clock))
     screen.line("")
     after = [change.after for change in changed if change.after is not None]
-    with_calls = {id(after[place]) for place in shown_with_calls(after)}
+    with_calls = {id(after[index]) for index in shown_with_calls(after)}
     same = 0
     for change in found.messages:
         if change.change == "added" and id(change.after) in with_calls:

@@ -29,8 +29,8 @@ VALUE_LIMIT = 300
 def show_messages(screen: Screen, messages: Sequence[Message], clock: Clock, *, full: bool) -> None:
     """Show messages, with the results of tools beside their calls."""
     with_calls = shown_with_calls(messages)
-    for place, message in enumerate(messages):
-        if place not in with_calls:
+    for index, message in enumerate(messages):
+        if index not in with_calls:
             show_message(screen, message, clock, full=full)
 
 

@@ -64,9 +64,9 @@ def _show(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) -> Non
     screen.line(Segment(hit.thread_id, "bold"), Segment(f"  {hit.family}  {clock.zoned(hit.created_at)}", "dim"))
     screen.line("  ", Segment(hit.checkpoint_id, "yellow"))
     pieces: list[Segment | str] = ["  "]
-    place = 0
+    offset = 0
     for found in words.finditer(hit.snippet):
-        pieces += [Segment(hit.snippet[place : found.start()]), Segment(found.group(), "bold reverse")]
-        place = found.end()
-    screen.line(*pieces, Segment(hit.snippet[place:]))
+        pieces += [Segment(hit.snippet[offset : found.start()]), Segment(found.group(), "bold reverse")]
+        offset = found.end()
+    screen.line(*pieces, Segment(hit.snippet[offset:]))
     screen.line("")

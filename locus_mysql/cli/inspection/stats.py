@@ -40,8 +40,8 @@ def stats(arguments: argparse.Namespace) -> int:
         write_json({"families": found, "stored": stored})
         return OK
     screen = Screen()
-    for place, one in enumerate(found):
-        if place:
+    for index, one in enumerate(found):
+        if index:
             screen.line("")
         _show(screen, one, arguments.limit, clock)
     for name, counts in others.items():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .queries import HitRow
 from .thread_pages import Step
@@ -281,7 +281,7 @@ class InspectionStatements(Statements):
 
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """Return those of these threads that exist; the marker is the version."""
-        return Query(self._text(MARKERS, ids=places(len(thread_ids))), (tenant, *thread_ids), row=ThreadMarker)
+        return Query(self._text(MARKERS, ids=placeholders(len(thread_ids))), (tenant, *thread_ids), row=ThreadMarker)
 
     def _chosen(self, template: str, which: str, *, named: bool = False) -> str:
         hint = "" if named else " FORCE INDEX (PRIMARY)"

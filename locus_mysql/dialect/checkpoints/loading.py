@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..statement import Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 
 #: The maximum number of rows that `newest` and `named` read: a checkpoint's and those that it builds on. In this form,
@@ -210,5 +210,5 @@ class LoadingStatements(Statements):
 
     def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Query[KnownRow]:
         """Rows by their seqs, newest first; none if the thread has another version."""
-        text = self._text(LOAD_ROWS, seqs=places(len(seqs)))
+        text = self._text(LOAD_ROWS, seqs=placeholders(len(seqs)))
         return Query(text, (tenant, thread_id, version, *seqs), row=KnownRow)

@@ -221,7 +221,7 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 # Copying takes two statements, so the source must exist and be locked, and the copy must not have been made yet:
 # otherwise error 3141 undoes the batch.
 SOURCE_HELD = """
-SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({landed}), '1', '') AS JSON) FROM {threads} t
+SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({outcome_query}), '1', '') AS JSON) FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
    FOR UPDATE
 """
@@ -262,7 +262,7 @@ UPDATE {checkpoints} c
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq = %s AND c.token = %s
 """
 
-# Rewriting the states of a thread: read them as stored, and insert rows in their places.
+# Rewriting the states of a thread: read them as stored, and insert rows with the same seqs.
 THREADS_WITH_OLD_MESSAGES = """
 SELECT DISTINCT c.thread_id
   FROM {checkpoints} c
@@ -289,13 +289,13 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, %s
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRow:
-    """A row whose place in its thread is given.
+class SequencedRow:
+    """A row with its seq in the thread.
 
     Args:
         row: Its values.
-        seq: Its place.
-        base_seq: The place of the row it builds on; its own if it builds on no other row.
+        seq: Its seq.
+        base_seq: The seq of the row it builds on; its own if it builds on no other row.
         created_at: Its time, as text in UTC.
     """
 
@@ -377,16 +377,16 @@ class MaintenanceStatements(Statements):
         return Query(self._text(TENANT_THREADS), (tenant, limit), row=ThreadId)
 
     def copy_thread(
-        self, tenant: str, source: str, destination: str, ttl_us: int | None, landed: Statement
+        self, tenant: str, source: str, destination: str, ttl_us: int | None, outcome_query: Statement
     ) -> tuple[Statement, ...]:
-        """Copy a thread; undo the batch if the source does not exist, or `landed` finds a row.
+        """Copy a thread; undo the batch if the source does not exist, or `outcome_query` finds a row.
 
         Fails with error 1062 if the destination exists and has not expired.
         """
-        held = self._text(SOURCE_HELD, landed=landed.sql)
+        held = self._text(SOURCE_HELD, outcome_query=outcome_query.sql)
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
-            Statement(held, (*landed.params, tenant, source)),
+            Statement(held, (*outcome_query.params, tenant, source)),
             self._ledger.record_expired(tenant, destination),
             Statement(self._text(DELETE_EXPIRED), (tenant, destination)),
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
@@ -407,8 +407,8 @@ class MaintenanceStatements(Statements):
         """Every row of a thread, oldest first."""
         return Query(self._text(READ_THREAD), (tenant, thread_id), row=WholeRow)
 
-    def put_row(self, tenant: str, thread_id: str, placed: PlacedRow) -> Statement:
-        """Insert a row at a given place of a thread that is locked and has been emptied."""
-        checkpoint_id, parent_seq, *rest = placed.row.params
-        values = (placed.seq, checkpoint_id, parent_seq, placed.base_seq, *rest, placed.created_at)
+    def put_row(self, tenant: str, thread_id: str, sequenced: SequencedRow) -> Statement:
+        """Insert a row with a given seq into a thread that is locked and has been emptied."""
+        checkpoint_id, parent_seq, *rest = sequenced.row.params
+        values = (sequenced.seq, checkpoint_id, parent_seq, sequenced.base_seq, *rest, sequenced.created_at)
         return Statement(self._text(PUT_ROW), (tenant, thread_id, *values))

@@ -28,20 +28,20 @@ SELECT t.thread_id, t.first_seq, t.last_seq, t.created_at, t.updated_at
 
 # Ranges of the primary key, without payloads.
 MEASURE = """
-WITH {PLACES}
-SELECT places.place, COUNT(c.checkpoint_id), COALESCE(SUM({SIZE}), 0)
-  FROM places
+WITH {POINTS}
+SELECT points.number, COUNT(c.checkpoint_id), COALESCE(SUM({SIZE}), 0)
+  FROM points
   STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
-                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
- GROUP BY places.place
+                ON c.tenant = %s AND c.thread_id = points.thread_id AND c.seq >= points.seq
+ GROUP BY points.number
 """
 
 SAVED = """
-WITH {PLACES}
+WITH {POINTS}
 SELECT CAST(DATE(c.created_at) AS CHAR), COUNT(c.checkpoint_id), SUM({SIZE})
-  FROM places
+  FROM points
   STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
-                ON c.tenant = %s AND c.thread_id = places.thread_id AND c.seq >= places.seq
+                ON c.tenant = %s AND c.thread_id = points.thread_id AND c.seq >= points.seq
  WHERE c.created_at >= %s
  GROUP BY 1
 """
@@ -57,39 +57,39 @@ SELECT t.thread_id
 
 # All checkpoints of a few threads.
 NAMED = """
-WITH {PLACES}
-SELECT places.thread_id, c.seq
-  FROM places
-  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (named) ON c.tenant = %s AND c.thread_id = places.thread_id
- WHERE c.seq >= places.seq AND c.checkpoint_id IS NOT NULL
+WITH {POINTS}
+SELECT points.thread_id, c.seq
+  FROM points
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (named) ON c.tenant = %s AND c.thread_id = points.thread_id
+ WHERE c.seq >= points.seq AND c.checkpoint_id IS NOT NULL
  LIMIT %s
 """
 
-# The next checkpoint at or behind each of some places, with the rows that it builds on, newest first: the beginnings of
+# The next checkpoint at or behind each of some points, with the rows that it builds on, newest first: the beginnings of
 # their payloads. The bound is for damaged rows, as in every recursion.
 OUTLINES = """
-WITH RECURSIVE {PLACES},
-lineage (place, thread_id, seq, base_seq, hops) AS (
-  SELECT places.place, places.thread_id, chosen.seq, chosen.base_seq, 0
-    FROM places
+WITH RECURSIVE {POINTS},
+lineage (number, thread_id, seq, base_seq, hops) AS (
+  SELECT points.number, points.thread_id, chosen.seq, chosen.base_seq, 0
+    FROM points
     JOIN LATERAL (SELECT c.seq, c.base_seq
                     FROM {checkpoints} c
-                   WHERE c.tenant = %s AND c.thread_id = places.thread_id
-                     AND c.seq >= places.seq AND c.checkpoint_id IS NOT NULL
+                   WHERE c.tenant = %s AND c.thread_id = points.thread_id
+                     AND c.seq >= points.seq AND c.checkpoint_id IS NOT NULL
                    ORDER BY c.tenant, c.thread_id, c.seq
                    LIMIT 1) AS chosen
   UNION ALL
-  SELECT lineage.place, lineage.thread_id, b.seq, b.base_seq, lineage.hops + 1
+  SELECT lineage.number, lineage.thread_id, b.seq, b.base_seq, lineage.hops + 1
     FROM lineage
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = lineage.thread_id
                         AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    WHERE lineage.hops < 500
 )
-SELECT lineage.place, c.seq, c.base_seq, LEFT(c.payload, {bytes})
+SELECT lineage.number, c.seq, c.base_seq, LEFT(c.payload, {bytes})
   FROM lineage
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id
                                AND c.seq = lineage.seq
- ORDER BY lineage.place, c.seq DESC
+ ORDER BY lineage.number, c.seq DESC
 """
 
 
@@ -110,10 +110,10 @@ class SampledThread(NamedTuple):
     updated_at: datetime
 
 
-class MeasuredPlace(NamedTuple):
-    """The number of a place, counted from 1, and the checkpoints at and after it."""
+class MeasuredPoint(NamedTuple):
+    """The number of a point, counted from 1, and the checkpoints at and after it."""
 
-    place: int
+    number: int
     checkpoints: int
     size_bytes: int | Decimal
 
@@ -127,16 +127,16 @@ class SavedDay(NamedTuple):
 
 
 class NamedCheckpoint(NamedTuple):
-    """The place of a checkpoint."""
+    """The thread and the seq of a checkpoint."""
 
     thread_id: str
     seq: int
 
 
 class OutlineRow(NamedTuple):
-    """A row that the checkpoint at a place builds on, with the first bytes of its payload."""
+    """A row that the checkpoint at a point builds on, with the first bytes of its payload."""
 
-    place: int
+    number: int
     seq: int
     base_seq: int | None
     beginning: bytes
@@ -153,29 +153,29 @@ class MeasuringStatements(Statements):
         """Return a sample of the threads."""
         return Query(self._text(SAMPLE), (tenant, one_in, tenant), row=SampledThread)
 
-    def measure(self, tenant: str, places: str) -> Query[MeasuredPlace]:
-        """Return, for each place that is followed by a row, the checkpoints at and after it."""
-        return Query(self._text(MEASURE), (places, tenant), row=MeasuredPlace)
+    def measure(self, tenant: str, points: str) -> Query[MeasuredPoint]:
+        """Return, for each point that is followed by a row, the checkpoints at and after it."""
+        return Query(self._text(MEASURE), (points, tenant), row=MeasuredPoint)
 
-    def saved(self, tenant: str, places: str, since: str) -> Query[SavedDay]:
-        """Return the checkpoints at and after these places by the day on which they were saved."""
-        return Query(self._text(SAVED), (places, tenant, since), row=SavedDay)
+    def saved(self, tenant: str, points: str, since: str) -> Query[SavedDay]:
+        """Return the checkpoints at and after these points by the day on which they were saved."""
+        return Query(self._text(SAVED), (points, tenant, since), row=SavedDay)
 
     def busiest(self, tenant: str, limit: int) -> Query[ThreadId]:
         """Return the threads that were saved to most often."""
         return Query(self._text(BUSIEST), (tenant, limit), row=ThreadId)
 
-    def named(self, tenant: str, places: str, limit: int) -> Query[NamedCheckpoint]:
-        """Return the checkpoints at and after these places."""
-        return Query(self._text(NAMED), (places, tenant, limit), row=NamedCheckpoint)
+    def named(self, tenant: str, points: str, limit: int) -> Query[NamedCheckpoint]:
+        """Return the checkpoints at and after these points."""
+        return Query(self._text(NAMED), (points, tenant, limit), row=NamedCheckpoint)
 
-    def outlines(self, tenant: str, places: str, size: int) -> Query[OutlineRow]:
-        """Return the next checkpoint at or after each place, with the rows that it builds on, newest first.
+    def outlines(self, tenant: str, points: str, size: int) -> Query[OutlineRow]:
+        """Return the next checkpoint at or after each point, with the rows that it builds on, newest first.
 
         Args:
             tenant: The tenant.
-            places: The places.
+            points: The points, as JSON.
             size: The number of bytes of each payload.
         """
         text = self._text(OUTLINES, bytes=str(size))
-        return Query(text, (places, tenant, tenant, tenant), row=OutlineRow)
+        return Query(text, (points, tenant, tenant, tenant), row=OutlineRow)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ..like import like
 from ..statement import Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .saving import NewRow
 from .threads import Number, ThreadId
@@ -237,5 +237,5 @@ class MovingStatements(Statements):
 
     def clear_ids(self, tenant: str, thread_id: str, checkpoint_ids: Sequence[str]) -> Statement:
         """Remove the ids from checkpoints. A sweep must follow."""
-        text = self._text(CLEAR_IDS, ids=places(len(checkpoint_ids)))
+        text = self._text(CLEAR_IDS, ids=placeholders(len(checkpoint_ids)))
         return Statement(text, (tenant, thread_id, *checkpoint_ids))

@@ -12,7 +12,7 @@ SNIPPET_CHARACTERS = 65_536
 # An unnamed row of which no state needs the payload or the text.
 _HOLLOW = "{0}.checkpoint_id IS NULL AND {0}.base_seq IS NULL AND {0}.search_text IS NULL AND {0}.pending_text IS NULL"
 
-# The checksum of a row is the XOR of those of its content and of its place, so that the server can replace either
+# The checksum of a row is the XOR of those of its content and of its key, so that the server can replace either
 # without reading the other. A wrong checksum stays wrong when a part is replaced: see `SOUND`.
 _CONTENT = checksum_sql((), ("{0}.checkpoint_id", "{0}.metadata", "{0}.token"))
 _PLACE = "CRC32(CONCAT_WS(0x00, {0}.tenant, {0}.thread_id, {0}.seq, {0}.parent_seq))"
@@ -52,7 +52,7 @@ PIECES = {
     **_for_aliases("UNNAMED", _UNNAMED),
     **_for_aliases("PLACE", _PLACE),
     **_for_aliases("SOUND", _SOUND),
-    # The place of a row in an INSERT … VALUES, where the columns already have their values.
+    # The key of a row in an INSERT … VALUES, where the columns already have their values.
     "PLACE": "CRC32(CONCAT_WS(0x00, tenant, thread_id, seq, parent_seq))",
     # A thread that may have a checkpoint saved since a time. A save reads the thread's time when it begins to wait for
     # the thread's lock, and the checkpoint's time when it has the lock.
@@ -76,9 +76,9 @@ PIECES = {
    WHERE followed.checkpoint_id IS NULL AND followed.sound
 )""",
     # Places in threads, from JSON: an array of pairs of a thread and a seq.
-    "PLACES": """places AS (
-  SELECT j.place, j.thread_id COLLATE utf8mb4_0900_bin AS thread_id, j.seq
-    FROM JSON_TABLE(%s, '$[*]' COLUMNS (place FOR ORDINALITY,
+    "POINTS": """points AS (
+  SELECT j.number, j.thread_id COLLATE utf8mb4_0900_bin AS thread_id, j.seq
+    FROM JSON_TABLE(%s, '$[*]' COLUMNS (number FOR ORDINALITY,
                                         thread_id VARCHAR(512) CHARACTER SET utf8mb4 PATH '$[0]',
                                         seq BIGINT UNSIGNED PATH '$[1]')) AS j
 )""",

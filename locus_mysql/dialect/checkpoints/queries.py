@@ -39,7 +39,7 @@ SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
  LIMIT %s
 """
 
-# After the last checkpoint of the previous page. A checkpoint's place in this order never changes.
+# After the last checkpoint of the previous page. A checkpoint's position in this order never changes.
 AFTER_CHECKPOINT = """
    AND c.created_at <= CAST(%s AS DATETIME(6))
    AND (c.created_at < CAST(%s AS DATETIME(6)) OR c.seq < %s OR (c.seq = %s AND c.thread_id < %s))"""
@@ -133,14 +133,14 @@ SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_a
   FROM chosen
   LEFT JOIN lineage ON lineage.thread_id = chosen.thread_id AND lineage.chosen_seq = chosen.seq
   LEFT JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = lineage.thread_id AND c.seq = lineage.seq
- ORDER BY chosen.place, c.seq DESC
+ ORDER BY chosen.row_no, c.seq DESC
 """
 
 # The newest checkpoint of each of some threads, most recently saved first. A thread without checkpoints, which only
 # damage can cause, is returned without one, so that the page has as many threads as requested.
 CHOOSE_NEWEST = """
 SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
-       ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS place
+       ROW_NUMBER() OVER (ORDER BY recent.updated_at DESC, recent.thread_id DESC) AS row_no
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
          WHERE t.tenant = %s AND {LIVE_THREAD}{after}
@@ -154,7 +154,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
                  LIMIT 1) AS newest ON TRUE
 """
 
-# After the last thread of the previous page. A thread's place changes only when it is saved to.
+# After the last thread of the previous page. A thread's position changes only when it is saved to.
 AFTER_THREAD = """
            AND t.updated_at <= CAST(%s AS DATETIME(6))
            AND (t.updated_at < CAST(%s AS DATETIME(6)) OR t.thread_id < %s)"""
@@ -162,7 +162,7 @@ AFTER_THREAD = """
 # Checkpoints with one of some metadata keys, newest first, as FIND_BY_METADATA.
 CHOOSE_BY_METADATA = """
 SELECT found.*, found.created_at AS ordered_at,
-       ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC, found.thread_id DESC) AS place
+       ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC, found.thread_id DESC) AS row_no
   FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -205,8 +205,8 @@ DISK_USAGE_OF_THREAD = DISK_USAGE.rstrip() + " AND c.thread_id = %s\n"
 HEALTH = f"SELECT VERSION(), {READ_ONLY}, UTC_TIMESTAMP(6)"
 
 
-class CheckpointPlace(NamedTuple):
-    """The place of a checkpoint among all of a tenant's, newest first.
+class CheckpointPosition(NamedTuple):
+    """The position of a checkpoint among all of a tenant's, newest first.
 
     Args:
         created_at: When it was saved, as text.
@@ -313,7 +313,7 @@ class QueryStatements(Statements):
         return Query(self._text(GET_METADATA_NAMED), (tenant, thread_id, checkpoint_id), row=MetadataRow)
 
     def find_by_metadata(
-        self, tenant: str, keys: str, limit: int, after: CheckpointPlace | None = None
+        self, tenant: str, keys: str, limit: int, after: CheckpointPosition | None = None
     ) -> Query[FoundRow]:
         """Checkpoints with one of these metadata keys, newest first.
 
@@ -343,7 +343,7 @@ class QueryStatements(Statements):
         return Query(text, (tenant, *params, limit, tenant, tenant), row=ChosenRow)
 
     def load_by_metadata(
-        self, tenant: str, keys: str, limit: int, after: CheckpointPlace | None = None
+        self, tenant: str, keys: str, limit: int, after: CheckpointPosition | None = None
     ) -> Query[ChosenRow]:
         """Like `find_by_metadata`, with the rows of each checkpoint, as those of `load_newest`."""
         condition, params = _after(after)
@@ -372,20 +372,20 @@ class QueryStatements(Statements):
             limit: The maximum number of hits to return.
             bound: The maximum number of hits to examine, the first ones of the index; None for all.
         """
-        places = range(len(parts) if len(parts) > 1 else 0)  # every hit contains a single part
+        numbers = range(len(parts) if len(parts) > 1 else 0)  # every hit contains a single part
         holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
-        flags = "".join(f",\n         {holds} AS holds{n}" for n in places)
-        counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in places)
-        score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in places) or "LN(2)"
+        flags = "".join(f",\n         {holds} AS holds{n}" for n in numbers)
+        counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in numbers)
+        score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in numbers) or "LN(2)"
         text = self._text(
             SEARCH,
             flags=flags,
-            held=COUNT_HITS if places else "",
+            held=COUNT_HITS if numbers else "",
             counts=counts,
             score=score,
             bound="" if bound is None else f"\n   LIMIT {bound:d}",
         )
-        return Query(text, (*(parts[n] for n in places), query, tenant, limit, tenant), row=HitRow)
+        return Query(text, (*(parts[n] for n in numbers), query, tenant, limit, tenant), row=HitRow)
 
     def list_with_metadata(self, tenant: str, limit: int) -> Query[NewestRow]:
         """The newest checkpoint of each of the most recent threads."""
@@ -407,8 +407,8 @@ class QueryStatements(Statements):
         return Query(HEALTH, row=HealthRow)
 
 
-def _after(place: CheckpointPlace | None) -> tuple[str, tuple[Param, ...]]:
-    """Return the condition that a checkpoint comes after a place, and its parameters."""
-    if place is None:
+def _after(position: CheckpointPosition | None) -> tuple[str, tuple[Param, ...]]:
+    """Return the condition that a checkpoint comes after a position, and its parameters."""
+    if position is None:
         return "", ()
-    return AFTER_CHECKPOINT, (place.created_at, place.created_at, place.seq, place.seq, place.thread_id)
+    return AFTER_CHECKPOINT, (position.created_at, position.created_at, position.seq, position.seq, position.thread_id)

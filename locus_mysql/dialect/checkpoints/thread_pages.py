@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 
 #: How much is read of each thread of a page: its own row, its newest checkpoint too, or all its checkpoints too.
 Detail: TypeAlias = Literal["id", "newest", "size"]
@@ -221,7 +221,7 @@ class ThreadPageStatements(Statements):
 
     def these(self, tenant: str, thread_ids: Sequence[str]) -> Step:
         """Return these threads."""
-        return Step({"step": THESE, "ids": places(len(thread_ids))}, (tenant, *thread_ids), "step")
+        return Step({"step": THESE, "ids": placeholders(len(thread_ids))}, (tenant, *thread_ids), "step")
 
     def threads(
         self,

@@ -66,7 +66,7 @@ GUARD_LOCKED = "SELECT CAST(IF(ROW_COUNT() > 0, '1', '') AS JSON)"
 
 # The same, and also undoes the batch if it was already carried out: by a first try whose answer was lost while the
 # second one waited for the lock; or by the second try, if the first packet arrives late.
-GUARD_LOCKED_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({landed}), '1', '') AS JSON)"
+GUARD_LOCKED_ONCE = "SELECT CAST(IF(ROW_COUNT() > 0 AND NOT EXISTS ({outcome_query}), '1', '') AS JSON)"
 
 # Insert the thread's row for checkpoints that have none, or that have one for a lease only. The assignments run left to
 # right.
@@ -182,11 +182,11 @@ class ThreadStatements(Statements):
         """Like `lock`, for a thread whose version still is the known one."""
         return Statement(self._text(LOCK_UNCHANGED), (version, tenant, thread_id, known_version))
 
-    def guard(self, landed: Statement | None = None) -> Statement:
-        """Undo the batch unless the statement before it locked a thread, and ``landed`` finds nothing."""
-        if landed is None:
+    def guard(self, outcome_query: Statement | None = None) -> Statement:
+        """Undo the batch unless the statement before it locked a thread, and ``outcome_query`` finds nothing."""
+        if outcome_query is None:
             return Statement(GUARD_LOCKED)
-        return Statement(self._text(GUARD_LOCKED_ONCE, landed=landed.sql), landed.params)
+        return Statement(self._text(GUARD_LOCKED_ONCE, outcome_query=outcome_query.sql), outcome_query.params)
 
     def restore_row(self, tenant: str, thread_id: str, version: bytes, ttl_us: int | None) -> Statement:
         """Insert or extend the thread's row so that it covers all its checkpoints."""

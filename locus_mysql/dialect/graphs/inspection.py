@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 
 # A page of threads in the order of the time in their rows, which is up to a minute older than their last save. So a
@@ -338,5 +338,5 @@ class InspectionStatements(Statements):
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """Return those of these threads that exist."""
         params: tuple[Param, ...] = (tenant, *thread_ids)
-        text = self._text(MARKERS, ids=places(len(thread_ids)))
+        text = self._text(MARKERS, ids=placeholders(len(thread_ids)))
         return Query(text, params, row=ThreadMarker)

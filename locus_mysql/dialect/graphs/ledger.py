@@ -12,10 +12,10 @@ from ..statement import Statement
 
 # The tokens of the saves that wrote the rows which are about to be removed, if these saves may still be repeated. A row
 # that was replaced has several tokens but not the time of each, so all of them are recorded.
-TOKENS_OF_ROWS = """SELECT v.tenant, SUBSTRING(v.tokens, 16 * place.number + 1, 16), UTC_TIMESTAMP(6)
+TOKENS_OF_ROWS = """SELECT v.tenant, SUBSTRING(v.tokens, 16 * slot.number + 1, 16), UTC_TIMESTAMP(6)
   FROM {versions} v
-  JOIN (SELECT 0 AS number UNION ALL SELECT 1) place
-    ON 16 * place.number + 16 <= LENGTH(v.tokens)
+  JOIN (SELECT 0 AS number UNION ALL SELECT 1) slot
+    ON 16 * slot.number + 16 <= LENGTH(v.tokens)
  WHERE v.tenant = %s AND v.thread_id = %s
    AND (v.created_at > UTC_TIMESTAMP(6) - INTERVAL {RETENTION_S} SECOND OR LENGTH(v.tokens) >= 32){which}"""
 IF_MARKED = "\n   AND v.hidden = 2"

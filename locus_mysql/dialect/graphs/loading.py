@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .new_rows import OWN_PARTS
 from .result_rows import BaseRow, KeyRow, LineRow, LoadedRow, PartRow, TaskWriteRow
 
@@ -272,7 +272,7 @@ class LoadingStatements(Statements):
             channels: Writes to these are read; at least one.
         """
         key = (tenant, thread_id)
-        text = self._text(ANCESTORS, channels=places(len(channels)))
+        text = self._text(ANCESTORS, channels=placeholders(len(channels)))
         return Query(text, (*key, version_key, *key, depth, *key, *key, *channels), row=LineRow)
 
     def keys(self, tenant: str, thread_id: str) -> Query[KeyRow]:
@@ -282,7 +282,7 @@ class LoadingStatements(Statements):
     def parts(self, tenant: str, thread_id: str, ns_key: bytes, parts: Sequence[int]) -> Query[PartRow]:
         """Number and bytes of parts of a namespace."""
         rows = [part // OWN_PARTS for part in parts if part % OWN_PARTS == 0]
-        text = self._text(READ_PARTS, numbers=places(len(parts)), rows=places(len(rows)) or "NULL")
+        text = self._text(READ_PARTS, numbers=placeholders(len(parts)), rows=placeholders(len(rows)) or "NULL")
         return Query(text, (tenant, thread_id, *parts, tenant, thread_id, ns_key, *rows), row=PartRow)
 
     def writes(self, tenant: str, thread_id: str, version_key: bytes, task_key: bytes | None) -> Query[TaskWriteRow]:

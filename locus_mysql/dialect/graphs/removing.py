@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..statement import Param, Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .result_rows import ThreadRow
 
@@ -21,12 +21,12 @@ UPDATE {versions} v SET v.hidden = 1
 HIDE_OLDER = """
 UPDATE {versions} v
   JOIN (SELECT x.ns_key, x.seq,
-               ROW_NUMBER() OVER (PARTITION BY x.ns_key ORDER BY x.seq DESC) AS place
+               ROW_NUMBER() OVER (PARTITION BY x.ns_key ORDER BY x.seq DESC) AS row_no
           FROM {versions} x
          WHERE x.tenant = %s AND x.thread_id = %s AND x.hidden = 0{namespace}) o
     ON o.ns_key = v.ns_key AND o.seq = v.seq
    SET v.hidden = 1
- WHERE v.tenant = %s AND v.thread_id = %s AND o.place > %s
+ WHERE v.tenant = %s AND v.thread_id = %s AND o.row_no > %s
 """
 OF_NAMESPACE = " AND x.ns_key = %s"
 
@@ -268,7 +268,7 @@ class RemovingStatements(Statements):
 
     def hide_runs(self, tenant: str, thread_id: str, run_keys: Sequence[bytes]) -> Statement:
         """Hide the checkpoints of runs."""
-        text = self._text(HIDE_RUNS, runs=places(len(run_keys)))
+        text = self._text(HIDE_RUNS, runs=placeholders(len(run_keys)))
         return Statement(text, (tenant, *run_keys, thread_id))
 
     def hide_older(self, tenant: str, thread_id: str, keep: int, ns_key: bytes | None) -> Statement:
@@ -328,7 +328,7 @@ class RemovingStatements(Statements):
 
     def threads_of_runs(self, tenant: str, run_keys: Sequence[bytes]) -> Query[ThreadRow]:
         """Ids of threads that have checkpoints of runs."""
-        text = self._text(THREADS_OF_RUNS, runs=places(len(run_keys)))
+        text = self._text(THREADS_OF_RUNS, runs=placeholders(len(run_keys)))
         return Query(text, (tenant, *run_keys), row=ThreadRow)
 
     def hold_source(self, tenant: str, source: str) -> Query[ThreadRow]:

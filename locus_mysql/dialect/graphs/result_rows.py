@@ -188,8 +188,8 @@ class ThreadRow(NamedTuple):
     thread_id: str
 
 
-class PlacedThreadRow(NamedTuple):
-    """The id of a thread, and its place in the order of pages."""
+class ThreadPageRow(NamedTuple):
+    """The id of a thread, and its position in the order of pages."""
 
     thread_id: str
     ordered_at: str

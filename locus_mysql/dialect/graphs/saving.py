@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ..ledger import FORGOTTEN_AT_ONCE, RETENTION_S
 from ..statement import Param, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 from .ledger import GraphLedger
 from .new_rows import BaseKey, VersionRow, WriteRow
@@ -209,7 +209,7 @@ class SavingStatements(Statements):
             groups[-1] += [tenant, thread_id, tenant, thread_id, version_key, slot, chunk]
         return [
             Statement(
-                self._text(INSERT_PARTS, rows=places(len(group) // _PART_PARAMS, self._text(PART_VALUES))),
+                self._text(INSERT_PARTS, rows=placeholders(len(group) // _PART_PARAMS, self._text(PART_VALUES))),
                 tuple(group),
             )
             for group in groups
@@ -238,7 +238,7 @@ class SavingStatements(Statements):
             params.append(row.payload)
         some_replace = any(row.idx < 0 for row in rows)
         then = KEEP_LAST if replace else KEEP_FIRST if some_replace else KEEP
-        text = self._text(INSERT_WRITES, rows=places(len(rows), WRITE_VALUES), then=then)
+        text = self._text(INSERT_WRITES, rows=placeholders(len(rows), WRITE_VALUES), then=then)
         return Statement(text, tuple(params))
 
     def find_written(self, token: bytes) -> Statement:

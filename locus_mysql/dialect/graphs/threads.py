@@ -7,7 +7,7 @@ from ..like import like
 from ..statement import Query, Statement
 from ..template import Statements
 from .new_rows import BaseKey
-from .result_rows import CountRow, EpochRow, PlacedThreadRow, ThreadRow, UsedIdRow
+from .result_rows import CountRow, EpochRow, ThreadPageRow, ThreadRow, UsedIdRow
 
 # Take the next number of a thread, unless its epoch has changed. The statement after it reads ROW_COUNT().
 TAKE_SEQ_IN_EPOCH = """
@@ -108,7 +108,7 @@ _AFTER = """
         OR {ORDERED_AT} < CAST(%s AS DATETIME(6))
         OR ({ORDERED_AT} = CAST(%s AS DATETIME(6)) AND t.thread_id < %s))"""
 
-# A page of threads after a given one, in the order of LIST. A thread's place in this order changes only when it is
+# A page of threads after a given one, in the order of LIST. A thread's position in this order changes only when it is
 # saved to. So pages that each begin after the last thread of the one before neither repeat nor skip other threads,
 # even if some are deleted, saved to or created meanwhile. The inner SELECT finds the oldest `updated_at` of the page.
 PAGE = """
@@ -232,8 +232,8 @@ class ThreadStatements(Statements):
         key = (tenant, like(pattern))
         return Query(self._text(LIST), (*key, *key, max(offset + limit - 1, 0), limit, offset), row=ThreadRow)
 
-    def page(self, tenant: str, limit: int, after: tuple[str, str] | None = None) -> Query[PlacedThreadRow]:
-        """Id and place of threads, most recently saved first.
+    def page(self, tenant: str, limit: int, after: tuple[str, str] | None = None) -> Query[ThreadPageRow]:
+        """Id and position of threads, most recently saved first.
 
         Args:
             tenant: The tenant of the threads.
@@ -243,7 +243,7 @@ class ThreadStatements(Statements):
         condition = "" if after is None else _AFTER
         params = () if after is None else (*[after[0]] * 4, after[1])
         text = self._text(PAGE, after=condition)
-        return Query(text, (tenant, *params, tenant, *params, max(limit - 1, 0), limit), row=PlacedThreadRow)
+        return Query(text, (tenant, *params, tenant, *params, max(limit - 1, 0), limit), row=ThreadPageRow)
 
     def count(self, tenant: str, pattern: str) -> Query[CountRow]:
         """Return the number of threads that match."""

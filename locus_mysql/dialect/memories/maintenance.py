@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..statement import Param, Query, Statement
-from ..template import places
+from ..template import placeholders
 from .pieces import CountRow, MemoryStatements, portions
 from .ranges import Range, owner_of, path_at
 
@@ -120,7 +120,7 @@ class MaintenanceStatements(MemoryStatements):
         """Remove the signs of those of these items that do not exist. The namespaces must be locked."""
         return tuple(
             Statement(
-                self._text(REMOVE_LOOSE_SIGNS, keys=places(len(some), "(%s, %s)")),
+                self._text(REMOVE_LOOSE_SIGNS, keys=placeholders(len(some), "(%s, %s)")),
                 (*(param for path, key in some for param in (owner_of(tenant, path), key)), tenant, path_at(tenant)),
             )
             for some in portions(keys)

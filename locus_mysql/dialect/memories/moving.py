@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ..statement import Param, Query, Statement
-from ..template import places
+from ..template import placeholders
 from .pieces import MemoryStatements, portions
 from .ranges import Range
 from .writing import item_checksum
@@ -26,7 +26,7 @@ SELECT {whole}
          LIMIT %s) AS chosen
   JOIN {items} i ON i.tenant = chosen.tenant AND i.path = chosen.path AND i.item_key = chosen.item_key
   LEFT JOIN {vectors} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
- ORDER BY i.path, i.item_key, v.place
+ ORDER BY i.path, i.item_key, v.number
 """
 AFTER = " AND (i.path > %s OR (i.path = %s AND i.item_key > %s))"
 
@@ -35,7 +35,7 @@ SELECT {whole}
   FROM {items} i
   LEFT JOIN {vectors} v ON v.tenant = i.tenant AND v.path = i.path AND v.item_key = i.item_key
  WHERE (i.tenant, i.path, i.item_key) IN ({keys})
- ORDER BY i.path, i.item_key, v.place
+ ORDER BY i.path, i.item_key, v.number
 """
 
 # Undo the batch, with error 3141, if one of these items exists.
@@ -82,7 +82,7 @@ class WholeItemRow(NamedTuple):
     digest: bytes | None
     embedding_path: bytes | None
     embedding_key: bytes | None
-    place: int | None
+    number: int | None
     embedding: bytes | None
     embedding_checksum: int | None
 
@@ -148,7 +148,7 @@ class MovingStatements(MemoryStatements):
         """Write items with all columns, replacing existing ones."""
         return tuple(
             Statement(
-                self._text(RESTORE, rows=places(len(some), RESTORE_ROW)),
+                self._text(RESTORE, rows=placeholders(len(some), RESTORE_ROW)),
                 tuple(param for row in some for param in row.params(tenant)),
             )
             for some in portions(rows)

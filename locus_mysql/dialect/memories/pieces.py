@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from ..statement import Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from ..variants import OCEANBASE
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ PIECES = {
     "WRITE_US": WRITE_US,
     "WRITTEN_AT": WRITTEN_AT,
     "WRITTEN_AT_PLUS": WRITTEN_AT_PLUS,
-    "EMBEDDING": "v.path, v.item_key, v.place, v.embedding, v.checksum ^ COALESCE(CRC32(v.digest), 0)",
+    "EMBEDDING": "v.path, v.item_key, v.number, v.embedding, v.checksum ^ COALESCE(CRC32(v.digest), 0)",
     "COLUMNS": "i.path, i.item_key, i.value, i.metadata, i.version, i.created_at, i.updated_at, i.expires_at,"
     " i.checksum",
 }
@@ -71,7 +71,7 @@ class MemoryStatements(Statements):
         """Return statements about items, by paths and keys, each for at most ``at_once`` items."""
         return tuple(
             Statement(
-                self._text(template, keys=places(len(some), "(%s, %s, %s)"), **pieces),
+                self._text(template, keys=placeholders(len(some), "(%s, %s, %s)"), **pieces),
                 tuple(param for path, key in some for param in (tenant, path, key)),
             )
             for some in portions(keys, at_once)

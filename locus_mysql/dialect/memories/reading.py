@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ..statement import Param, Query
-from ..template import places
+from ..template import placeholders
 from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range
@@ -120,7 +120,7 @@ class ReadingStatements(MemoryStatements):
         condition = condition or ItemFilter()
         return tuple(
             Query(
-                self._text(GET, keys=places(len(some), "(%s, %s, %s)"), filter=condition.sql),
+                self._text(GET, keys=placeholders(len(some), "(%s, %s, %s)"), filter=condition.sql),
                 (*(param for path, key in some for param in (tenant, path, key)), *condition.params),
                 row=ItemRow,
             )

@@ -62,11 +62,11 @@ VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
   item_key  VARBINARY(1000)   NOT NULL,
-  place     SMALLINT UNSIGNED NOT NULL,
+  number    SMALLINT UNSIGNED NOT NULL,
   digest    BINARY(16)        NULL,
   embedding MEDIUMBLOB        NOT NULL,
   checksum  INT UNSIGNED      NOT NULL,
-  PRIMARY KEY (tenant, path, item_key, place)
+  PRIMARY KEY (tenant, path, item_key, number)
 """
 
 # The same embeddings with a byte per dimension, for the caches of processes. The code is NULL if the embedding was
@@ -75,10 +75,10 @@ CODES = """(
   tenant     VARCHAR(128)      NOT NULL,
   path       VARBINARY(1000)   NOT NULL,
   item_key   VARBINARY(1000)   NOT NULL,
-  place      SMALLINT UNSIGNED NOT NULL,
+  number     SMALLINT UNSIGNED NOT NULL,
   stamp      BIGINT UNSIGNED   NOT NULL,
   code       MEDIUMBLOB        NULL,
-  PRIMARY KEY (tenant, path, item_key, place),
+  PRIMARY KEY (tenant, path, item_key, number),
   KEY changes (tenant, path, stamp)
 """
 
@@ -89,11 +89,11 @@ CODES = """(
 SIGNS = """(
   owner    VARBINARY(1513)   NOT NULL,
   item_key VARBINARY(1000)   NOT NULL,
-  place    SMALLINT UNSIGNED NOT NULL,
+  number   SMALLINT UNSIGNED NOT NULL,
   expires  TINYINT           NOT NULL,
   dims     SMALLINT UNSIGNED NOT NULL,
   sig      VARBINARY(2048)   NOT NULL,
-  PRIMARY KEY (owner, item_key, place)
+  PRIMARY KEY (owner, item_key, number)
 """
 
 

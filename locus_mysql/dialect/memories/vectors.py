@@ -10,7 +10,7 @@ from zlib import crc32
 
 from ..checksums import checksum
 from ..statement import Param, Query, Statement
-from ..template import fill, places
+from ..template import fill, placeholders
 from ..variants import OCEANBASE
 from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
@@ -19,7 +19,7 @@ from .ranges import Range, owner_of, path_at
 REMOVE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.number = v.number
  WHERE (v.tenant, v.path, v.item_key) IN ({keys}){gone}
 """
 
@@ -38,7 +38,7 @@ GONE = """
 REMOVE_RANGE = """
 DELETE v, s
   FROM {vectors} v
-  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.place = v.place
+  LEFT JOIN {signs} s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key AND s.number = v.number
  WHERE v.tenant = %s{range}
 """
 REMOVE_CODES_RANGE = """
@@ -48,11 +48,11 @@ UPDATE {codes} c
  WHERE c.tenant = %s{range} AND c.code IS NOT NULL
 """
 
-ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, place, digest, embedding, checksum) VALUES {rows}"
+ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, number, digest, embedding, checksum) VALUES {rows}"
 # Signs whose embedding was deleted by hand are replaced.
-ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, place, expires, dims, sig) VALUES {rows}"
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, number, expires, dims, sig) VALUES {rows}"
 ADD_CODES = """
-INSERT INTO {codes} (tenant, path, item_key, place, stamp, code)
+INSERT INTO {codes} (tenant, path, item_key, number, stamp, code)
 VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE stamp = fresh.stamp, code = fresh.code
 """
@@ -68,15 +68,15 @@ SELECT {EMBEDDING}, v.digest
 OF_ITEM = """
 SELECT {EMBEDDING} FROM {vectors} v
  WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s
- ORDER BY v.place
+ ORDER BY v.number
 """
 
 # The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
 # nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows
 # by declared column width, so with the session's own buffer it would write the whole range to disk in sorted parts.
 NEAR = """
-SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, c.code, best.distance
-  FROM (SELECT s.owner, s.item_key, s.place, BIT_COUNT(s.sig ^ %s) AS distance
+SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.number, c.code, best.distance
+  FROM (SELECT s.owner, s.item_key, s.number, BIT_COUNT(s.sig ^ %s) AS distance
           FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
@@ -84,7 +84,7 @@ SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.place, 
          ORDER BY distance
          LIMIT %s) AS best
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
-                     AND c.place = best.place
+                     AND c.number = best.number
 """
 
 # BIT_COUNT and ^ take numbers of at most 64 bits; the BIT_COUNT of a longer XOR is 0, without an error. So the signs
@@ -109,7 +109,7 @@ ITEMS_OF_SIGNS = """
 
 EXACT = """
 SELECT {EMBEDDING} FROM {vectors} v
- WHERE (v.tenant, v.path, v.item_key, v.place) IN ({keys})
+ WHERE (v.tenant, v.path, v.item_key, v.number) IN ({keys})
 """
 
 # The namespaces of a range. A row of the table scopes is a namespace, whose labels are in the column path; a range is a
@@ -118,7 +118,7 @@ SELECT {EMBEDDING} FROM {vectors} v
 # snapshots: a cache must have the state after exactly one write, whose token it then keeps. CHANGES relies on the index
 # changes.
 NAMESPACES = """
-SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS place, NULL AS code
+SELECT s.path, s.stamp, s.purged, s.token, s.earlier, NULL AS item_key, NULL AS number, NULL AS code
   FROM {scopes} s WHERE s.tenant = %s{range}{changes}
 """
 KNOWN_TOKENS = """
@@ -128,16 +128,16 @@ SELECT NULL, NULL, NULL, t.token, NULL, NULL, NULL, NULL
 """
 CHANGES = """
 UNION ALL
-SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.place, c.code
+SELECT c.path, NULL, NULL, NULL, NULL, c.item_key, c.number, c.code
   FROM {codes} c WHERE c.tenant = %s AND ({since})
 """
 
-# All codes, and the namespaces in the same snapshot. The row of a namespace has no place, and its token as item_key.
+# All codes, and the namespaces in the same snapshot. The row of a namespace has no number, and its token as item_key.
 ALL_CODES = """
-SELECT s.path, s.token AS item_key, NULL AS place, NULL AS code, s.stamp
+SELECT s.path, s.token AS item_key, NULL AS number, NULL AS code, s.stamp
   FROM {scopes} s WHERE s.tenant = %s{of_scopes}
 UNION ALL
-SELECT c.path, c.item_key, c.place, c.code, NULL
+SELECT c.path, c.item_key, c.number, c.code, NULL
   FROM {codes} c WHERE c.tenant = %s{of_codes} AND c.code IS NOT NULL
 """
 
@@ -181,14 +181,14 @@ class EmbeddingRow(NamedTuple):
     Args:
         path: The namespace's path.
         key: The item's key.
-        place: The embedding's number among those of its item.
+        number: The embedding's number among those of its item.
         embedding: 32-bit floats, little-endian.
         checksum: See `embedding_checksum`.
     """
 
     path: bytes
     key: bytes
-    place: int
+    number: int
     embedding: bytes
     checksum: int
 
@@ -198,7 +198,7 @@ class TextEmbeddingRow(NamedTuple):
 
     path: bytes
     key: bytes
-    place: int
+    number: int
     embedding: bytes
     checksum: int
     digest: bytes
@@ -212,17 +212,17 @@ class NearRow(NamedTuple):
 
     path: bytes | None
     key: bytes | None
-    place: int | None
+    number: int | None
     code: bytes | None
     distance: int
 
 
 class CodeRow(NamedTuple):
-    """The code of an embedding; or, if ``place`` is None, a namespace with the token and stamp of its last write."""
+    """The code of an embedding; or, if ``number`` is None, a namespace with the token and stamp of its last write."""
 
     path: bytes
     key_or_token: bytes
-    place: int | None
+    number: int | None
     code: bytes | None
     stamp: int | None
 
@@ -231,7 +231,7 @@ class StateRow(NamedTuple):
     """A namespace, a token that the server still has, or a code that changed; see `VectorStatements.range_state`.
 
     A namespace has path, stamp, purged, token, and the token of the write before. A token has no other columns. A
-    changed code has path, key and place; its code is None if the embedding was removed.
+    changed code has path, key and number; its code is None if the embedding was removed.
     """
 
     path: bytes | None
@@ -240,7 +240,7 @@ class StateRow(NamedTuple):
     token: bytes | None
     previous_token: bytes | None
     key: bytes | None
-    place: int | None
+    number: int | None
     code: bytes | None
 
 
@@ -251,7 +251,7 @@ class VectorRow:
     Args:
         path: The path of the namespace.
         key: The item's key.
-        place: The embedding's number among those of its item.
+        number: The embedding's number among those of its item.
         digest: The digest of the text that was embedded; None if it is not known.
         embedding: 32-bit floats, little-endian.
         code: A byte per dimension.
@@ -261,7 +261,7 @@ class VectorRow:
 
     path: bytes
     key: bytes
-    place: int
+    number: int
     digest: bytes | None
     embedding: bytes
     code: bytes
@@ -276,12 +276,12 @@ class VectorRow:
     def checksum(self, tenant: str) -> int:
         """Return the checksum of the row."""
         of_digest = 0 if self.digest is None else crc32(self.digest)
-        return embedding_checksum(tenant, self.path, self.key, self.place, self.embedding) ^ of_digest
+        return embedding_checksum(tenant, self.path, self.key, self.number, self.embedding) ^ of_digest
 
 
-def embedding_checksum(tenant: str, path: bytes, key: bytes, place: int, embedding: bytes) -> int:
+def embedding_checksum(tenant: str, path: bytes, key: bytes, number: int, embedding: bytes) -> int:
     """Return the checksum of an embedding without the digest of its text, as statements read it; see `PIECES`."""
-    return checksum((tenant, path, key), place, embedding)
+    return checksum((tenant, path, key), number, embedding)
 
 
 class VectorStatements(MemoryStatements):
@@ -320,12 +320,12 @@ class VectorStatements(MemoryStatements):
     def _add(self, tenant: str, rows: Sequence[VectorRow]) -> tuple[Statement, ...]:
         statements: list[Statement] = []
         for some in portions(rows):
-            keys = [(tenant, row.path, row.key, row.place) for row in some]
+            keys = [(tenant, row.path, row.key, row.number) for row in some]
             vectors = [
                 (*key, row.digest, row.embedding, row.checksum(tenant)) for key, row in zip(keys, some, strict=True)
             ]
             signs = [
-                (owner_of(tenant, row.path), row.key, row.place, int(row.expires), row.dims, row.sig) for row in some
+                (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.sig) for row in some
             ]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
@@ -336,7 +336,7 @@ class VectorStatements(MemoryStatements):
         return tuple(statements)
 
     def _insert(self, template: str, row: str, rows: Sequence[Sequence[Param]]) -> Statement:
-        text = self._text(template, rows=places(len(rows), row))
+        text = self._text(template, rows=placeholders(len(rows), row))
         return Statement(text, tuple(param for params in rows for param in params))
 
     def known(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Query[TextEmbeddingRow], ...]:
@@ -370,7 +370,7 @@ class VectorStatements(MemoryStatements):
         """Return some embeddings by their keys."""
         return tuple(
             Query(
-                self._text(EXACT, keys=places(len(some), "(%s, %s, %s, %s)")),
+                self._text(EXACT, keys=placeholders(len(some), "(%s, %s, %s, %s)")),
                 tuple(param for key in some for param in (tenant, *key)),
                 row=EmbeddingRow,
             )
@@ -396,7 +396,7 @@ class VectorStatements(MemoryStatements):
             NAMESPACES,
             range=where.condition("s"),
             changes=KNOWN_TOKENS + CHANGES if since else "",
-            tokens=places(len(since or ())),
+            tokens=placeholders(len(since or ())),
             since=" OR ".join(["c.path = %s AND c.stamp > %s"] * len(since or ())),
         )
         return Query(text, tuple(params), row=StateRow)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..checksums import checksum, version_sql, with_version
 from ..statement import Param, Query, Statement
-from ..template import places
+from ..template import placeholders
 from ..variants import OCEANBASE
 from .pieces import MemoryStatements, portions
 from .ranges import Range
@@ -153,7 +153,7 @@ class WritingStatements(MemoryStatements):
         """Lock namespaces until the transaction ends, raise their stamps, and store the token of the write."""
         return tuple(
             Statement(
-                self._text(TOUCH, rows=places(len(some), TOUCH_ROW)),
+                self._text(TOUCH, rows=placeholders(len(some), TOUCH_ROW)),
                 tuple(param for path in some for param in (tenant, path, token)),
             )
             for some in portions(sorted(set(paths)))
@@ -171,7 +171,7 @@ class WritingStatements(MemoryStatements):
         """Write items, replacing existing ones."""
         return tuple(
             Statement(
-                self._text(PUT, rows=places(len(some), PUT_ROW), version=VERSION),
+                self._text(PUT, rows=placeholders(len(some), PUT_ROW), version=VERSION),
                 tuple(param for row in some for param in row.params(tenant)),
             )
             for some in portions(rows)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..checksums import checksum_sql
 from ..statement import Param, Query, Statement
-from ..template import Statements, fill, places
+from ..template import Statements, fill, placeholders
 from ..variants import OCEANBASE
 from .record_filters import RecordFilter
 from .result_rows import AgeRow, EmbeddingRow, FingerprintRow, IdRow, MarkRow, TimeRow, TotalRow
@@ -246,7 +246,7 @@ class MemuStatements(Statements):
 
     def guard_exist(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
         """Undo the batch unless all of these records exist and belong to the tenant."""
-        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=places(len(ids)))
+        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=placeholders(len(ids)))
         return Statement(text, (tenant, *ids, len(ids)))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
@@ -402,7 +402,7 @@ class MemuStatements(Statements):
         """
         at_once = max(IDS_PER_STATEMENT, len(last))
         return tuple(
-            Statement(self._text(template, ids=places(len(some)), **pieces), (*first, *some, *last))
+            Statement(self._text(template, ids=placeholders(len(some)), **pieces), (*first, *some, *last))
             for some in (ids[start : start + at_once] for start in range(0, len(ids), at_once))
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..checksums import version_sql
 from ..statement import Param, Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .pieces import RowKey
 from .reading import StoredHeader
 from .writing import RECOUNT, REMOVE_AT, ItemRow
@@ -89,7 +89,7 @@ class MovingStatements(Statements):
 
     def items_at(self, key: RowKey, seqs: Sequence[int]) -> Query[MovedItem]:
         """Items by their seqs."""
-        return Query(self._text(AT, seqs=places(len(seqs))), (*seqs, *key), row=MovedItem)
+        return Query(self._text(AT, seqs=placeholders(len(seqs))), (*seqs, *key), row=MovedItem)
 
     def create(self, key: RowKey, sid: bytes, *columns: Param) -> Statement:
         """A new transcript: its revision, tag, scope, state, last_seq, created_at, expires_at and checksum."""
@@ -105,11 +105,11 @@ class MovingStatements(Statements):
 
     def remove_at(self, key: RowKey, seqs: Sequence[int]) -> Statement:
         """Remove items by their seqs."""
-        return Statement(self._text(REMOVE_AT, seqs=places(len(seqs))), (*seqs, *key))
+        return Statement(self._text(REMOVE_AT, seqs=placeholders(len(seqs))), (*seqs, *key))
 
     def put(self, key: RowKey, rows: Sequence[tuple[int, ItemRow, str]]) -> Statement:
         """Add items with their seqs and times."""
-        text = self._text(PUT, rows=places(len(rows), "ROW(%s, %s, %s, %s, %s)"), seq=version_sql("fresh.seq"))
+        text = self._text(PUT, rows=placeholders(len(rows), "ROW(%s, %s, %s, %s, %s)"), seq=version_sql("fresh.seq"))
         params: list[Param] = []
         for seq, row, created_at in rows:
             item_id, content, checksum = row.params(key)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .pieces import RowKey
 
 # A transcript with its state.
@@ -200,11 +200,11 @@ class ReadingStatements(Statements):
 
     def present(self, key: RowKey, ids: Sequence[bytes]) -> Query[PresentRow]:
         """The ids in the list that items of the transcript have."""
-        return Query(self._text(PRESENT, ids=places(len(ids))), (*ids, *key), row=PresentRow)
+        return Query(self._text(PRESENT, ids=placeholders(len(ids))), (*ids, *key), row=PresentRow)
 
     def existing(self, key: RowKey, seqs: Sequence[int]) -> Query[SeqRow]:
         """Those of the seqs that items of the transcript have."""
-        return Query(self._text(EXISTING, seqs=places(len(seqs))), (*seqs, *key), row=SeqRow)
+        return Query(self._text(EXISTING, seqs=placeholders(len(seqs))), (*seqs, *key), row=SeqRow)
 
     def holding(self, tenant: str, kind: bytes, item_id: bytes) -> Query[StoredHeader]:
         """The transcripts of a kind that have an item with this id."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..checksums import version_sql
 from ..statement import Param, Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .pieces import RowKey, header_checksum, item_checksum
 
 #: The maximum number of rows that one statement writes.
@@ -271,10 +271,10 @@ class WritingStatements(Statements):
         statements = []
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             portion = rows[start : start + ROWS_PER_STATEMENT]
-            text = self._text(ADD, rows=places(len(portion), "ROW(%s, %s, %s, %s)"), seq=SEQ_BEHIND)
+            text = self._text(ADD, rows=placeholders(len(portion), "ROW(%s, %s, %s, %s)"), seq=SEQ_BEHIND)
             params: list[Param] = []
-            for place, row in enumerate(portion, start + 1):
-                params += (len(rows) - place, *row.params(key))
+            for index, row in enumerate(portion, start + 1):
+                params += (len(rows) - index, *row.params(key))
             statements.append(Statement(text, (*params, *key)))
         return tuple(statements)
 
@@ -295,8 +295,8 @@ class WritingStatements(Statements):
         statements = []
         for start in range(0, len(seqs), SEQS_PER_STATEMENT):
             some = seqs[start : start + SEQS_PER_STATEMENT]
-            statements.append(Statement(self._text(SUBTRACT_COUNTS, seqs=places(len(some))), (*some, *key, *key)))
-            statements.append(Statement(self._text(REMOVE_AT, seqs=places(len(some))), (*some, *key)))
+            statements.append(Statement(self._text(SUBTRACT_COUNTS, seqs=placeholders(len(some))), (*some, *key, *key)))
+            statements.append(Statement(self._text(REMOVE_AT, seqs=placeholders(len(some))), (*some, *key)))
         return tuple(statements)
 
     def remove_items(self, key: RowKey) -> Statement:

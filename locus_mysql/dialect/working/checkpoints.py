@@ -27,8 +27,8 @@ SELECT s.tenant, s.sid, %s, s.stamp, %s, COALESCE(SUM(e.kind = 1), 0), COALESCE(
 # The entries that changed since the previous checkpoint, deleted ones too. A derived table finds that checkpoint once:
 # a subquery would be run for each entry.
 RECORD = """
-INSERT INTO {history} (tenant, sid, kind, name, version, value, likeness, size_bytes, expires_at, checksum)
-SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.likeness, e.size_bytes, e.expires_at,
+INSERT INTO {history} (tenant, sid, kind, name, version, value, canonical, size_bytes, expires_at, checksum)
+SELECT e.tenant, e.sid, e.kind, e.name, e.version, e.value, e.canonical, e.size_bytes, e.expires_at,
        e.checksum ^ {version}
   FROM {sessions} s
   JOIN (SELECT COALESCE(MAX(c.stamp), 0) AS stamp
@@ -92,7 +92,7 @@ REMOVE_OTHERS = """
 UPDATE {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION}
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.canonical = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL AND ({changed})
    AND NOT COALESCE((SELECT {held} {row}), FALSE)
 """
@@ -100,21 +100,21 @@ UPDATE {sessions} s
 # Entries unchanged since the checkpoint stay, unless they expire: those get the remaining time that they had then.
 # Every entry of a checkpoint still has a row in entries, as deletion keeps the row.
 PUT_BACK = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
-SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.likeness, held.size_bytes, s.stamp, s.stamp,
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
+SELECT e.tenant, e.sid, e.kind, e.name, held.value, held.canonical, held.size_bytes, s.stamp, s.stamp,
        TIMESTAMPADD(MICROSECOND, {AT} + TIMESTAMPDIFF(MICROSECOND, c.created_at, held.expires_at), '1970-01-01'),
        held.checksum
   FROM {sessions} s
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid AND c.checkpoint_id = %s
   STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND ({changed})
-  STRAIGHT_JOIN LATERAL (SELECT h.value, h.likeness, h.size_bytes, h.version, h.expires_at,
-                                h.checksum ^ {version} AS checksum, {held} AS there
+  STRAIGHT_JOIN LATERAL (SELECT h.value, h.canonical, h.size_bytes, h.version, h.expires_at,
+                                h.checksum ^ {version} AS checksum, {held} AS found
                          {row}) AS held
- WHERE s.tenant = %s AND s.session_id = %s AND held.there
+ WHERE s.tenant = %s AND s.session_id = %s AND held.found
    AND (e.value IS NULL OR e.version <> held.version OR held.expires_at IS NOT NULL)
     ON DUPLICATE KEY UPDATE
        value      = held.value,
-       likeness   = held.likeness,
+       canonical  = held.canonical,
        size_bytes = held.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
@@ -176,7 +176,7 @@ class CheckpointStatements(Statements):
         """Checkpoints, newest first."""
         return Query(self._text(LIST), key, row=CheckpointRow)
 
-    def there(self, key: SessionKey, checkpoint_id: str) -> Statement:
+    def exists(self, key: SessionKey, checkpoint_id: str) -> Statement:
         """Undo the batch unless a checkpoint exists and is undamaged."""
         return Statement(self._text(GUARD_CHECKPOINT, found=f"{FOUND} AND {{CHECKPOINT_SOUND}}"), (*key, checkpoint_id))
 

@@ -11,7 +11,7 @@ from zlib import crc32
 from ..checksums import checksum, checksum_sql
 from ..like import like
 from ..statement import Param, Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .pieces import (
     NOTE,
     TASK,
@@ -70,15 +70,15 @@ SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0)
 
 # All times to live of one write are counted from the same time.
 PUT = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
-SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp,
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.canonical, fresh.size_bytes, s.stamp, s.stamp,
        TIMESTAMPADD(MICROSECOND, {AT} + fresh.ttl_us, '1970-01-01'), fresh.checksum
   FROM {sessions} s
-  JOIN (VALUES {rows}) AS fresh (name, value, likeness, size_bytes, ttl_us, checksum)
+  JOIN (VALUES {rows}) AS fresh (name, value, canonical, size_bytes, ttl_us, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        value      = fresh.value,
-       likeness   = fresh.likeness,
+       canonical  = fresh.canonical,
        size_bytes = fresh.size_bytes,
        version    = s.stamp,
        used       = s.stamp,
@@ -88,13 +88,13 @@ SELECT s.tenant, s.sid, %s, fresh.name, fresh.value, fresh.likeness, fresh.size_
 
 # One entry, whose content is a parameter twice. This takes three quarters of the time of joining it as a table.
 PUT_ONE = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
   FROM {sessions} s
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        value      = %s,
-       likeness   = %s,
+       canonical  = %s,
        size_bytes = %s,
        version    = s.stamp,
        used       = s.stamp,
@@ -105,18 +105,18 @@ EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
 
 # Keeps the time to live of the variable. Changes nothing unless the ledger records that the variable matched.
 PUT_IF_MATCHED = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
-SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_bytes, s.stamp, s.stamp, NULL,
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
+SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.canonical, fresh.size_bytes, s.stamp, s.stamp, NULL,
        fresh.checksum
   FROM {sessions} s
   JOIN {ledger} l ON l.tenant = s.tenant AND l.token = %s AND l.outcome = 1
-  JOIN (VALUES ROW(%s, %s, %s, %s, %s)) AS fresh (name, value, likeness, size_bytes, checksum)
+  JOIN (VALUES ROW(%s, %s, %s, %s, %s)) AS fresh (name, value, canonical, size_bytes, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
        expires_at = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE), NULL,
                        {entries}.expires_at),
        value      = fresh.value,
-       likeness   = fresh.likeness,
+       canonical  = fresh.canonical,
        size_bytes = fresh.size_bytes,
        checksum   = fresh.checksum,
        version    = s.stamp,
@@ -124,7 +124,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.likeness, fresh.size_b
 """
 
 APPEND = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.stamp, NULL,
        %s ^ CRC32(LPAD(s.last_note, 20, '0'))
   FROM {sessions} s
@@ -134,14 +134,14 @@ SELECT s.tenant, s.sid, 3, LPAD(s.last_note, 20, '0'), %s, NULL, %s, s.stamp, s.
 # A deleted entry stays as a row without a value, for the next checkpoint and for readers of versions.
 REMOVE = """
 UPDATE {sessions} s STRAIGHT_JOIN {listed} {entries} e ON {OF_SESSION} AND e.kind = %s AND {names}
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.canonical = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 
 # Expired entries are deleted in the same way, but keep their version.
 REMOVE_EXPIRED = """
 UPDATE {entries} e JOIN {sessions} s ON {OF_SESSION}
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL
+   SET e.value = NULL, e.canonical = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND e.expires_at <= UTC_TIMESTAMP(6)
 """
 
@@ -152,7 +152,7 @@ UPDATE {entries} e
   JOIN {sessions} s ON {OF_SESSION}
   JOIN (SELECT x.name,
                x.version > o.prior AS spared,
-               ROW_NUMBER() OVER recency AS place,
+               ROW_NUMBER() OVER recency AS row_no,
                SUM(x.size_bytes) OVER recency + others.size_bytes AS upto
           FROM {sessions} o
           JOIN (SELECT COALESCE(SUM(e.size_bytes), 0) AS size_bytes
@@ -162,18 +162,18 @@ UPDATE {entries} e
          WHERE o.tenant = %s AND o.session_id = %s
         WINDOW recency AS (ORDER BY x.version > o.prior DESC, x.used DESC, x.name DESC ROWS UNBOUNDED PRECEDING)
        ) AS ranked ON ranked.name = e.name
-   SET e.value = NULL, e.likeness = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
+   SET e.value = NULL, e.canonical = NULL, e.size_bytes = 0, e.checksum = 0, e.expires_at = NULL, e.version = s.stamp
  WHERE s.tenant = %s AND s.session_id = %s AND e.kind = 1 AND NOT ranked.spared
-   AND (ranked.place > %s OR ranked.upto > %s)
+   AND (ranked.row_no > %s OR ranked.upto > %s)
 """
 
 # Record that variables were read before this call, in the order of the list.
 USE = """
 UPDATE {sessions} s
-  STRAIGHT_JOIN JSON_TABLE(%s, '$[*]' COLUMNS (place FOR ORDINALITY,
+  STRAIGHT_JOIN JSON_TABLE(%s, '$[*]' COLUMNS (number FOR ORDINALITY,
                                                name VARCHAR(512) COLLATE utf8mb4_0900_bin PATH '$')) AS listed
   STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = listed.name
-   SET e.used = s.stamp - 1 - %s + listed.place
+   SET e.used = s.stamp - 1 - %s + listed.number
  WHERE s.tenant = %s AND s.session_id = %s AND e.value IS NOT NULL
 """
 USE_ONE = """
@@ -190,14 +190,14 @@ SELECT CAST(IF(EXISTS (
             AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
 """
 
-# The checksum of a sum; the likeness of a whole number is the number itself.
+# The checksum of a sum; the canonical form of a whole number is the number itself.
 SUM_CHECKSUM = (
     checksum_sql(("s.tenant", "s.session_id"), ("{entries}.value",), ("{entries}.kind",))
     + " ^ CRC32({entries}.name) ^ CRC32({entries}.value)"
 )
 
 ADD = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_bytes, s.stamp, s.stamp, NULL,
        fresh.checksum
   FROM {sessions} s
@@ -207,7 +207,7 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.value, fresh.size_byte
        value      = IF({entries}.value IS NULL OR COALESCE({entries}.expires_at <= UTC_TIMESTAMP(6), FALSE),
                        fresh.value,
                        CAST(CAST(CONVERT({entries}.value USING ascii) AS DECIMAL(30)) + %s AS CHAR)),
-       likeness   = {entries}.value,
+       canonical  = {entries}.value,
        size_bytes = %s + LENGTH({entries}.value),
        version    = s.stamp,
        used       = s.stamp,
@@ -270,14 +270,14 @@ class EntryRow:
     Args:
         name: Its name.
         value: JSON; None removes it.
-        likeness: See `Variable` of working memory.
+        canonical: See `Variable` of working memory.
         size_bytes: The bytes that count for its session.
         ttl_us: Its time to live in microseconds; None if it does not expire before the session.
     """
 
     name: str
     value: bytes | None
-    likeness: bytes | None
+    canonical: bytes | None
     size_bytes: int
     ttl_us: int | None = None
 
@@ -287,17 +287,17 @@ class EntryRow:
 
     @property
     def content(self) -> tuple[Param, ...]:
-        """The name, value, likeness and bytes."""
-        return (self.name, self.value, self.likeness, self.size_bytes)
+        """The name, value, canonical and bytes."""
+        return (self.name, self.value, self.canonical, self.size_bytes)
 
     def checksum(self, key: SessionKey, kind: int) -> int:
         """The checksum of the row."""
-        of_likeness = 0 if self.likeness is None else crc32(self.likeness)
-        return entry_checksum(key, kind, self.name, self.value) ^ of_likeness
+        of_canonical = 0 if self.canonical is None else crc32(self.canonical)
+        return entry_checksum(key, kind, self.name, self.value) ^ of_canonical
 
 
 def entry_checksum(key: SessionKey, kind: int, name: str, value: bytes | None) -> int:
-    """The checksum of an entry without its likeness, as statements read it; 0 if it was deleted.
+    """The checksum of an entry without its canonical form, as statements read it; 0 if it was deleted.
 
     See `SUM_CHECKSUM`, where the server computes it.
     """
@@ -346,14 +346,14 @@ class EntryStatements(Statements):
         some = [rows[start : start + ROWS_PER_STATEMENT] for start in range(0, len(rows), ROWS_PER_STATEMENT)]
         return tuple(
             Statement(
-                self._text(PUT, rows=places(len(portion), "ROW(%s, %s, %s, %s, %s, %s)")),
+                self._text(PUT, rows=placeholders(len(portion), "ROW(%s, %s, %s, %s, %s, %s)")),
                 (kind, *(param for row in portion for param in row.params(key, kind)), *key),
             )
             for portion in some
         )
 
     def _put_one(self, key: SessionKey, kind: int, row: EntryRow) -> Statement:
-        content = (row.value, row.likeness, row.size_bytes)
+        content = (row.value, row.canonical, row.size_bytes)
         expires, ttl = ("NULL", ()) if row.ttl_us is None else (EXPIRES, (row.ttl_us,))
         checksum = row.checksum(key, kind)
         params = (kind, row.name, *content, *ttl, checksum, *key, *content, *ttl, checksum)

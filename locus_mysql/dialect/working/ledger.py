@@ -15,7 +15,8 @@ COUNT = """LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s STRAIGHT_JOIN {list
                  WHERE s.tenant = %s AND s.session_id = %s))
 """
 
-# 1 if a variable is as expected, so has this likeness or (expected: none) does not exist; else 0. Also LAST_INSERT_ID.
+# 1 if a variable is as expected, so has this canonical form or (expected: none) does not exist;
+# else 0. Also LAST_INSERT_ID.
 MATCH = """LAST_INSERT_ID((SELECT COUNT(*) FROM {sessions} s
                   LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
                  WHERE s.tenant = %s AND s.session_id = %s AND {expected}))
@@ -45,10 +46,10 @@ class WorkingLedger(ledger.Ledger):
         params = (*which.table_params, kind, *which.params, *key)
         return self._record_outcome(key.tenant, token, COUNT, params, **which.pieces)
 
-    def record_match(self, key: SessionKey, token: bytes, name: str, likeness: bytes | None) -> Statement:
+    def record_match(self, key: SessionKey, token: bytes, name: str, canonical: bytes | None) -> Statement:
         """Record the token of a write whose outcome is whether a variable is as expected."""
-        expected = "e.name IS NULL" if likeness is None else "e.likeness = %s AND {SOUND}"
-        params = (name, *key, *(() if likeness is None else (likeness,)))
+        expected = "e.name IS NULL" if canonical is None else "e.canonical = %s AND {SOUND}"
+        params = (name, *key, *(() if canonical is None else (canonical,)))
         return self._record_outcome(key.tenant, token, MATCH, params, expected=expected)
 
     def record_number(self, key: SessionKey, token: bytes, name: str) -> Statement:

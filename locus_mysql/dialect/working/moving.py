@@ -10,7 +10,7 @@ from zlib import crc32
 from ..checksums import with_version
 from ..like import like
 from ..statement import Param, Query, Statement
-from ..template import Statements, places
+from ..template import Statements, placeholders
 from .checkpoints import checkpoint_checksum
 from .entries import ROWS_PER_STATEMENT, entry_checksum
 from .pieces import SessionKey
@@ -37,14 +37,14 @@ SELECT s.stamp, s.ttl_us, s.last_note, s.created_at, s.expires_at
 """
 
 ENTRIES = """
-SELECT e.kind, e.name, e.value, e.likeness, e.version, e.used, e.expires_at, e.checksum
+SELECT e.kind, e.name, e.value, e.canonical, e.version, e.used, e.expires_at, e.checksum
   FROM {sessions} s JOIN {entries} e ON {OF_SESSION}
  WHERE {SESSION}
  ORDER BY e.kind, e.name
 """
 
 HISTORY = """
-SELECT h.kind, h.name, h.value, h.likeness, h.version, 0, h.expires_at, h.checksum
+SELECT h.kind, h.name, h.value, h.canonical, h.version, 0, h.expires_at, h.checksum
   FROM {sessions} s JOIN {history} h ON h.tenant = s.tenant AND h.sid = s.sid
  WHERE {SESSION}
  ORDER BY h.kind, h.name, h.version
@@ -63,11 +63,11 @@ INSERT INTO {sessions} (tenant, session_id, sid, stamp, prior, replaced, ttl_us,
 VALUES (%s, %s, %s, %s, 0, 0, %s, %s, %s, %s, %s, %s, %s)
 """
 PUT_ENTRIES = """
-INSERT INTO {entries} (tenant, sid, kind, name, value, likeness, size_bytes, version, used, expires_at, checksum)
+INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
 VALUES {rows}
 """
 PUT_HISTORY = """
-INSERT INTO {history} (tenant, sid, kind, name, value, likeness, size_bytes, version, expires_at, checksum)
+INSERT INTO {history} (tenant, sid, kind, name, value, canonical, size_bytes, version, expires_at, checksum)
 VALUES {rows}
 """
 PUT_CHECKPOINTS = """
@@ -104,7 +104,7 @@ class KeptEntryRow(NamedTuple):
     kind: int
     name: str
     value: bytes | None
-    likeness: bytes | None
+    canonical: bytes | None
     version: int
     used: int
     expires_at: datetime | None
@@ -115,13 +115,13 @@ class KeptEntryRow(NamedTuple):
         """The bytes that count for the session. Only variables have names that count."""
         if self.value is None:
             return 0
-        return len(self.value) + (len(self.name.encode()) if self.likeness is not None else 0)
+        return len(self.value) + (len(self.name.encode()) if self.canonical is not None else 0)
 
     def right_checksum(self, key: SessionKey, *, of_history: bool = False) -> int:
         """Return the checksum that the row must have in a session."""
         checksum = entry_checksum(key, self.kind, self.name, self.value)
-        if self.likeness is not None:
-            checksum ^= crc32(self.likeness)
+        if self.canonical is not None:
+            checksum ^= crc32(self.canonical)
         return with_version(checksum, self.version) if of_history else checksum
 
 
@@ -182,8 +182,8 @@ class MovingStatements(Statements):
         """
         existing = [entry for entry in entries if entry.value is not None]
         counts = (
-            sum(entry.likeness is not None for entry in existing),
-            sum(entry.likeness is None and entry.name != "" for entry in existing),
+            sum(entry.canonical is not None for entry in existing),
+            sum(entry.canonical is None and entry.name != "" for entry in existing),
             sum(entry.size_bytes for entry in existing),
         )
         params = (
@@ -202,7 +202,7 @@ class MovingStatements(Statements):
         """Insert the entries of a session."""
         rows: list[tuple[Param, ...]] = [
             (
-                *(key.tenant, sid, e.kind, e.name, e.value, e.likeness, e.size_bytes, e.version, e.used),
+                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, e.size_bytes, e.version, e.used),
                 _text(e.expires_at),
                 e.right_checksum(key),
             )
@@ -214,7 +214,7 @@ class MovingStatements(Statements):
         """Insert the history of a session."""
         rows: list[tuple[Param, ...]] = [
             (
-                *(key.tenant, sid, e.kind, e.name, e.value, e.likeness, e.size_bytes, e.version),
+                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, e.size_bytes, e.version),
                 _text(e.expires_at),
                 e.right_checksum(key, of_history=True),
             )
@@ -235,7 +235,7 @@ class MovingStatements(Statements):
         statements = []
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             some = rows[start : start + ROWS_PER_STATEMENT]
-            text = self._text(template, rows=places(len(some), f"({places(len(some[0]))})"))
+            text = self._text(template, rows=placeholders(len(some), f"({placeholders(len(some[0]))})"))
             statements.append(Statement(text, tuple(param for row in some for param in row)))
         return tuple(statements)
 

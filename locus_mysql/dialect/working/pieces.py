@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from ..checksums import checksum_sql, version_sql
 from ..statement import Param
-from ..template import places
+from ..template import placeholders
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ _CHECKPOINT_SEAL = f"c.checksum ^ {version_sql('c.stamp')}"
 #: Pieces by name. ``{SESSION}`` selects a session ``s`` by its key; ``{KNOWN}`` is its stamp, its time to live, and the
 #: microseconds until it expires, negative if it has expired. ``{OF_SESSION}`` joins entries ``e`` to it, ``{OWN}``
 #: where the table of sessions has no alias. ``{LIVE_ENTRY}``: an entry has a value, and has not expired. ``{SEAL}`` is
-#: the checksum of an entry without its likeness, so that the likeness need not be read; ``{SOUND}``: the checksum of an
+#: the checksum of an entry without its canonical form, which need not be read; ``{SOUND}``: the checksum of an
 #: entry is right. ``{CHECKPOINT_SEAL}`` and ``{CHECKPOINT_SOUND}`` are the same for checkpoints, whose seal leaves out
 #: the stamp. ``{US_SINCE_1970}`` is the server's clock in microseconds. ``{AT}`` is the time of the current write: the
 #: session's stamp, or the clock if that is earlier, as after the clock was set back.
@@ -52,8 +52,8 @@ PIECES = {
     "MOST": str(_MOST),
     "DELETED_KNOWN_US": str(DELETED_KNOWN_US),
     "AT": f"LEAST(s.stamp, {_US_SINCE_1970})",
-    "SEAL": "e.checksum ^ COALESCE(CRC32(e.likeness), 0)",
-    "SOUND": f"e.checksum = {_SEALED} ^ COALESCE(CRC32(e.likeness), 0)",
+    "SEAL": "e.checksum ^ COALESCE(CRC32(e.canonical), 0)",
+    "SOUND": f"e.checksum = {_SEALED} ^ COALESCE(CRC32(e.canonical), 0)",
     "CHECKPOINT_SEAL": _CHECKPOINT_SEAL,
     "CHECKPOINT_SOUND": (
         f"{_CHECKPOINT_SEAL} = {checksum_sql(('s.tenant', 's.session_id', 'c.checkpoint_id'), ('c.label',))}"
@@ -106,5 +106,5 @@ def named(names: Sequence[str], as_json: str) -> Named:
         return Named("", (), "e.name = %s", tuple(names))
     if len(names) > NAMES_LISTED:
         return Named(MANY, (as_json,), "e.name = listed.name", ())
-    rows = places(len(names), "ROW(%s)")
+    rows = placeholders(len(names), "ROW(%s)")
     return Named(f"(VALUES {rows}) AS listed (name)", tuple(names), "e.name = listed.name", ())

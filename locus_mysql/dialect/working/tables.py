@@ -38,14 +38,14 @@ SESSIONS = """(
 # One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its number in 20
 # digits. value is the caller's JSON, as bytes. If it is NULL, the entry was deleted, and the row exists for the next
 # checkpoint and for readers of versions; its checksum is 0. Else the checksum covers tenant, session id, kind, name,
-# value and likeness.
+# value and canonical form.
 ENTRIES = """(
   tenant     VARCHAR(128)     NOT NULL,
   sid        BINARY(16)       NOT NULL,
   kind       TINYINT UNSIGNED NOT NULL,
   name       VARCHAR(512)     NOT NULL,
   value      LONGBLOB         NULL,
-  likeness   VARBINARY(32)    NULL,
+  canonical  VARBINARY(32)    NULL,
   size_bytes INT UNSIGNED     NOT NULL,
   version    BIGINT UNSIGNED  NOT NULL,
   used       BIGINT UNSIGNED  NOT NULL,
@@ -79,7 +79,7 @@ HISTORY = """(
   name       VARCHAR(512)     NOT NULL,
   version    BIGINT UNSIGNED  NOT NULL,
   value      LONGBLOB         NULL,
-  likeness   VARBINARY(32)    NULL,
+  canonical  VARBINARY(32)    NULL,
   size_bytes INT UNSIGNED     NOT NULL,
   expires_at DATETIME(6)      NULL,
   checksum   INT UNSIGNED     NOT NULL,

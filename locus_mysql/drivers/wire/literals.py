@@ -77,7 +77,7 @@ def _render_one(statement: Statement) -> bytes:
     split = _remembered_pieces if len(statement.sql) <= REMEMBERED_CHARACTERS else _pieces
     pieces, params = split(statement.sql), statement.params
     if len(params) != len(pieces) - 1:
-        raise TypeError(f"The statement has {len(pieces) - 1} places for parameters, but {len(params)} were given.")
+        raise TypeError(f"The statement has {len(pieces) - 1} placeholders, but {len(params)} were given.")
     if not params:
         return pieces[0]
     parts = [b""] * (2 * len(pieces) - 1)

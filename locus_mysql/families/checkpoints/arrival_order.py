@@ -22,8 +22,8 @@ class Order:
     """
 
     def __init__(self, stored: Mapping[str, datetime]) -> None:
-        self._places = {checkpoint_id: place for place, checkpoint_id in enumerate(stored)}
-        #: The latest time at or after each place.
+        self._positions = {checkpoint_id: position for position, checkpoint_id in enumerate(stored)}
+        #: The latest time at or after each position.
         self._latest = list(accumulate(reversed([*stored.values()]), max))[::-1]
         self._met = 0  # the number of stored checkpoints up to the last one that arrived
 
@@ -34,9 +34,9 @@ class Order:
             checkpoint_id: Its id.
             created_at: When it was saved, if that is known.
         """
-        place = self._places.get(checkpoint_id)
-        if place is not None:
-            self._met = max(self._met, place + 1)
+        position = self._positions.get(checkpoint_id)
+        if position is not None:
+            self._met = max(self._met, position + 1)
             return "stored"
         if self._met >= len(self._latest) or (created_at is not None and self._latest[self._met] <= created_at):
             return "missing"
@@ -44,5 +44,5 @@ class Order:
 
     def written(self, checkpoint_id: str) -> None:
         """Note that a missing checkpoint was written, as the newest."""
-        self._places[checkpoint_id] = len(self._places)
+        self._positions[checkpoint_id] = len(self._positions)
         self._met = len(self._latest)

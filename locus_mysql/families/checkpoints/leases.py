@@ -102,14 +102,14 @@ class Turns(Generic[L]):
 
     def leave(self, lease: Lease) -> None:
         """Let calls no longer belong to the turn."""
-        _entered.set({place: one for place, one in _entered.get({}).items() if one is not lease})
+        _entered.set({key: one for key, one in _entered.get({}).items() if one is not lease})
 
-    def lock(self, place: object, make: type[L]) -> L:
+    def lock(self, key: object, make: type[L]) -> L:
         """Return the lock shared by the callers in this process that wait for the same thread."""
         with self._guard:
-            lock = self._locks.get(place)
+            lock = self._locks.get(key)
             if lock is None:
-                lock = self._locks[place] = make()
+                lock = self._locks[key] = make()
             return lock
 
 

@@ -121,7 +121,7 @@ def checkpoint_of_content(content: Mapping[str, Any]) -> LineCheckpoint:
     )
 
 
-def place_of_content(content: Mapping[str, Any]) -> tuple[str, int]:
+def key_of_content(content: Mapping[str, Any]) -> tuple[str, int]:
     """Return the thread and the seq of a line of an export.
 
     Raises:

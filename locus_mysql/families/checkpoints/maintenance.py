@@ -82,30 +82,30 @@ class ThreadMaintenance:
             yield from self._restore_missing_rows(tenant)
             page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
             for thread in page:
-                place, token = (tenant, thread.thread_id), os.urandom(16)
-                landed = self._sql.ledger.find(tenant, token)
-                removed += yield from self._remove(self._sql.threads.lock_any(*place, token), landed, place, token)
+                key, token = (tenant, thread.thread_id), os.urandom(16)
+                outcome_query = self._sql.ledger.find(tenant, token)
+                removed += yield from self._remove(self._sql.threads.lock_any(*key, token), outcome_query, key, token)
             if not page:
                 yield Batch.of(self._sql.ledger.forget_old())
                 return removed
 
     def _prune(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
         clear_id, token = self._sql.maintenance.clear_ids_before(tenant, thread_id, age_us), os.urandom(16)
-        landed = self._sql.ledger.find(tenant, token)
+        outcome_query = self._sql.ledger.find(tenant, token)
         try:
             results = yield Batch.of(
                 self._sql.threads.lock(tenant, thread_id, token),
-                self._sql.threads.guard(landed),
+                self._sql.threads.guard(outcome_query),
                 self._sql.checkpoints.delete_left_behind(tenant, thread_id),
                 self._sql.ledger.record_all(tenant, thread_id),
                 clear_id,
                 self._sql.ledger.record_affected(tenant, token),
                 self._sql.maintenance.sweep(tenant, thread_id),
-                landed=landed,
+                outcome_query=outcome_query,
             )
         except Outdated:  # it was deleted meanwhile
             return 0
-        return affected_rows(results, clear_id, landed)
+        return affected_rows(results, clear_id, outcome_query)
 
     def _sweep(self, tenant: str, thread_id: str) -> Operation[None]:
         """Remove everything that no checkpoint of a thread needs any more."""
@@ -130,29 +130,29 @@ class ThreadMaintenance:
     def _remove_idle(self, tenant: str, thread_id: str, age_us: int) -> Operation[int]:
         token = os.urandom(16)
         lock = self._sql.threads.lock_idle(tenant, thread_id, token, age_us)
-        landed = self._sql.ledger.find(tenant, token)
-        return (yield from self._remove(lock, landed, (tenant, thread_id), token))
+        outcome_query = self._sql.ledger.find(tenant, token)
+        return (yield from self._remove(lock, outcome_query, (tenant, thread_id), token))
 
     def _remove(
-        self, lock: Statement, landed: Query[OutcomeRow], place: tuple[str, str], token: bytes
+        self, lock: Statement, outcome_query: Query[OutcomeRow], key: tuple[str, str], token: bytes
     ) -> Operation[int]:
         """Remove a whole thread if it can be locked; returns the number of its checkpoints."""
         try:
             results = yield Batch.of(
                 lock,
-                self._sql.threads.guard(landed),
-                self._sql.ledger.record_all(*place),
-                self._sql.ledger.record_count(*place, token),
-                self._sql.checkpoints.delete_all(*place),
-                self._sql.threads.drop(*place),
-                landed,
-                landed=landed,
+                self._sql.threads.guard(outcome_query),
+                self._sql.ledger.record_all(*key),
+                self._sql.ledger.record_count(*key, token),
+                self._sql.checkpoints.delete_all(*key),
+                self._sql.threads.drop(*key),
+                outcome_query,
+                outcome_query=outcome_query,
             )
         except Outdated:  # it was deleted or saved to meanwhile
             return 0
         finally:
-            self._cache.forget(place)
-        return results.rows(landed)[0].outcome or 0
+            self._cache.forget(key)
+        return results.rows(outcome_query)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
         removed = 0

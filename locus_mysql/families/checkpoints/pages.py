@@ -138,8 +138,8 @@ def _tagged_info(row: TaggedPlace) -> CheckpointInfo:
 
 def _newest_info(row: SteppedThread) -> CheckpointInfo:
     """Return the newest checkpoint of a thread, which it must have."""
-    place = cast(str, row.thread_id), cast(str, row.checkpoint_id)
-    return found_info(NewestRow(*place, row.metadata, cast(datetime, row.saved_at), cast(int, row.sound)))
+    index = cast(str, row.thread_id), cast(str, row.checkpoint_id)
+    return found_info(NewestRow(*index, row.metadata, cast(datetime, row.saved_at), cast(int, row.sound)))
 
 
 def _checked(limit: int) -> int:

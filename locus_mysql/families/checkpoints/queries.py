@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from ...dialect.checkpoints.queries import CheckpointPlace, HitRow
+from ...dialect.checkpoints.queries import CheckpointPosition, HitRow
 from ...dialect.checkpoints.saving import ListedId
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
@@ -105,7 +105,7 @@ class Queries:
         limit, keys = self._check_pair(key, value, limit)
         wanted = Containment(value)
         matches: list[CheckpointInfo] = []
-        after: CheckpointPlace | None = None
+        after: CheckpointPosition | None = None
         size = min(limit, FIRST_METADATA_PAGE)
         while len(matches) < limit:
             find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
@@ -114,7 +114,7 @@ class Queries:
             if len(rows) < size:
                 break
             last = rows[-1]
-            after = CheckpointPlace(str(last.created_at), last.seq, last.thread_id)
+            after = CheckpointPosition(str(last.created_at), last.seq, last.thread_id)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -125,7 +125,7 @@ class Queries:
         limit, keys = self._check_pair(key, value, limit)
         wanted = Containment(value)
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
-        after: CheckpointPlace | None = None
+        after: CheckpointPosition | None = None
         size = limit
         while len(matches) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
@@ -134,7 +134,7 @@ class Queries:
             if len(page) < size:
                 break
             last = page[-1][0]
-            after = CheckpointPlace(str(last.ordered_at), last.seq or 0, last.thread_id)
+            after = CheckpointPosition(str(last.ordered_at), last.seq or 0, last.thread_id)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -154,8 +154,8 @@ class Queries:
             named = (rows for rows in page if rows[0].checkpoint_id is not None)
             for info, data in readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), named):
                 if path in data and wanted.within(data[path]):
-                    place = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
-                    found.append({**place, "updated_at": info["updated_at"], "data": data})
+                    ids = {"thread_id": info["thread_id"], "checkpoint_id": info["checkpoint_id"]}
+                    found.append({**ids, "updated_at": info["updated_at"], "data": data})
             if len(page) < SEARCH_DATA_PAGE:
                 break
             after = str(page[-1][0].ordered_at), page[-1][0].thread_id
@@ -237,9 +237,9 @@ def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
     hits: dict[tuple[str, str], SearchHit] = {}
     words = snippet_words(query)
     for row in rows:
-        place = row.thread_id, row.checkpoint_id
-        if place not in hits and len(hits) < limit:
-            hits[place] = SearchHit(
+        key = row.thread_id, row.checkpoint_id
+        if key not in hits and len(hits) < limit:
+            hits[key] = SearchHit(
                 thread_id=row.thread_id,
                 checkpoint_id=row.checkpoint_id,
                 score=float(row.score),

@@ -39,19 +39,19 @@ class Removing:
         threads, ledger = self._sql.threads, self._sql.ledger
         token, token_if_expired = os.urandom(16), os.urandom(16)
         lock = threads.lock_any(tenant, thread_id, token)
-        landed = ledger.find_either(tenant, token, token_if_expired)
+        outcome_query = ledger.find_either(tenant, token, token_if_expired)
         key = (tenant, thread_id)
         condition = self._preconditions.in_turn(key)
         try:
             results = yield Batch.of(
                 lock,
-                threads.guard(landed),
+                threads.guard(outcome_query),
                 tuple(condition.guards(self._sql, key)),
                 ledger.record_all(tenant, thread_id),
                 ledger.record_either(tenant, token, token_if_expired),
                 self._sql.checkpoints.delete_all(tenant, thread_id),
                 self._sql.turns.keep_lease(*key) if condition else threads.drop(*key),
-                landed=landed,
+                outcome_query=outcome_query,
             )
         except Outdated as error:
             yield from refuse_late(self._sql.ledger, error, tenant, token)
@@ -60,8 +60,8 @@ class Removing:
             return False
         finally:
             self._cache.forget(key)
-        if results.landed is not None:
-            return results.rows(landed)[0].outcome == 1
+        if results.earlier_attempt is not None:
+            return results.rows(outcome_query)[0].outcome == 1
         return results.of(lock).last_insert_id == 1
 
     def _delete_checkpoint(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[bool]:
@@ -71,17 +71,17 @@ class Removing:
         before = self._cache.snapshot(key)
         lock = threads.lock(tenant, thread_id, token, before.version or b"")
         clear_id = checkpoints.clear_id(tenant, thread_id, checkpoint_id)
-        landed = self._sql.ledger.find(tenant, token)
+        outcome_query = self._sql.ledger.find(tenant, token)
         try:
             results = yield Batch.of(
                 lock,
-                threads.guard(landed),
+                threads.guard(outcome_query),
                 tuple(condition.guards(self._sql, key)),
                 self._sql.ledger.record_deleted(tenant, thread_id, checkpoint_id, token),
                 clear_id,
                 checkpoints.remove_unneeded(tenant, thread_id),
                 self._sql.turns.keep_lease_if_empty(*key) if condition else threads.drop_if_empty(*key),
-                landed=landed,
+                outcome_query=outcome_query,
             )
         except Outdated as error:
             yield from refuse_late(self._sql.ledger, error, tenant, token)
@@ -89,7 +89,7 @@ class Removing:
                 yield from self._preconditions.check(key, condition, token, error)
             self._cache.forget(key, before)
             return False
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             self._cache.forget(key)
             return True
         unnamed = results.of(clear_id)

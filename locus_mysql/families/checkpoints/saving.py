@@ -86,7 +86,7 @@ class _Transaction(NamedTuple):
     """The batch of a save, and the statements whose results are evaluated."""
 
     batch: Batch
-    landed: Query[Saved]
+    outcome_query: Query[Saved]
     take: Statement
     insert: Statement
     prune: Statement | None
@@ -173,10 +173,10 @@ class _Save:
         if self._new.checkpoint_id is not None and not (self._new.provisional or self._new.must_be_new):
             self._context.known_ids.put((self._key, self.checkpoint_id), True)
         if transaction.prune is not None:  # the number of ids that an earlier attempt cleared is not known
-            self.pruned_several |= results.landed is not None or results.of(transaction.prune).affected > 1
-        if results.landed is not None:
-            (landed,) = results.rows(transaction.landed)
-            seq = landed.seq
+            self.pruned_several |= results.earlier_attempt is not None or results.of(transaction.prune).affected > 1
+        if results.earlier_attempt is not None:
+            (saved,) = results.rows(transaction.outcome_query)
+            seq = saved.seq
         elif results.of(transaction.insert).affected:
             seq = results.of(transaction.take).last_insert_id
         elif isinstance(self._new.parent, str):
@@ -250,21 +250,25 @@ class _Save:
     def _transaction(self, row: NewRow, delta: Delta) -> _Transaction:
         """Return the batch that stores a row."""
         sql, key = self._sql, self._key
-        landed = sql.checkpoints.find_saved(*key, row.checkpoint_id, row.token)
+        outcome_query = sql.checkpoints.find_saved(*key, row.checkpoint_id, row.token)
         guards = tuple(self._precondition.guards(sql, key))
         if delta.parent is not None and self._basis.must_be_newest:
             guards += (sql.turns.newest_has_token(*key, self._basis.lineage[0].token),)
         if delta.parent is None:
-            take, insert, steps = self._whole(row, (sql.threads.guard(landed), guards))
+            take, insert, steps = self._whole(row, (sql.threads.guard(outcome_query), guards))
         elif self._basis.version is not None and not self._replaces:
             take = sql.threads.take_seq_if_unchanged(*key, row.token, self._context.ttl_us, self._basis.version)
             insert = sql.checkpoints.insert_next(*key, row, None if delta.base is None else delta.base.seq)
             steps = (take, insert, guards)
         else:
-            take, insert, steps = self._after_parent(row, delta.parent, delta.base, (sql.threads.guard(landed), guards))
+            take, insert, steps = self._after_parent(
+                row, delta.parent, delta.base, (sql.threads.guard(outcome_query), guards)
+            )
         remove = sql.checkpoints.remove_unneeded(*key) if self._replaces else ()
         prune, pruning = self._pruning(row)
-        return _Transaction(Batch.of(*steps, remove, *pruning, landed=landed), landed, take, insert, prune)
+        return _Transaction(
+            Batch.of(*steps, remove, *pruning, outcome_query=outcome_query), outcome_query, take, insert, prune
+        )
 
     def _whole(self, row: NewRow, guards: _Statements) -> tuple[Statement, Statement, _Statements]:
         """Store a row that builds on no other, in a thread that may be new or have expired."""

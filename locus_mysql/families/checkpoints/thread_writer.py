@@ -88,7 +88,7 @@ class ThreadWriter:
             raise
 
     def _put(self, wanted: Sequence[Wanted], replaced: Sequence[str]) -> Operation[bool]:
-        rows: list[_Placed] = []
+        rows: list[_SequencedRow] = []
         size = 0
         for one in wanted:
             row = yield from self._row(one, rows, removed=replaced)
@@ -100,7 +100,7 @@ class ThreadWriter:
             size += row.size_bytes
         return not rows or (yield from self._write(rows, replaced))
 
-    def _row(self, wanted: Wanted, before: Sequence[_Placed], removed: Sequence[str]) -> Operation[_Placed]:
+    def _row(self, wanted: Wanted, before: Sequence[_SequencedRow], removed: Sequence[str]) -> Operation[_SequencedRow]:
         """Return the row of a checkpoint that will follow those."""
         operations, new = self._operations, wanted.new
         checkpoint_id = check_checkpoint_id(new.checkpoint_id)
@@ -124,9 +124,9 @@ class ThreadWriter:
         row = row_of(new, checkpoint_id, token, delta, metadata, sealing, search=search)
         self._hashed = hashed
         self._lineages[checkpoint_id] = extend(lineage, delta, seq, token, provisional=new.provisional)
-        return _Placed(row, seq, delta, wanted.created_at, parent_id if lineage else None)
+        return _SequencedRow(row, seq, delta, wanted.created_at, parent_id if lineage else None)
 
-    def _last(self, before: Sequence[_Placed], removed: Sequence[str]) -> str | None:
+    def _last(self, before: Sequence[_SequencedRow], removed: Sequence[str]) -> str | None:
         """Return the last checkpoint before the next one."""
         if before:
             return before[-1].row.checkpoint_id
@@ -141,7 +141,7 @@ class ThreadWriter:
             self._lineages[checkpoint_id] = yield from self._operations.lineage_of(*self._key, checkpoint_id)
         return self._lineages[checkpoint_id]
 
-    def _write(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
+    def _write(self, rows: Sequence[_SequencedRow], replaced: Sequence[str]) -> Operation[bool]:
         """Write rows in one transaction, or in several if they are too large for one packet."""
         try:
             return (yield from self._write_at_once(rows, replaced))
@@ -151,13 +151,13 @@ class ThreadWriter:
         half = len(rows) // 2
         return (yield from self._write(rows[:half], replaced)) and (yield from self._write(rows[half:], ()))
 
-    def _write_at_once(self, rows: Sequence[_Placed], replaced: Sequence[str]) -> Operation[bool]:
+    def _write_at_once(self, rows: Sequence[_SequencedRow], replaced: Sequence[str]) -> Operation[bool]:
         context, standing = self._operations.context, self.standing
         sql = context.sql
         tenant, _ = self._key
         version = os.urandom(16)
         first, times = self._times(rows)
-        landed = sql.ledger.find(tenant, version)
+        outcome_query = sql.ledger.find(tenant, version)
         first_seq = standing.last_seq + 1 if standing.expired else standing.first_seq
         steps: list[Statement | tuple[Statement, ...]] = []
         if standing.version is None:
@@ -165,7 +165,7 @@ class ThreadWriter:
         else:
             seqs = (rows[-1].seq, first_seq)
             steps.append(sql.moving.grow(*self._key, seqs, version, standing.version, times, context.ttl_us))
-            steps.append(sql.threads.guard(landed))
+            steps.append(sql.threads.guard(outcome_query))
         steps.append(sql.ledger.record(tenant, version))
         if standing.expired:
             steps += [sql.ledger.record_left_behind(*self._key), sql.checkpoints.delete_left_behind(*self._key)]
@@ -175,7 +175,7 @@ class ThreadWriter:
         if replaced:
             steps.append(sql.maintenance.sweep(*self._key))
         try:
-            yield Batch.of(*steps, landed=landed)
+            yield Batch.of(*steps, outcome_query=outcome_query)
         except Outdated:
             return False
         except Duplicate as error:
@@ -191,11 +191,11 @@ class ThreadWriter:
         yield from self._index(sum(row.row.search_text is not None for row in rows))
         return True
 
-    def _times(self, rows: Sequence[_Placed]) -> tuple[datetime | None, ThreadTimes]:
+    def _times(self, rows: Sequence[_SequencedRow]) -> tuple[datetime | None, ThreadTimes]:
         """Return when the thread was first saved, and its new times; the last one is now if a row has no time."""
         now = datetime.now(UTC)
-        there = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
-        times = [row.created_at or now for row in rows] + there
+        stored_times = [] if self.standing.expired else [entry.created_at for entry in self.standing.entries.values()]
+        times = [row.created_at or now for row in rows] + stored_times
         first = min(times)
         last = None if any(row.created_at is None for row in rows) else as_sql_time(max(times))
         return first, ThreadTimes(as_sql_time(first), last)
@@ -215,7 +215,7 @@ class ThreadWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Placed:
+class _SequencedRow:
     """A row with its seq."""
 
     row: NewRow

@@ -17,7 +17,7 @@ from ...runtime.database import Database
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .arrival_order import Arrival, Order
-from .lines import FORMAT, LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, place_of_content
+from .lines import FORMAT, LineCheckpoint, checkpoint_line, checkpoint_of_content, head_line, key_of_content
 from .moving import Damaged, KeptCheckpoint, KeptPage, MovingOperations, Standing
 from .new_checkpoint import NewCheckpoint
 from .records import decode_state_text
@@ -102,7 +102,7 @@ class ThreadExport:
 
     def position_of(self, content: Mapping[str, Any]) -> tuple[str, int]:
         """Return the thread and the seq of the checkpoint in a line."""
-        return place_of_content(content)
+        return key_of_content(content)
 
     async def count(self, database: Database) -> int:
         """Return the number of checkpoints."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from ...dialect import Statement
-from ...dialect.checkpoints.maintenance import PlacedRow, WholeRow
+from ...dialect.checkpoints.maintenance import SequencedRow, WholeRow
 from ...dialect.checkpoints.saving import NewRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
@@ -75,18 +75,18 @@ class WholeThreads:
             rows: The thread's rows, if they are encrypted. Nothing is copied if the thread was written to since.
         """
         token = os.urandom(16)
-        landed = self._sql.ledger.find(tenant, token)
+        outcome_query = self._sql.ledger.find(tenant, token)
         unchanged: tuple[Statement, ...] = ()
         if rows:
             lock = self._sql.threads.lock_unchanged(tenant, source, os.urandom(16), rows[0].version)
-            unchanged = (lock, self._sql.threads.guard(landed))
+            unchanged = (lock, self._sql.threads.guard(outcome_query))
         try:
             yield Batch.of(
                 unchanged,
-                self._sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us, landed),
+                self._sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us, outcome_query),
                 tuple(self._resealed(tenant, source, destination, rows)),
                 self._sql.ledger.record(tenant, token),
-                landed=landed,
+                outcome_query=outcome_query,
             )
         except Duplicate as error:
             yield from refuse_late(self._sql.ledger, error, tenant, token)
@@ -131,16 +131,16 @@ class WholeThreads:
             known_version, version = found[0].version, os.urandom(16)
             sealing = self._context.sealing.of(tenant, thread_id)
             rows = rewritten(found, change, thread_id, sealing, compression=self._context.config.compression)
-            landed = ledger.find(tenant, version)
+            outcome_query = ledger.find(tenant, version)
             try:
                 yield Batch.of(
                     threads.lock_unchanged(tenant, thread_id, version, known_version),
-                    threads.guard(landed),
+                    threads.guard(outcome_query),
                     ledger.record_all(tenant, thread_id),
                     ledger.record(tenant, version),
                     self._sql.checkpoints.delete_all(tenant, thread_id),
                     tuple(self._sql.maintenance.put_row(tenant, thread_id, row) for row in rows),
-                    landed=landed,
+                    outcome_query=outcome_query,
                 )
             except Outdated:
                 continue
@@ -157,7 +157,7 @@ class WholeThreads:
 
 def rewritten(
     rows: Sequence[WholeRow], change: Change, thread_id: str, sealing: Sealing, *, compression: Literal["zlib", "none"]
-) -> list[PlacedRow]:
+) -> list[SequencedRow]:
     """Return a thread's rows with every state changed.
 
     Args:
@@ -172,7 +172,7 @@ def rewritten(
     """
     stored = {row.seq: row for row in rows}
     lineages: dict[int, Lineage] = {}
-    placed = []
+    sequenced = []
     for seq, row in stored.items():
         check_row(row.sound, seq, thread_id)
         if row.checkpoint_id is None:
@@ -201,8 +201,8 @@ def rewritten(
             oldest_at=new.oldest_at,
         )
         base_seq = seq if delta.base is None else delta.base.seq
-        placed.append(PlacedRow(values, seq, base_seq, as_sql_time(aware(row.created_at))))
-    return placed
+        sequenced.append(SequencedRow(values, seq, base_seq, as_sql_time(aware(row.created_at))))
+    return sequenced
 
 
 def _nearest_named(stored: dict[int, WholeRow], seq: int, parent_seq: int | None) -> int | None:

@@ -39,7 +39,7 @@ class KeptVersion:
 
     Args:
         thread_id: Its thread.
-        seq: Its place in the thread.
+        seq: Its seq in the thread.
         ns: Its namespace.
         checkpoint_id: Its id.
         parent_id: The id of its parent.
@@ -125,7 +125,7 @@ class MovingOperations:
     def page(
         self, thread_id: str, after: int, limit: int, parents: StoredValues
     ) -> Operation[list[KeptVersion | Damaged]]:
-        """Return checkpoints after a place, oldest first.
+        """Return checkpoints after a position, oldest first.
 
         Args:
             thread_id: The thread.

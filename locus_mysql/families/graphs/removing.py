@@ -253,7 +253,7 @@ class Removing:
             if not refused.fate_unknown or (yield from self._void_late(tenant, token)):
                 raise
         else:
-            if results.landed is None:
+            if results.earlier_attempt is None:
                 return results.of(first[-1]).affected
             return results.rows(find)[0].outcome or 0
         # The first attempt was carried out while the second one was being sent.

@@ -99,7 +99,7 @@ class Saving:
                 return False
             yield from refuse_late(self._sql.ledger, refused, key[0], new.token)
             raise _taken(key[1], new) from None
-        if results.landed is not None:  # an earlier attempt had succeeded, and was perhaps replaced since
+        if results.earlier_attempt is not None:  # an earlier attempt had succeeded, and was perhaps replaced since
             self._cache.forget(key)
             return True
         if not results[0].affected:
@@ -136,7 +136,7 @@ class Saving:
                 raise _taken(key[1], new) from None
             else:
                 break
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             self._cache.forget(key)
             return
         epoch = epoch or results.rows(read_epoch)[0].epoch

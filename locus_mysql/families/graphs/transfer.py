@@ -216,8 +216,8 @@ class _ThreadImport:
         if (aware(mark.created_at), bool(mark.hidden), mark.run_key) != (kept.created_at, kept.hidden, kept.run_key):
             yield from self._moving.mark(kept)
         found = yield from self._moving.load(self.thread_id, mark.seq)
-        there = {(write.task_id, write.idx) for write in found.version.writes}
-        missing = [write for write in kept.writes if (write.task_id, write.idx) not in there]
+        existing = {(write.task_id, write.idx) for write in found.version.writes}
+        missing = [write for write in kept.writes if (write.task_id, write.idx) not in existing]
         yield from self._moving.put_writes(kept, missing)
         return None
 

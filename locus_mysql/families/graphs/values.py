@@ -140,29 +140,29 @@ class Body:
 
     def _piece_at(self, start: int) -> tuple[int, int]:
         """Return the piece with the byte at a position, and the position within the piece."""
-        for place, piece in enumerate(self.pieces):
+        for index, piece in enumerate(self.pieces):
             if start < len(piece):
-                return place, start
+                return index, start
             start -= len(piece)
         raise IndexError(f"The body is {self.length} bytes long.")
 
     def _in_common(self, before: Body) -> int:
         """Return the length of the common prefix with another body."""
-        same, place = 0, 0
+        same, index = 0, 0
         for mine, theirs in zip(self.pieces, before.pieces, strict=False):
             if mine is not theirs:
                 break
             same += len(mine)
-            place += 1
-        return same + _common_prefix(b"".join(self.pieces[place:]), b"".join(before.pieces[place:]))
+            index += 1
+        return same + _common_prefix(b"".join(self.pieces[index:]), b"".join(before.pieces[index:]))
 
     def _hash(self) -> None:
         if self._hasher is None:
             self._hasher = hashlib.sha256(usedforsecurity=False)
         if self._hashed_bytes < self.length:
-            place, start = self._piece_at(self._hashed_bytes)
-            self._hasher.update(memoryview(self.pieces[place])[start:])
-            for piece in self.pieces[place + 1 :]:
+            index, start = self._piece_at(self._hashed_bytes)
+            self._hasher.update(memoryview(self.pieces[index])[start:])
+            for piece in self.pieces[index + 1 :]:
                 self._hasher.update(piece)
             self._hashed_bytes = self.length
 

@@ -18,7 +18,7 @@ from .msgpack import Items
 from .records import Message, ToolCall, Window
 
 #: Paths of the messages in a state, the most likely one first.
-PLACES: Sequence[tuple[str, ...]] = (
+MESSAGE_PATHS: Sequence[tuple[str, ...]] = (
     ("messages",),
     ("channel_values", "messages"),
     ("chat_history",),
@@ -59,14 +59,14 @@ TIMES = ("locus_at", "timestamp", "created_at")
 _EPOCH = range(1_000_000_000, 10_000_000_000)
 
 
-def place_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
+def path_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the keys that lead to the conversation in a state; None without a recognisable one."""
-    for place in PLACES:
+    for path in MESSAGE_PATHS:
         found: Any = state
-        for key in place:
+        for key in path:
             found = found.get(key) if isinstance(found, Mapping) else None
         if isinstance(found, list | Items) and any(map(_is_message, islice(found, EXAMINED))):
-            return place
+            return path
     return None
 
 
@@ -87,17 +87,17 @@ def part_of_conversation(state: Mapping[str, Any], window: Window) -> tuple[Sequ
     found = _found(state)
     if not isinstance(found, Items):
         return _messages(state, found), 0, 0
-    places = window.places(len(found))
-    return _messages(state, found[places.start : places.stop]), places.start, len(found) - places.stop
+    positions = window.range_in(len(found))
+    return _messages(state, found[positions.start : positions.stop]), positions.start, len(found) - positions.stop
 
 
 def _found(state: Mapping[str, Any]) -> Sequence[Any]:
     """Return the list of messages in a state; empty without one."""
-    place = place_of_messages(state)
-    if place is None:
+    path = path_of_messages(state)
+    if path is None:
         return ()
     found: Any = state
-    for key in place:
+    for key in path:
         found = found[key]
     return cast("Sequence[Any]", found)
 
@@ -117,8 +117,8 @@ def shown_with_calls(messages: Sequence[Message]) -> frozenset[int]:
         if call.call_id is not None and (call.result is not None or call.error is not None)
     }
     return frozenset(
-        place
-        for place, message in enumerate(messages)
+        index
+        for index, message in enumerate(messages)
         if message.role == "tool" and _text((_fields(message.raw) or {}).get("tool_call_id")) in answered
     )
 
@@ -377,10 +377,10 @@ def _join_results(parts: Sequence[_Part], executions: Any) -> None:
 
 def _time_of(fields: Mapping[str, Any]) -> datetime | None:
     metadata = fields.get("metadata")
-    for places in (metadata, fields):
-        if isinstance(places, Mapping):
+    for source in (metadata, fields):
+        if isinstance(source, Mapping):
             for name in TIMES:
-                if (moment := _moment(places.get(name))) is not None:
+                if (moment := _moment(source.get(name))) is not None:
                     return moment
     return None
 

@@ -19,9 +19,9 @@ _MICROSECOND = timedelta(microseconds=1)
 _NUMBERS = range(-(2**53), 2**53)
 
 
-def to_cursor(*place: Key) -> str:
+def to_cursor(*keys: Key) -> str:
     """Return the cursor of a position in an order, which the values of its keys identify."""
-    values = [(key - _EPOCH) // _MICROSECOND if isinstance(key, datetime) else key for key in place]
+    values = [(key - _EPOCH) // _MICROSECOND if isinstance(key, datetime) else key for key in keys]
     text = json.dumps(values, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 

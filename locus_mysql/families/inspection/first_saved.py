@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import InvalidInput
 from ...runtime.exact_json import encode_json
 from ...runtime.log_digests import EMPTY, HashedLog, Log, Mark
-from .conversation import place_of_messages
+from .conversation import path_of_messages
 from .records import StateView, Turn
 
 
@@ -33,22 +33,22 @@ def first_saved(view: StateView, turns: Iterable[Turn]) -> dict[int, datetime]:
         view: The state.
         turns: Checkpoints of its thread, oldest first.
     """
-    place = place_of_messages(view.state)
+    path = path_of_messages(view.state)
     log = None
-    if place is not None and len(place) == 1:
-        stored = view.stored.get(place[0])
+    if path is not None and len(path) == 1:
+        stored = view.stored.get(path[0])
         if stored is not None:
             log = HashedLog(Log("", 0, *stored))
-        elif isinstance(view.state[place[0]], list):
-            log = _hashed(view.state[place[0]])
-    if place is None or log is None:
+        elif isinstance(view.state[path[0]], list):
+            log = _hashed(view.state[path[0]])
+    if path is None or log is None:
         return {}
     times: dict[int, datetime] = {}
     counts: dict[str, int] = {}
     turns = list(turns)
-    hash_prefixes(log, [turn.lists[place[0]] for turn in turns if place[0] in turn.lists])
+    hash_prefixes(log, [turn.lists[path[0]] for turn in turns if path[0] in turn.lists])
     for turn in turns:
-        mark = turn.lists.get(place[0])
+        mark = turn.lists.get(path[0])
         if mark is None or turn.created_at > view.checkpoint.created_at or not log.begins_with(mark):
             continue
         counts[turn.checkpoint_id] = mark.item_count

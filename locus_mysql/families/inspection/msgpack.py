@@ -85,18 +85,18 @@ class Items(Sequence[Any]):
         return len(self._ends) - 1
 
     @overload
-    def __getitem__(self, place: int) -> Any: ...
+    def __getitem__(self, index: int) -> Any: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, index: slice) -> list[Any]: ...
 
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
             raise IndexError("There are fewer items.")
-        place %= len(self)
-        start, end = self._ends[place], self._ends[place + 1]
+        index %= len(self)
+        start, end = self._ends[index], self._ends[index + 1]
         try:
             return _whole(memoryview(self._data)[start:end], 1)
         except (Unreadable, RecursionError):
@@ -137,15 +137,15 @@ def item_ends(data: bytes, start: int, count: int) -> list[int]:
     Raises:
         Unreadable: The bytes are truncated, or are not values.
     """
-    ends, place = [start], start
+    ends, offset = [start], start
     for _ in range(count):
         waiting = 1
         while waiting:
-            if place >= len(data):
+            if offset >= len(data):
                 raise Unreadable("they are cut short")
             waiting -= 1
-            first = data[place]
-            place += 1
+            first = data[offset]
+            offset += 1
             if first < 0x80 or first >= 0xE0 or first in _CONSTANTS:
                 continue
             if first < 0x90:
@@ -153,34 +153,34 @@ def item_ends(data: bytes, start: int, count: int) -> list[int]:
             elif first < 0xA0:
                 waiting += first & 0x0F
             elif first < 0xC0:
-                place += first & 0x1F
+                offset += first & 0x1F
             elif first in _NUMBERS:
-                place += _NUMBERS[first].size
+                offset += _NUMBERS[first].size
             elif 0xD4 <= first <= 0xD8:
-                place += 1 + (1 << (first - 0xD4))
+                offset += 1 + (1 << (first - 0xD4))
             elif first in _SIZED:
                 size_bytes, read = _SIZED[first]
-                size = int.from_bytes(data[place : place + size_bytes], "big")
-                place += size_bytes
+                size = int.from_bytes(data[offset : offset + size_bytes], "big")
+                offset += size_bytes
                 if read is _Reader._array or read is _Reader._map:
                     waiting += size if read is _Reader._array else 2 * size
                 else:
-                    place += size + (read is _Reader._extension)
+                    offset += size + (read is _Reader._extension)
             else:
                 raise Unreadable(f"no value begins with byte {first:#x}")
-        if place > len(data):
+        if offset > len(data):
             raise Unreadable("they are cut short")
-        ends.append(place)
+        ends.append(offset)
     return ends
 
 
-def read_at(data: bytes, place: int) -> Any:
+def read_at(data: bytes, offset: int) -> Any:
     """Return the value that begins at a position.
 
     Raises:
         Unreadable: It is damaged, or nested too deep.
     """
-    return _Reader(memoryview(data)[place:], 0).value()
+    return _Reader(memoryview(data)[offset:], 0).value()
 
 
 def describe_bytes(kind: str, size: int) -> str:
@@ -191,7 +191,7 @@ def describe_bytes(kind: str, size: int) -> str:
 def _whole(data: memoryview, depth: int) -> Any:
     reader = _Reader(data, depth)
     value = reader.value()
-    if reader.place != len(data):
+    if reader.offset != len(data):
         raise Unreadable("there are more bytes than the value has")
     return value
 
@@ -205,7 +205,7 @@ class _Reader:
     """
 
     def __init__(self, data: memoryview, depth: int) -> None:
-        self.place = 0
+        self.offset = 0
         self._data = data
         self._depth = depth
 
@@ -235,11 +235,11 @@ class _Reader:
         return read(self, int.from_bytes(self._take(size_bytes), "big"))
 
     def _take(self, count: int) -> memoryview:
-        end = self.place + count
+        end = self.offset + count
         if end > len(self._data):
             raise Unreadable("they are cut short")
-        taken = self._data[self.place : end]
-        self.place = end
+        taken = self._data[self.offset : end]
+        self.offset = end
         return taken
 
     def _number(self, form: struct.Struct) -> int | float | str:

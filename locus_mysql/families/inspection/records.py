@@ -137,7 +137,7 @@ class Window:
     count: int
     first: int | None = None
 
-    def places(self, count: int) -> range:
+    def range_in(self, count: int) -> range:
         """Return the positions of the messages in a list of this length."""
         first = max(0, count - self.count) if self.first is None else min(self.first, count)
         return range(first, min(first + self.count, count))

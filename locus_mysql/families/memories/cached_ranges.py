@@ -121,7 +121,7 @@ def add_embeddings(cached: CachedRange, embeddings: Iterable[EmbeddingRow], writ
     with cached.lock:
         if cached.writes == writes:
             for row in embeddings:
-                cached.table.add_embedding((row.path, row.key, row.place), row.embedding)
+                cached.table.add_embedding((row.path, row.key, row.number), row.embedding)
 
 
 def _apply(cached: CachedRange, state: RangeState, path: bytes) -> None:
@@ -135,8 +135,10 @@ def _apply(cached: CachedRange, state: RangeState, path: bytes) -> None:
 
 
 def _codes_in(rows: Iterable[CodeRow]) -> list[tuple[VectorKey, bytes]]:
-    return [((path, key, place), code) for path, key, place, code, _ in rows if place is not None and code is not None]
+    return [
+        ((path, key, number), code) for path, key, number, code, _ in rows if number is not None and code is not None
+    ]
 
 
 def _writes_in(rows: Iterable[CodeRow]) -> dict[bytes, Write]:
-    return {path: Write(stamp, token) for path, token, place, _, stamp in rows if place is None and stamp is not None}
+    return {path: Write(stamp, token) for path, token, number, _, stamp in rows if number is None and stamp is not None}

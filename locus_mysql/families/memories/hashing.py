@@ -142,8 +142,8 @@ class HashingEmbedder:
     async def embed_batch(self, texts: list[str]) -> list[HashedEmbedding]:
         """Embed texts."""
         made = []
-        for place, text in enumerate(texts):
-            if place and place % _TEXTS_AT_ONCE == 0:
+        for index, text in enumerate(texts):
+            if index and index % _TEXTS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             made.append(await self.embed(text))
         return made

@@ -173,9 +173,9 @@ def _value(text: str, *, sound: bool) -> Any:
     return value if sound else DAMAGED
 
 
-def _cursor(place: bytes) -> str:
+def _cursor(position: bytes) -> str:
     """Return the cursor of a path or a key."""
-    return to_cursor(place.hex())
+    return to_cursor(position.hex())
 
 
 def _after(cursor: str | None) -> bytes:

@@ -81,7 +81,7 @@ class MemoryMaintenance:
                         self.sql.vectors.remove_gone(tenant, loose),
                         self.sql.maintenance.remove_loose_signs(tenant, loose),
                         self.sql.ledger.record(tenant, token),
-                        landed=self.sql.ledger.find(tenant, token),
+                        outcome_query=self.sql.ledger.find(tenant, token),
                     )
                     removed.update(loose)
                 if len(found) < AT_ONCE:

@@ -137,13 +137,13 @@ class MovingOperations:
         vectors = [
             VectorRow(
                 *item.key,
-                place,
+                number,
                 digest,
                 *encode_vector(decode_vector(raw), None),
                 expires=item.row.ttl_us is not None or item.row.expires_at is not None,
             )
             for item in items
-            for place, (digest, raw) in enumerate(item.vectors)
+            for number, (digest, raw) in enumerate(item.vectors)
         ]
         yield Batch.of(
             writing.touch(tenant, [path for path, _ in keys], token),
@@ -151,7 +151,7 @@ class MovingOperations:
             self.sql.moving.restore(tenant, [item.row for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),
             self.sql.ledger.record(tenant, token),
-            landed=self.sql.ledger.find(tenant, token),
+            outcome_query=self.sql.ledger.find(tenant, token),
         )
 
     def _fitting(self, item: KeptItem) -> KeptItem:
@@ -170,9 +170,9 @@ def items_of(tenant: str, rows: Iterable[WholeItemRow]) -> list[tuple[KeptItem, 
             heads[key] = (_kept_row(row), bool(row.live))
             if row.checksum != item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version):
                 damages[key] = WRONG_CHECKSUM
-        if row.embedding is not None and row.place is not None and row.embedding_checksum is not None:
+        if row.embedding is not None and row.number is not None and row.embedding_checksum is not None:
             vectors.setdefault(key, []).append((row.digest, row.embedding))
-            if not is_sound(tenant, EmbeddingRow(*key, row.place, row.embedding, row.embedding_checksum)):
+            if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum)):
                 damages.setdefault(key, WRONG_EMBEDDING)
     return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 

@@ -261,9 +261,9 @@ def _likely_items(search: NearestSearch, ranking: Ranking, shortlist: Shortlist)
 def _codes_in(rows: Sequence[NearRow]) -> list[tuple[VectorKey, bytes]]:
     """Return keys and codes, without signs whose code was deleted by hand."""
     return [
-        ((path, key, place), code)
-        for path, key, place, code, _ in rows
-        if path is not None and key is not None and place is not None and code is not None
+        ((path, key, number), code)
+        for path, key, number, code, _ in rows
+        if path is not None and key is not None and number is not None and code is not None
     ]
 
 

@@ -43,13 +43,13 @@ class RangeState:
     def of(cls, rows: Iterable[StateRow]) -> RangeState:
         """Return the state that some rows describe."""
         state = cls()
-        for path, stamp, purged, token, previous_token, key, place, code in rows:
+        for path, stamp, purged, token, previous_token, key, number, code in rows:
             if path is None and token is not None:
                 state.found_tokens.add(token)
             elif path is not None and stamp is not None and purged is not None and token is not None:
                 state.scopes[path] = Scope(Write(stamp, token), purged, previous_token)
-            elif path is not None and key is not None and place is not None:
-                state.changes.setdefault(path, []).append(((path, key, place), code))
+            elif path is not None and key is not None and number is not None:
+                state.changes.setdefault(path, []).append(((path, key, number), code))
         return state
 
     @property

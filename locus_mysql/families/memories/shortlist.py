@@ -154,7 +154,7 @@ class Shortlist:
     def _add_embeddings(self, embeddings: Sequence[EmbeddingRow]) -> None:
         fitting = [row for row in embeddings if len(row.embedding) == 4 * self._search.dims]
         scores = self._search.query.scores([row.embedding for row in fitting])
-        self.add_scores({(row.path, row.key, row.place): score for row, score in zip(fitting, scores, strict=True)})
+        self.add_scores({(row.path, row.key, row.number): score for row, score in zip(fitting, scores, strict=True)})
 
 
 def item_key_of(key: VectorKey) -> ItemKey:

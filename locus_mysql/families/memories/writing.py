@@ -84,7 +84,7 @@ class WritingOperations:
         steps = self._put_steps(tenant, token, [item])
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.of(*steps, record, outcome, landed=outcome)
+            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome)
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
@@ -120,16 +120,16 @@ class WritingOperations:
         ledger = self.sql.ledger
         delete = writing.delete(tenant, gone) if gone else None
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
-        landed = ledger.find(tenant, token)
+        outcome_query = ledger.find(tenant, token)
         try:
-            results = yield Batch.of(*steps, record, landed=landed)
+            results = yield Batch.of(*steps, record, outcome_query=outcome_query)
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
         yield from self._housekeeping(tenant)
-        return 0 if delete is None else affected_rows(results, delete, landed)
+        return 0 if delete is None else affected_rows(results, delete, outcome_query)
 
     def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
         """Return the sound embeddings of texts that items have, by digest of the text. One round trip."""
@@ -141,17 +141,17 @@ class WritingOperations:
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
         writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
-        delete, landed = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
+        delete, outcome_query = writing.delete_range_live(tenant, where), self.sql.ledger.find(tenant, token)
         results = yield Batch.of(
             writing.touch(tenant, [path], token),
             delete,
             self.sql.ledger.record_affected(tenant, token),
             writing.delete_range(tenant, where),
             self.sql.vectors.remove_range(tenant, where),
-            landed=landed,
+            outcome_query=outcome_query,
         )
         yield from self._housekeeping(tenant)
-        return affected_rows(results, delete, landed)
+        return affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
         """Remove expired items, oldest first; returns the number of items. Searches no longer find them.
@@ -195,10 +195,10 @@ class WritingOperations:
         touch = writing.touch(tenant, [path for path, _ in keys], token)
         gone = self.sql.vectors.remove_gone(tenant, keys)
         record = self.sql.ledger.record_affected(tenant, token)
-        landed = self.sql.ledger.find(tenant, token)
-        results = yield Batch((*touch, *deletes, record, *gone), landed)
-        if results.landed is not None:
-            return results.rows(landed)[0].outcome or 0
+        outcome_query = self.sql.ledger.find(tenant, token)
+        results = yield Batch((*touch, *deletes, record, *gone), outcome_query)
+        if results.earlier_attempt is not None:
+            return results.rows(outcome_query)[0].outcome or 0
         return sum(results.of(delete).affected for delete in deletes)
 
     def _put_steps(
@@ -212,9 +212,9 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
-            VectorRow(*item.key, place, digest, *coded, expires=item.row.ttl_us is not None)
+            VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
             for item in items
-            for place, (digest, coded) in enumerate(item.vectors)
+            for number, (digest, coded) in enumerate(item.vectors)
         ]
         keys = [item.key for item in items]
         guards = tuple(

@@ -35,7 +35,7 @@ DICTIONARY = (
     b'"type":"user","uuid":"","timestamp":"2026-01-01T00:00:00.000Z"}'
 )
 
-# The checksum is a column, as the server combines it with the item's place.
+# The checksum is a column, as the server combines it with the item's position.
 _FRAMING = Framing(DICTIONARY, range(160, 65_537), struct.Struct("<I"))
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

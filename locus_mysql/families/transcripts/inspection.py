@@ -337,10 +337,10 @@ def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int)
     for one in found:
         messages = messages_of({"messages": [_content(one.key, row) for row in one.items]})
         for message in messages:
-            places = [place for word in words if (place := word.search(message.text))]
-            if len(places) == len(words):
-                start = max(0, places[0].start() - AROUND)
-                snippet = message.text[start : places[0].end() + AROUND]
+            matches = [match for word in words if (match := word.search(message.text))]
+            if len(matches) == len(words):
+                start = max(0, matches[0].start() - AROUND)
+                snippet = message.text[start : matches[0].end() + AROUND]
                 score = float(sum(len(word.findall(message.text)) for word in words))
                 thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in one.header[:4])))
                 revision = one.header.revision

@@ -186,7 +186,7 @@ class MovingOperations:
                 self.sql.writing.set_header(key, row),
                 self.sql.moving.raise_last_seq(key, header.last_seq),
                 self.sql.ledger.record(self._tenant, token),
-                landed=self.sql.ledger.find(self._tenant, token),
+                outcome_query=self.sql.ledger.find(self._tenant, token),
             )
             done.written += 1
         else:
@@ -210,7 +210,7 @@ class MovingOperations:
             self.sql.writing.remove_if_expired(key),
             create,
             self.sql.ledger.record(self._tenant, token),
-            landed=self.sql.ledger.find(self._tenant, token),
+            outcome_query=self.sql.ledger.find(self._tenant, token),
         )
 
     def _put(self, key: RowKey, items: Sequence[KeptItem], replaced: Sequence[int]) -> Operation[None]:
@@ -222,7 +222,7 @@ class MovingOperations:
             moving.put(key, [(seq, row, as_sql_time(item.created_at)) for seq, row, item in rows]),
             moving.recount(key),
             self.sql.ledger.record(self._tenant, token),
-            landed=self.sql.ledger.find(self._tenant, token),
+            outcome_query=self.sql.ledger.find(self._tenant, token),
         )
 
     def _framed(self, text: bytes | None) -> bytes | None:

@@ -238,7 +238,7 @@ class TranscriptOperations:
         return [transcript_of(self._tenant, row) for row in rows]
 
     def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
-        """Replace the content of an item, which keeps its place; returns the transcript's revision. One round trip.
+        """Replace the content of an item, which keeps its position; returns the transcript's revision. One round trip.
 
         Raises:
             NotFound: The transcript has no such item; nothing was changed.
@@ -255,7 +255,7 @@ class TranscriptOperations:
                 writing.replace(where, row),
                 ledger.record_revision(where, token),
                 outcome,
-                landed=outcome,
+                outcome_query=outcome,
             )
         except Outdated as refused:
             yield from refuse_late(ledger, refused, self._tenant, token)
@@ -277,7 +277,7 @@ class TranscriptOperations:
                     self.sql.writing.guard(where, row.revision),
                     self.sql.writing.remove_item(where, row.seq),
                     ledger.record(self._tenant, token),
-                    landed=ledger.find(self._tenant, token),
+                    outcome_query=ledger.find(self._tenant, token),
                 )
             except Outdated as refused:  # another process wrote meanwhile
                 yield from refuse_late(ledger, refused, self._tenant, token)
@@ -292,9 +292,9 @@ class TranscriptOperations:
             self.sql.writing.lock_emptied(where),
             remove,
             ledger.record_affected(self._tenant, token),
-            landed=ledger.find(self._tenant, token),
+            outcome_query=ledger.find(self._tenant, token),
         )
-        return _outcome(results.landed) if results.landed is not None else results.of(remove).affected
+        return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(remove).affected
 
     def delete(self, key: TranscriptKey, *, parts: bool = False) -> Operation[int]:
         """Delete a transcript with its items and its header; returns the number of transcripts. One round trip.
@@ -314,7 +314,7 @@ class TranscriptOperations:
                 self.sql.writing.guard(where, expected),
                 self.sql.writing.delete(where),
                 ledger.record(self._tenant, token),
-                landed=ledger.find(self._tenant, token),
+                outcome_query=ledger.find(self._tenant, token),
             )
         except Outdated as refused:
             yield from refuse_late(ledger, refused, self._tenant, token)
@@ -425,10 +425,10 @@ class TranscriptOperations:
             lock,
             ledger.record_affected(self._tenant, token),
             self.sql.writing.delete(where, parts=parts),
-            landed=ledger.find(self._tenant, token),
+            outcome_query=ledger.find(self._tenant, token),
         )
         self._writing.forget(where)
-        return _outcome(results.landed) if results.landed is not None else results.of(lock).affected
+        return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(lock).affected
 
     def _housekeeping(self) -> Operation[None]:
         """Occasionally remove some tokens and expired transcripts.
@@ -448,6 +448,6 @@ def _kind(kind: str) -> bytes:
     return check_name(kind, "The kind of a transcript", KIND_BYTES)
 
 
-def _outcome(landed: Sequence[object]) -> int:
-    (outcome,) = landed
+def _outcome(earlier_attempt: Sequence[object]) -> int:
+    (outcome,) = earlier_attempt
     return outcome if isinstance(outcome, int) else 0

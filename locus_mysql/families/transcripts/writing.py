@@ -239,9 +239,9 @@ class WritingOperations:
             *(plan.steps(self.sql, self._ttl_us) for plan in plans),
             tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
             outcomes,
-            landed=outcomes[0],
+            outcome_query=outcomes[0],
         )
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
 

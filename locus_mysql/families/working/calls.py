@@ -65,14 +65,14 @@ class Variable:
     Args:
         key: Its key.
         value: Its JSON.
-        likeness: Equal for equal values, regardless of the order of keys in their dicts: JSON with sorted keys, or a
+        canonical: Equal for equal values, regardless of the order of keys in their dicts: JSON with sorted keys, or a
             digest of it if that is shorter. For a whole number it is the digits.
         ttl_us: It expires after this many microseconds.
     """
 
     key: str
     value: bytes
-    likeness: bytes
+    canonical: bytes
     ttl_us: int | None = None
 
     @property
@@ -231,11 +231,11 @@ class CompareAndSet(Command[bool]):
 
     Args:
         variable: What to write.
-        likeness: The likeness that it must have; None: it must not exist.
+        canonical: The canonical form that it must have; None: it must not exist.
     """
 
     variable: Variable
-    likeness: bytes | None
+    canonical: bytes | None
 
 
 @dataclass(frozen=True, slots=True)

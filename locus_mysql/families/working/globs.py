@@ -9,7 +9,7 @@ from collections.abc import Callable
 def matcher(pattern: str) -> Callable[[str], bool]:
     """Return a function that checks whether a text matches a glob. ``*`` matches any text, ``?`` one character.
 
-    The text between two stars is matched at its first place only (an atomic group), as no later place can match more.
+    The text between two stars is matched at its first position only (an atomic group), as no later one can match more.
     With backtracking, ten stars would take hours on a text of 500 characters. A pattern that is longer than the text
     is never compiled.
     """

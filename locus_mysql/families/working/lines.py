@@ -13,7 +13,7 @@ from ...runtime.arguments import check_checkpoint_id, check_session_id, check_va
 from ...runtime.checksummed_jsonl import checksummed
 from ...runtime.exact_json import decode_json
 from .moving import KeptSession
-from .values import likeness
+from .values import canonical_form
 
 #: The format in the first line.
 FORMAT = "locus-mysql sessions 1"
@@ -119,7 +119,7 @@ def _kept_entry(content: Any) -> KeptEntryRow:
         kind,
         str(name),
         value,
-        likeness(value) if kind == VARIABLE and value is not None else None,
+        canonical_form(value) if kind == VARIABLE and value is not None else None,
         _number(content.get("version"), "version"),
         _number(content.get("used", 0), "used"),
         None if expires_at is None else _time(expires_at),

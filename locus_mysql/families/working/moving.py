@@ -113,7 +113,7 @@ class MovingOperations:
                     sql.put_entries(key, sid, kept.entries),
                     sql.put_history(key, sid, kept.history),
                     sql.put_checkpoints(key, sid, kept.checkpoints),
-                    landed=self._sql.ledger.find(self._tenant, token),
+                    outcome_query=self._sql.ledger.find(self._tenant, token),
                 )
                 break
             except Duplicate:  # another process began it meanwhile, or an expired one is still there

@@ -114,9 +114,9 @@ class SessionOperations:
         if not wanted:
             return {}
         found = yield from self._only("get_many", calls.Read(wanted))
-        there = [key for key in wanted if key in found]
-        self._note_use(there)
-        return {key: values.decode(found[key].value, "Variable {!r}", key) for key in there}
+        existing = [key for key in wanted if key in found]
+        self._note_use(existing)
+        return {key: values.decode(found[key].value, "Variable {!r}", key) for key in existing}
 
     def get_all(self) -> Procedure[dict[str, Any]]:
         """Return all variables, in the order of their keys by code point."""
@@ -175,7 +175,7 @@ class SessionOperations:
         """
         wanted = None
         if not isinstance(expected, values.Missing):
-            wanted = values.likeness(self._encoded(expected, "The expected value"))
+            wanted = values.canonical_form(self._encoded(expected, "The expected value"))
         command = calls.CompareAndSet(self._variable(key, value, None), wanted)
         return (yield from self._only("compare_and_set", command))
 

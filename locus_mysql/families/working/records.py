@@ -135,9 +135,9 @@ class TaskState(BaseModel):
             return type(self)(**changed)
         except ValidationError as error:
             problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
-            place = ".".join(map(str, problem["loc"]))
+            path = ".".join(map(str, problem["loc"]))
             message = problem["msg"].removeprefix("Value error, ")
-            raise InvalidInput(f"Task {self.task_id!r}: {f'{place}: ' if place else ''}{message}.") from None
+            raise InvalidInput(f"Task {self.task_id!r}: {f'{path}: ' if path else ''}{message}.") from None
 
 
 def _later(than: datetime) -> datetime:

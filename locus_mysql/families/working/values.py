@@ -19,8 +19,8 @@ M = TypeVar("M", bound=BaseModel)
 #: The longest time to live, in seconds: a hundred years.
 TTL_LIMIT_S = 3_155_760_000
 
-#: Longer likenesses are replaced by digests of 32 bytes; no other likeness has that length.
-LIKENESS_BYTES = 32
+#: Longer canonical forms are replaced by digests of 32 bytes; no other canonical form has that length.
+CANONICAL_BYTES = 32
 
 
 class Missing:
@@ -59,7 +59,7 @@ def _encode_json(value: object, what: str) -> bytes:
     try:
         return encode_json(value)
     except InvalidInput as error:
-        check_json(value, what)  # its message names the place
+        check_json(value, what)  # its message names the path
         raise InvalidInput(str(error).replace("The state", what)) from None
 
 
@@ -82,17 +82,17 @@ def _encode_model(model: BaseModel, what: str) -> bytes:
 
 def variable(key: str, text: bytes, ttl_us: int | None = None) -> Variable:
     """A variable to write."""
-    return Variable(key, text, likeness(text), ttl_us)
+    return Variable(key, text, canonical_form(text), ttl_us)
 
 
-def likeness(text: bytes) -> bytes:
+def canonical_form(text: bytes) -> bytes:
     """Bytes that are equal for equal values, whatever the order of keys in their dicts; see `Variable`.
 
     JSON without a dict is already the same for equal values, as one encoder makes all of it.
     """
     if b"{" in text and len(text) > 2:
         text = json.dumps(decode_json(text), sort_keys=True, separators=(",", ":")).encode()
-    return text if len(text) < LIKENESS_BYTES else hashlib.sha256(text).digest()
+    return text if len(text) < CANONICAL_BYTES else hashlib.sha256(text).digest()
 
 
 def decode(text: bytes, what: str, *names: str) -> Any:

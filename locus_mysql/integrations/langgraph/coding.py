@@ -96,9 +96,9 @@ def new_writes(
     """Convert writes of LangGraph's to writes to save. Special channels have fixed indexes, whatever their place."""
     return [
         LoadedWrite(
-            task_id, WRITES_IDX_MAP.get(channel, place), channel, task_path, EncodedValue(*serde.dumps_typed(value))
+            task_id, WRITES_IDX_MAP.get(channel, index), channel, task_path, EncodedValue(*serde.dumps_typed(value))
         )
-        for place, (channel, value) in enumerate(writes)
+        for index, (channel, value) in enumerate(writes)
     ]
 
 

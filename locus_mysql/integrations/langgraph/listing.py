@@ -76,10 +76,10 @@ class Listing:
                 page.
         """
         if not self._threads and self._more_threads:
-            places = yield from self._versions.page_of_threads(self._tenancy.of(), PAGE, self._after_thread)
-            self._threads = [thread_id for _, thread_id in places]
-            self._more_threads = len(places) == PAGE
-            self._after_thread = places[-1] if places else None
+            page = yield from self._versions.page_of_threads(self._tenancy.of(), PAGE, self._after_thread)
+            self._threads = [thread_id for _, thread_id in page]
+            self._more_threads = len(page) == PAGE
+            self._after_thread = page[-1] if page else None
         if not self._threads:
             self.done = True
             self._raise_unreadable()

@@ -102,14 +102,16 @@ class MessagePieces:
 
         Args:
             serde: The serialiser.
-            key: The value's place: pieces cached under it are reused, and replaced.
+            key: Identifies the value: pieces cached under it are reused, and replaced.
             value: Any value.
         """
         if not _is_long_conversation(value) or _hook_of(serde) is None:
             return EncodedValue(*serde.dumps_typed(value))
         before = self._recent.get(key) or {}
         try:
-            pieces = {place: _piece(serde, value[slice(*place)], before.get(place)) for place in _places(len(value))}
+            pieces = {
+                bounds: _piece(serde, value[slice(*bounds)], before.get(bounds)) for bounds in _bounds(len(value))
+            }
         except ValueError:  # a type that `marshal` does not support
             return EncodedValue(*serde.dumps_typed(value))
         self._recent.put(key, pieces, sum(len(piece.fingerprint) + len(piece.data) for piece in pieces.values()))
@@ -129,7 +131,7 @@ def _piece(serde: SerializerProtocol, messages: list[Any], before: Piece | None)
     return Piece(fingerprint, serde.dumps_typed(messages)[1][len(_array_header(len(messages))) :])
 
 
-def _places(count: int) -> Iterator[tuple[int, int]]:
+def _bounds(count: int) -> Iterator[tuple[int, int]]:
     """The bounds of the pieces of a list: large ones, small ones, and the remainder."""
     start = 0
     for size in (_PIECE_MESSAGES, _SMALL_PIECE_MESSAGES):

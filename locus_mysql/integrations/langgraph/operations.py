@@ -60,7 +60,7 @@ class GraphOperations(VersionsOfTenants):
 
     def get_tuple(self, config: RunnableConfig) -> Operation[CheckpointTuple | None]:
         """Return a checkpoint, or the newest of a thread; None if it does not exist. One round trip."""
-        tenant, thread_id, ns = self._place(config)
+        tenant, thread_id, ns = self._key(config)
         version = yield from self.versions.loading.load(tenant, thread_id, ns, get_checkpoint_id(config) or None)
         if version is None:
             return None
@@ -87,7 +87,7 @@ class GraphOperations(VersionsOfTenants):
 
         One round trip; another one if this process neither saved nor loaded the parent.
         """
-        tenant, thread_id, ns = self._place(config)
+        tenant, thread_id, ns = self._key(config)
         check_id(checkpoint["id"], "Checkpoint id")
 
         def encode(channel: str, value: Any) -> EncodedValue | Grown:
@@ -103,7 +103,7 @@ class GraphOperations(VersionsOfTenants):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> Operation[None]:
         """Store the writes of a task at a checkpoint, which need not exist yet. One round trip."""
-        tenant, thread_id, ns = self._place(config)
+        tenant, thread_id, ns = self._key(config)
         check_id(task_id, "Task id")
         version_key = keys.version_key(ns, check_id(config["configurable"]["checkpoint_id"], "Checkpoint id"))
         rows = coding.new_writes(self.serde, writes, task_id, task_path)
@@ -163,7 +163,7 @@ class GraphOperations(VersionsOfTenants):
         """
         if not channels:
             return {}
-        tenant, thread_id, ns = self._place(config)
+        tenant, thread_id, ns = self._key(config)
         checkpoint_id = get_checkpoint_id(config)
         if not checkpoint_id:
             newest = yield from self.versions.loading.load(tenant, thread_id, ns)
@@ -179,7 +179,7 @@ class GraphOperations(VersionsOfTenants):
                 result[name]["seed"] = self.serde.loads_typed(history.seed)
         return result
 
-    def _place(self, config: RunnableConfig) -> tuple[str, str, str]:
+    def _key(self, config: RunnableConfig) -> tuple[str, str, str]:
         """Tenant, thread and namespace."""
         configurable = config["configurable"]
         thread_id = check_thread_id(str(configurable["thread_id"]))

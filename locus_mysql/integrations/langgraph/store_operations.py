@@ -90,12 +90,12 @@ class StoreOperations(MemoryOperations):
                 puts[self._key_of(op)] = op
         news = [self.encoder.encode(self._put_of(op)) for op in puts.values() if op.value is not None]
         results: list[Result] = [None] * len(ops)
-        reading = [place for place, op in enumerate(ops) if not isinstance(op, PutOp)]
+        reading = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
             queries = yield from self._queries(op for op in ops if isinstance(op, SearchOp))
-            found = yield self._read_all([ops[place] for place in reading], queries)
-            for place, result in zip(reading, found, strict=True):
-                results[place] = result
+            found = yield self._read_all([ops[index] for index in reading], queries)
+            for index, result in zip(reading, found, strict=True):
+                results[index] = result
         if puts:
             gone = [key for key, op in puts.items() if op.value is None]
             new = yield from self.encoder.embed(news)

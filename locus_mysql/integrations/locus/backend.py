@@ -155,12 +155,14 @@ class MySQLBackend(AsyncStore[BackendOperations]):
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
             the built-in backend takes it.
-        place: What follows the host there: port, database, user, password and DSN.
+        address: What follows the host there: port, database, user, password and DSN.
         options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
     """
 
-    def __init__(self, where: Where = None, *place: str | int | SecretStr, **options: Unpack[BackendKeywords]) -> None:
-        database, config, owned = _share(where, place, options)
+    def __init__(
+        self, where: Where = None, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
+    ) -> None:
+        database, config, owned = _share(where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     @awaited(BackendOperations.save)
@@ -203,12 +205,14 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords. Or a host, as
             the built-in backend takes it.
-        place: What follows the host there: port, database, user, password and DSN.
+        address: What follows the host there: port, database, user, password and DSN.
         options: Options of `MySQLConfig`; with a `Database`, those of a store. ``max_pool_size`` is ``pool_size``.
     """
 
-    def __init__(self, where: Where = None, *place: str | int | SecretStr, **options: Unpack[BackendKeywords]) -> None:
-        database, config, owned = _share(where, place, options)
+    def __init__(
+        self, where: Where = None, *address: str | int | SecretStr, **options: Unpack[BackendKeywords]
+    ) -> None:
+        database, config, owned = _share(where, address, options)
         super().__init__(BackendOperations(config), database, owned=owned)
 
     @blocking(BackendOperations.save)
@@ -246,19 +250,19 @@ class SyncMySQLBackend(SyncStore[BackendOperations]):
 
 
 def _share(
-    where: Where, place: tuple[str | int | SecretStr, ...], options: BackendKeywords
+    where: Where, address: tuple[str | int | SecretStr, ...], options: BackendKeywords
 ) -> tuple[Database, MySQLConfig, bool]:
     """Like `share`, but also for the arguments of the built-in backend."""
     given = own_options(options)
     if isinstance(where, str) and "://" not in where:
-        place = (where, *place)
+        address = (where, *address)
         where = None
-    elif place:
+    elif address:
         raise ConfigError("After a DSN, a MySQLConfig or a Database, pass options as keywords.")
     names = ("host", "port", "database", "user", "password", "dsn")
-    if len(place) > len(names):
+    if len(address) > len(names):
         raise ConfigError(f"Only six arguments are positional: {', '.join(names)}. Pass others as keywords.")
-    for name, value in zip(names, place, strict=False):
+    for name, value in zip(names, address, strict=False):
         if name in given:
             raise ConfigError(f"{name} is given twice, by position and as a keyword; give it once.")
         if value is not None:

@@ -273,7 +273,7 @@ def mysql_checkpointer(
     Raises:
         ConfigError: An option is unknown, wrong, or contradicts another.
     """
-    places = {
+    address = {
         "host": host,
         "port": port,
         "database": database,
@@ -281,7 +281,7 @@ def mysql_checkpointer(
         "password": password,
         "dsn": dsn,
     }
-    given: dict[str, Any] = {name: value for name, value in places.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in address.items() if value is not None}
     return MySQLCheckpointer(**given, **own_options(options))
 
 

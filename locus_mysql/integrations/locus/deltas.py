@@ -34,7 +34,7 @@ class DeltaOperations(VersionsOfTenants):
     """The storage's operations."""
 
     def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> Operation[None]:
-        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its place."""
+        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its position."""
         check_thread_id(thread_id)
         check_id(checkpoint_id, "Checkpoint id")
         data = NewValue(_DATA, None, EncodedValue("bytes", checkpoint.data))
@@ -109,7 +109,7 @@ class MySQLDeltaStorage(AsyncVersions[DeltaOperations], DeltaStorage):
         super().__init__(DeltaOperations(config, tenant_of), database, owned=owned)
 
     async def store(self, thread_id: str, checkpoint_id: str, checkpoint: DeltaCheckpoint) -> None:
-        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its place."""
+        """Store a checkpoint as the newest; one of the same id takes the new content and keeps its position."""
         await self._run(self._operations.store(thread_id, checkpoint_id, checkpoint))
 
     async def retrieve(self, thread_id: str, checkpoint_id: str) -> DeltaCheckpoint | None:

@@ -86,15 +86,15 @@ class MemuStore:
         One round trip, unless its answer was lost.
         """
         token = os.urandom(16)
-        record, landed = self.ledger.record(self.tenant, token), self.ledger.find(self.tenant, token)
+        record, outcome_query = self.ledger.record(self.tenant, token), self.ledger.find(self.tenant, token)
         try:
-            results = yield Batch.of(*steps, record, () if read is None else read, landed=landed)
+            results = yield Batch.of(*steps, record, () if read is None else read, outcome_query=outcome_query)
         except (Duplicate, Outdated) as refused:
             yield from refuse_late(self.ledger, refused, self.tenant, token)
             raise
         if read is None:
             rows: tuple[Row, ...] = ()
-        elif results.landed is None:
+        elif results.earlier_attempt is None:
             rows = tuple(results.of(read).rows)
         else:
             (found,) = yield Batch.of(read)
@@ -172,9 +172,9 @@ class RecordOperations(Generic[R]):
             locks,
             self.store.sql.delete(self.role, self.tenant, ids, condition),
             self.store.ledger.record(self.tenant, token),
-            landed=self.store.ledger.find(self.tenant, token),
+            outcome_query=self.store.ledger.find(self.tenant, token),
         )
-        if results.landed is None:  # else an earlier attempt, whose answer was lost, has deleted them all
+        if results.earlier_attempt is None:  # else an earlier attempt, whose answer was lost, has deleted them all
             locked = {row.id for lock in locks for row in results.rows(lock)}
             doomed = {id: record for id, record in doomed.items() if id in locked}
         return doomed

@@ -32,9 +32,9 @@ class EmbeddingTable:
     """Embeddings of one width.
 
     Args:
-        ids: The ids of the items, by place.
-        places: The place of each item by its id, with the mark of its embedding.
-        embeddings: The stored embeddings, by place; empty with NumPy.
+        ids: The ids of the items, by index.
+        indexes: The index of each item by its id, with the mark of its embedding.
+        embeddings: The stored embeddings, by index; empty with NumPy.
         fingerprint: The number of items, and the XOR and the sum of their marks. As marks are random, no other set of
             items has the same.
         matrix: The embeddings as a NumPy array; None without NumPy.
@@ -42,7 +42,7 @@ class EmbeddingTable:
     """
 
     ids: Sequence[str]
-    places: Mapping[str, tuple[int, int]]
+    indexes: Mapping[str, tuple[int, int]]
     embeddings: Sequence[bytes]
     fingerprint: tuple[int, int, int]
     matrix: Any = None
@@ -53,48 +53,48 @@ class EmbeddingTable:
         """Return a table of these embeddings, without damaged ones."""
         found = [one for one in found if len(one[2]) == 4 * dims]
         ids = [id for id, _, _ in found]
-        places = {id: (place, mark) for place, (id, mark, _) in enumerate(found)}
+        indexes = {id: (index, mark) for index, (id, mark, _) in enumerate(found)}
         embeddings = [raw for _, _, raw in found]
         fingerprint = _fingerprint(mark for _, mark, _ in found)
         if np is None:
-            return cls(ids, places, embeddings, fingerprint)
+            return cls(ids, indexes, embeddings, fingerprint)
         matrix = np.frombuffer(b"".join(embeddings), dtype="<f4").reshape(len(found), dims)
         return cls(
-            ids, places, (), fingerprint, matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
+            ids, indexes, (), fingerprint, matrix, np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64))
         )
 
     def changed(self, dims: int, kept: Sequence[str], fresh: Sequence[Embedded]) -> EmbeddingTable:
         """Return a table of some items of this one, and of new ones."""
         more = EmbeddingTable.of(dims, fresh)
         ids = [*kept, *more.ids]
-        marks = (*(self.places[id][1] for id in kept), *(mark for _, mark in more.places.values()))
-        places = {id: (place, mark) for place, (id, mark) in enumerate(zip(ids, marks, strict=True))}
+        marks = (*(self.indexes[id][1] for id in kept), *(mark for _, mark in more.indexes.values()))
+        indexes = {id: (index, mark) for index, (id, mark) in enumerate(zip(ids, marks, strict=True))}
         fingerprint = _fingerprint(marks)
-        old = [self.places[id][0] for id in kept]
+        old = [self.indexes[id][0] for id in kept]
         if self.matrix is None:
-            embeddings = [*(self.embeddings[place] for place in old), *more.embeddings]
-            return EmbeddingTable(ids, places, embeddings, fingerprint)
+            embeddings = [*(self.embeddings[index] for index in old), *more.embeddings]
+            return EmbeddingTable(ids, indexes, embeddings, fingerprint)
         return EmbeddingTable(
             ids,
-            places,
+            indexes,
             (),
             fingerprint,
             np.concatenate([self.matrix[old], more.matrix]),
             np.concatenate([self.norms[old], more.norms]),
         )
 
-    def raw(self, place: int) -> bytes:
-        """Return the embedding at a place."""
+    def raw(self, index: int) -> bytes:
+        """Return the embedding at an index."""
         if self.matrix is None:
-            return self.embeddings[place]
-        raw: bytes = self.matrix[place].tobytes()
+            return self.embeddings[index]
+        raw: bytes = self.matrix[index].tobytes()
         return raw
 
     @property
     def size_bytes(self) -> int:
         """The approximate memory of the table, in bytes."""
         held = sum(map(len, self.embeddings)) if self.matrix is None else self.matrix.nbytes
-        return int(held) + OVERHEAD_BYTES * len(self.places)
+        return int(held) + OVERHEAD_BYTES * len(self.indexes)
 
 
 def nearest(
@@ -109,18 +109,18 @@ def nearest(
         wanted: The maximum number of items to return.
     """
     if factors is None:
-        places, weights = list(range(len(table.ids))), [1.0] * len(table.ids)
+        indexes, weights = list(range(len(table.ids))), [1.0] * len(table.ids)
     else:
-        known = [id for id in factors if id in table.places]
-        places, weights = [table.places[id][0] for id in known], [factors[id] for id in known]
-    if not places or wanted < 1:
+        known = [id for id in factors if id in table.indexes]
+        indexes, weights = [table.indexes[id][0] for id in known], [factors[id] for id in known]
+    if not indexes or wanted < 1:
         return []
-    if table.matrix is not None and len(places) > wanted:
-        chosen = _candidates(query, table, places, weights, wanted)
-        places, weights = [places[index] for index in chosen], [weights[index] for index in chosen]
-    cosines = _cosines(query, [table.raw(place) for place in places])
+    if table.matrix is not None and len(indexes) > wanted:
+        chosen = _candidates(query, table, indexes, weights, wanted)
+        indexes, weights = [indexes[index] for index in chosen], [weights[index] for index in chosen]
+    cosines = _cosines(query, [table.raw(index) for index in indexes])
     scores = [
-        (table.ids[place], cosine * weight) for place, cosine, weight in zip(places, cosines, weights, strict=True)
+        (table.ids[index], cosine * weight) for index, cosine, weight in zip(indexes, cosines, weights, strict=True)
     ]
     return sorted(scores, key=lambda found: (-found[1], found[0]))[:wanted]
 
@@ -149,11 +149,11 @@ def _candidates(
     query: QueryVector, table: EmbeddingTable, chosen: list[int], factors: list[float], wanted: int
 ) -> list[int]:
     """Return all items that may be among the best, by products of 32-bit floats and their maximum error."""
-    places, weights = np.asarray(chosen), np.asarray(factors)
+    indexes, weights = np.asarray(chosen), np.asarray(factors)
     unit = (np.asarray(query.values, dtype=np.float64) / (query.norm or 1.0)).astype(np.float32)
-    lengths = table.norms[places]
+    lengths = table.norms[indexes]
     with np.errstate(over="ignore", invalid="ignore"):  # candidates whose length overflows 32-bit floats are kept
-        products = (table.matrix @ unit)[places].astype(np.float64)
+        products = (table.matrix @ unit)[indexes].astype(np.float64)
         scores = np.divide(products, lengths, out=np.zeros(len(chosen)), where=lengths > 0) * weights
     slack = _ERROR_PER_DIMENSION * (len(unit) + 8) * weights + 1e-300
     unknown = ~np.isfinite(scores) | (lengths < _SHORT)

@@ -73,9 +73,9 @@ class SearchingOperations:
                 [(id, mark, raw) for id, mark, raw, *_ in rows if mark is not None and raw is not None],
             )
         else:
-            places = known.places
-            new = [row.id for row in rows if places.get(row.id, (0, None))[1] != row.mark]
-            if not new and len(rows) == len(places):
+            indexes = known.indexes
+            new = [row.id for row in rows if indexes.get(row.id, (0, None))[1] != row.mark]
+            if not new and len(rows) == len(indexes):
                 return known, rows, now
             fresh: list[Embedded] = []
             if new:

@@ -145,7 +145,7 @@ class MemuSource:
         )
 
     def position_of(self, content: Mapping[str, Any]) -> Any:
-        """Return the place of the kind, and the id, of the record in a line."""
+        """Return the number of the kind, and the id, of the record in a line."""
         role, record = record_of(content)
         return _ROLES.index(role), record["id"]
 
@@ -163,18 +163,18 @@ class MemuSource:
 
     async def page(self, database: Database, after: Any, limit: int) -> RecordPage:
         """Return some records."""
-        place, id = after or (0, None)
+        kind, id = after or (0, None)
         page = RecordPage()
-        while place < len(_ROLES):
-            role = _ROLES[place]
+        while kind < len(_ROLES):
+            role = _ROLES[kind]
             reading = self._operations.readers[role].find(page_after(self._where[role], id, limit))
             found = await database.asynchronous.run(reading)
             if found:
                 found.sort(key=lambda record: record.id)
                 page.records = [line_of(role, self._operations.fields_of(role, record)) for record in found]
-                page.last = (place, found[-1].id)
+                page.last = (kind, found[-1].id)
                 return page
-            place, id = place + 1, None
+            kind, id = kind + 1, None
         return page
 
 

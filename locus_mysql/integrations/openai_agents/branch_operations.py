@@ -18,7 +18,7 @@ from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey
 from ...runtime.gather import gather
 from .branches import MAIN, Branches, Pointer
 from .operations import KIND, BranchRead, SessionOperations
-from .turns import by_turns, is_user, placed, tools_in, turns_in
+from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
 #: The part of a session's transcript that stores its usage.
 USAGE = "usage"
@@ -283,7 +283,7 @@ class BranchOperations(SessionOperations):
         read, stored = yield from gather([self.read(branch_id), self._transcripts.read(self._usage_key)])
         turns: dict[int, dict[str, Any]] = {}
         if read is not None and stored is not None:
-            numbers = {item.seq: turn for turn, item in placed(read.items)}
+            numbers = {item.seq: turn for turn, item in with_turns(read.items)}
             of_session = read.transcript.created_at.isoformat()
             for one in (item.content for item in stored.items):
                 if (one["session"], one["branch"]) == (of_session, read.branch_id) and one["anchor"] in numbers:
@@ -320,7 +320,7 @@ class BranchOperations(SessionOperations):
 
 def _start_of(items: Any, turn_number: int) -> int | None:
     """Return the seq of the message with which a turn begins; None if there is no such turn."""
-    return next((one.item.seq for one in placed(items) if one.is_user and one.turn == turn_number), None)
+    return next((one.item.seq for one in with_turns(items) if one.is_user and one.turn == turn_number), None)
 
 
 def _unused(name: str, used: set[str]) -> str:

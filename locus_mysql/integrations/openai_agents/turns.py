@@ -23,7 +23,7 @@ CALLS = NAMELESS | {
 PREVIEW_CHARACTERS = 100
 
 
-class Placed(NamedTuple):
+class ItemWithTurn(NamedTuple):
     """An item of a branch, with its turn: the number of messages of the user up to it."""
 
     turn: int
@@ -35,12 +35,12 @@ class Placed(NamedTuple):
         return is_user(self.item.content)
 
 
-def placed(items: Sequence[Item]) -> Iterator[Placed]:
+def with_turns(items: Sequence[Item]) -> Iterator[ItemWithTurn]:
     """Yield all items of a branch with their turns."""
     turn = 0
     for item in items:
         turn += is_user(item.content)
-        yield Placed(turn, item)
+        yield ItemWithTurn(turn, item)
 
 
 def is_user(content: Any) -> bool:
@@ -85,7 +85,7 @@ def turns_in(items: Sequence[Item], search_term: str | None = None) -> list[dict
     """
     wanted = None if search_term is None else re.compile(re.escape(search_term), re.IGNORECASE | re.ASCII)
     found = []
-    for turn, item in (one for one in placed(items) if one.is_user):
+    for turn, item in (one for one in with_turns(items) if one.is_user):
         content = item.content.get("content", "")
         if wanted is not None and not any(wanted.search(text) for text in _texts(content)):
             continue
@@ -107,7 +107,7 @@ def turns_in(items: Sequence[Item], search_term: str | None = None) -> list[dict
 def by_turns(items: Sequence[Item]) -> dict[int, list[dict[str, str | None]]]:
     """Return the type and tool of each item, by turn."""
     turns: dict[int, list[dict[str, str | None]]] = {}
-    for turn, item in placed(items):
+    for turn, item in with_turns(items):
         turns.setdefault(turn, []).append({"type": type_of(item.content), "tool_name": tool_of(item.content)})
     return turns
 
@@ -116,7 +116,7 @@ def tools_in(items: Sequence[Item]) -> list[tuple[str, int, int]]:
     """Return each tool with the number of its calls in a turn, and the turn."""
     counts, outputs = Counter[tuple[int, str | None]](), Counter[tuple[int, str | None]]()
     searched = set[int]()
-    for turn, item in placed(items):
+    for turn, item in with_turns(items):
         kind = type_of(item.content)
         if kind in CALLS:
             counts[turn, tool_of(item.content)] += 1

@@ -243,8 +243,8 @@ def _receipt(operation: MemoryOperation, mutation: MemoryMutation) -> Write:
 
 
 def _receipts_key(operation: MemoryOperation) -> TranscriptKey:
-    place = crc32(operation.id.encode(errors="surrogatepass")) % RECEIPT_TRANSCRIPTS
-    return TranscriptKey(KIND, RECEIPTS, f"{place:02}")
+    slot = crc32(operation.id.encode(errors="surrogatepass")) % RECEIPT_TRANSCRIPTS
+    return TranscriptKey(KIND, RECEIPTS, f"{slot:02}")
 
 
 def _file_key(path: str) -> TranscriptKey:

@@ -49,7 +49,7 @@ async def search(
 def _snippet(content: str, terms: Sequence[str], max_chars: int) -> str:
     """Return the part of a text around the first match, with three dots where it was cut."""
     lower = content.lower()
-    found = [place for place in (lower.find(term) for term in terms) if place >= 0]
+    found = [offset for offset in (lower.find(term) for term in terms) if offset >= 0]
     end = min(len(content), max(0, min(found, default=0) - max_chars // 3) + max_chars)
     start = max(0, end - max_chars)
     snippet = content[start:end]

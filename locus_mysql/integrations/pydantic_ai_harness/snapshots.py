@@ -232,9 +232,9 @@ def sequence_of(key: str) -> int | None:
 def _unknown(links: Sequence[Link], state: dict[str, Any]) -> Sequence[Link]:
     """Return the messages behind the last one that is stored for certain."""
     heads = {stored["head"] for stored in (state.get("latest"), state.get("complete")) if stored is not None}
-    for place in range(len(links), 0, -1):
-        if links[place - 1].item_id in heads:
-            return links[place:]
+    for index in range(len(links), 0, -1):
+        if links[index - 1].item_id in heads:
+            return links[index:]
     return links
 
 

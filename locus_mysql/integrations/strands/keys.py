@@ -24,7 +24,7 @@ SNAPSHOTS = "/snapshots/"
 _SNAPSHOT = re.compile(r"(.+/snapshots/)(snapshot_latest\.json|immutable_history/snapshot_[\w-]{1,64}\.json)", re.ASCII)
 
 
-class Place(NamedTuple):
+class ThreadAddress(NamedTuple):
     """The thread and the checkpoint that hold the bytes of a key."""
 
     thread_id: str
@@ -36,10 +36,10 @@ class Place(NamedTuple):
         return self.thread_id.endswith("/")
 
 
-def place_of(key: str) -> Place:
-    """Return the place of a normalized key."""
+def address_of(key: str) -> ThreadAddress:
+    """Return the thread and the checkpoint of a normalized key."""
     snapshot = _SNAPSHOT.fullmatch(key)
-    return Place(PREFIX + snapshot[1], snapshot[2]) if snapshot else Place(PREFIX + key, CONTENT)
+    return ThreadAddress(PREFIX + snapshot[1], snapshot[2]) if snapshot else ThreadAddress(PREFIX + key, CONTENT)
 
 
 def shared_threads_above(prefix: str) -> Iterator[str]:

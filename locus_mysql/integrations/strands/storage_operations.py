@@ -11,7 +11,7 @@ from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.store import StoreOperations
 from .blobs import bytes_of, state_of
-from .keys import PREFIX, Place, normalized_key, normalized_prefix, place_of, shared_threads_above
+from .keys import PREFIX, ThreadAddress, address_of, normalized_key, normalized_prefix, shared_threads_above
 
 Keys: TypeAlias = list[str]
 
@@ -52,10 +52,10 @@ class StorageOperations:
         Raises:
             StorageError: The key is invalid, or the server failed; the bytes under the key are the old or the new ones.
         """
-        place = self._place(key)
+        address = self._address(key)
         encoded = EncodedCheckpoint(state_of(bytes(data)))
-        new = NewCheckpoint(lambda _: encoded, _without_text, place.checkpoint_id)
-        yield from self._store.checkpoints.saving.save(self._store.tenant, place.thread_id, new)
+        new = NewCheckpoint(lambda _: encoded, _without_text, address.checkpoint_id)
+        yield from self._store.checkpoints.saving.save(self._store.tenant, address.thread_id, new)
 
     def read(self, key: str) -> Operation[bytes | None]:
         """Return the bytes under a key; None if there are none. One round trip.
@@ -66,8 +66,8 @@ class StorageOperations:
         Raises:
             StorageError: The key is invalid, the server failed, or the stored bytes are damaged.
         """
-        place = self._place(key)
-        state = yield from self._store.load(place.thread_id, place.checkpoint_id)
+        address = self._address(key)
+        state = yield from self._store.load(address.thread_id, address.checkpoint_id)
         return None if state is None else bytes_of(state, key)
 
     def delete(self, key: str) -> Operation[None]:
@@ -79,8 +79,8 @@ class StorageOperations:
         Raises:
             StorageError: The key is invalid, or the server failed.
         """
-        place = self._place(key)
-        yield from self._store.delete(place.thread_id, place.checkpoint_id if place.is_shared else None)
+        address = self._address(key)
+        yield from self._store.delete(address.thread_id, address.checkpoint_id if address.is_shared else None)
 
     def list(self, query: str = "") -> Operation[Keys]:
         """Return the keys that begin with a prefix, in the order of code points.
@@ -109,8 +109,8 @@ class StorageOperations:
 
     def _keys_in(self, threads: Sequence[str]) -> Operation[Keys]:
         """Return the keys whose bytes are in these threads."""
-        keys = [thread for thread in threads if not Place(thread, "").is_shared]
-        shared = [thread for thread in threads if Place(thread, "").is_shared]
+        keys = [thread for thread in threads if not ThreadAddress(thread, "").is_shared]
+        shared = [thread for thread in threads if ThreadAddress(thread, "").is_shared]
         sql = self._store.checkpoints.context.sql.checkpoints
         for start in range(0, len(shared), AT_ONCE):
             of = {
@@ -120,8 +120,8 @@ class StorageOperations:
             keys += [thread + row.checkpoint_id for thread, query in of.items() for row in results.rows(query)]
         return [key.removeprefix(PREFIX) for key in keys]
 
-    def _place(self, key: str) -> Place:
-        return place_of(self.prefix + normalized_key(key))
+    def _address(self, key: str) -> ThreadAddress:
+        return address_of(self.prefix + normalized_key(key))
 
 
 def _without_text(delta: Delta) -> tuple[str, bool]:

@@ -113,7 +113,7 @@ class Copy(Body):
 
 
 class Copied(Answer):
-    """The place of the copy."""
+    """The thread to which the copy is written."""
 
     thread_id: ThreadId
 

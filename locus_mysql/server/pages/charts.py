@@ -113,10 +113,10 @@ def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], label: Callable
         return []
     most = max(1, *map(value_of, days)) if len(days) > 1 else max(1, value_of(days[0]))
     first = date.fromisoformat(days[0].day)
-    places = [(date.fromisoformat(day.day) - first).days for day in days]
-    step = min((WIDTH - 2 * MARGIN) / (places[-1] + 1), 24.0)
+    day_numbers = [(date.fromisoformat(day.day) - first).days for day in days]
+    step = min((WIDTH - 2 * MARGIN) / (day_numbers[-1] + 1), 24.0)
     bars = []
-    for at, day in zip(places, days, strict=True):
+    for at, day in zip(day_numbers, days, strict=True):
         height = value_of(day) / most * (HEIGHT - 2 * MARGIN)
         height = max(height, 1.0) if value_of(day) else 0.0
         bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, label(day)))

@@ -35,16 +35,16 @@ async def families_of(request: Request) -> list[str]:
     return [name for name in await inspector_of(request).families() if find_family(name).holds_threads]
 
 
-def chosen(given: str, there: Sequence[str]) -> str | None:
+def chosen(given: str, existing: Sequence[str]) -> str | None:
     """Return the family in the query, or the first whose tables exist; None if there is none.
 
     Raises:
         Problem: There is no such family.
     """
     if not given:
-        return there[0] if there else None
+        return existing[0] if existing else None
     family = family_of(given)
-    return family if family in there else None
+    return family if family in existing else None
 
 
 def family_of(given: str) -> str:

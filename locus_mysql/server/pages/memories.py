@@ -33,11 +33,11 @@ async def memories_page(request: Request) -> Response:
     below: Page[NamespaceRow] = Page(())
     items: Page[ItemRow] = Page(())
     found: Sequence[ItemHit] | None = None
-    there = MEMORIES.name in await inspector.families()
-    if there and query.q.strip():
+    existing = MEMORIES.name in await inspector.families()
+    if existing and query.q.strip():
         way = cast(Way, query.way) if query.way in WAYS else None
         found = await inspector.search_memories(query.q, labels, limit=MOST, way=way)
-    elif there:
+    elif existing:
         below = await inspector.namespaces(labels, limit=MOST, cursor=query.cursor or None)
         if labels:
             items = await inspector.items(labels, limit=MOST, cursor=query.items or None)
@@ -45,7 +45,7 @@ async def memories_page(request: Request) -> Response:
         request,
         "memories.html",
         section=MEMORIES.page.name,
-        there=there,
+        existing=existing,
         query=query,
         labels=labels,
         trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],

@@ -21,9 +21,9 @@ MOST = 50
 async def search_page(request: Request) -> Response:
     """``GET /inspect/search``."""
     query: SearchQuery = request.state.query
-    there = await families_of(request)
-    family = chosen(query.family, there) if query.family else None
-    asked = [one for one in there if one == family or not query.family]
+    existing = await families_of(request)
+    family = chosen(query.family, existing) if query.family else None
+    asked = [one for one in existing if one == family or not query.family]
     words = query.q.strip()
     found: list[Hit] = []
     refused: list[str] = []
@@ -37,7 +37,7 @@ async def search_page(request: Request) -> Response:
         request,
         "search.html",
         section="search",
-        there=there,
+        existing=existing,
         family=family,
         query=query,
         found=found[:MOST],
@@ -49,11 +49,18 @@ async def search_page(request: Request) -> Response:
 async def metadata_page(request: Request) -> Response:
     """``GET /inspect/metadata``."""
     query: MetadataQuery = request.state.query
-    there = await families_of(request)
-    family = chosen(query.family, there)
+    existing = await families_of(request)
+    family = chosen(query.family, existing)
     found: Sequence[Tagged] = ()
     if family is not None and query.key:
         found = await inspector_of(request).by_metadata(query.key, value_of(query.value), family=family, limit=MOST)
     return page(
-        request, "metadata.html", section="metadata", there=there, family=family, query=query, found=found, most=MOST
+        request,
+        "metadata.html",
+        section="metadata",
+        existing=existing,
+        family=family,
+        query=query,
+        found=found,
+        most=MOST,
     )

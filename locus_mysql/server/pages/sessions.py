@@ -21,11 +21,11 @@ async def sessions_page(request: Request) -> Response:
     """``GET /inspect/sessions``."""
     query: SessionsQuery = request.state.query
     inspector = inspector_of(request)
-    there = WORKING.name in await inspector.families()
+    existing = WORKING.name in await inspector.families()
     found: Page[SessionRow] = Page(())
-    if there:
+    if existing:
         found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
-    return page(request, "sessions.html", section=WORKING.page.name, there=there, query=query, found=found)
+    return page(request, "sessions.html", section=WORKING.page.name, existing=existing, query=query, found=found)
 
 
 async def session_page(request: Request) -> Response:

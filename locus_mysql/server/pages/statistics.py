@@ -18,11 +18,11 @@ async def statistics_page(request: Request) -> Response:
     """``GET /inspect/statistics``."""
     query: FamilyQuery = request.state.query
     inspector = inspector_of(request)
-    existing = [find_family(name) for name in await inspector.families()]
-    there = [one.name for one in existing if one.holds_threads]
-    family = chosen(query.family, there)
+    stored_families = [find_family(name) for name in await inspector.families()]
+    existing = [one.name for one in stored_families if one.holds_threads]
+    family = chosen(query.family, existing)
     found = None if family is None else await inspector.statistics(family)
-    others = [(one.title, await inspector.stored(one.name)) for one in existing if not one.holds_threads]
+    others = [(one.title, await inspector.stored(one.name)) for one in stored_families if not one.holds_threads]
     days = () if found is None else found.days
     drawings = [
         (title, bars_of(days, value, label))
@@ -48,7 +48,7 @@ async def statistics_page(request: Request) -> Response:
         request,
         "statistics.html",
         section="statistics",
-        there=there,
+        existing=existing,
         family=family,
         query=query,
         found=found,

@@ -45,7 +45,7 @@ AROUND = 1
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedMessage:
+class NumberedMessage:
     """A message on the page.
 
     Attributes:
@@ -61,7 +61,9 @@ class PlacedMessage:
     saved_at: datetime | None = None
 
 
-def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime], before: int = 0) -> list[PlacedMessage]:
+def conversation(
+    messages: Sequence[Message], saved_at: Mapping[int, datetime], before: int = 0
+) -> list[NumberedMessage]:
     """Return messages with their indices. The result of a tool call is shown with the call only.
 
     Args:
@@ -71,22 +73,22 @@ def conversation(messages: Sequence[Message], saved_at: Mapping[int, datetime], 
     """
     results = shown_with_calls(messages)
     return [
-        PlacedMessage(before + at, message, at in results, saved_at.get(before + at))
+        NumberedMessage(before + at, message, at in results, saved_at.get(before + at))
         for at, message in enumerate(messages)
     ]
 
 
-def place_of(placed: Sequence[PlacedMessage], words: str) -> int | None:
+def index_of_match(messages_shown: Sequence[NumberedMessage], words: str) -> int | None:
     """Return the index of the message with most words of a search, of several the last; None if none has any."""
     wanted = texts.words_in(words)
     if wanted is None:
         return None
     best, most = None, 0
-    for place, one in enumerate(placed):
+    for index, one in enumerate(messages_shown):
         spoken = [one.message.text, *(part for call in one.message.tool_calls for part in _texts_of(call))]
         count = len({word.casefold() for word in wanted.findall("\n".join(spoken)[:UNFOLDED])})
         if count and count >= most:
-            best, most = place, count
+            best, most = index, count
     return best
 
 
@@ -135,9 +137,9 @@ async def thread_page(request: Request) -> Response:
         times = {} if state is None else first_saved(state, turns)
         messages = () if state is None else state.messages
         before, after = (0, 0) if state is None else (state.before, state.after)
-        placed = [one for one in conversation(messages, times, before) if not one.answers]
-        hit = place_of(placed, query.words)
-        first = 0 if before or after else first_shown(len(placed), query.first, hit)
+        messages_shown = [one for one in conversation(messages, times, before) if not one.answers]
+        hit = index_of_match(messages_shown, query.words)
+        first = 0 if before or after else first_shown(len(messages_shown), query.first, hit)
         root = tree({} if state is None else state.state, query.find)
         return page(
             request,
@@ -152,14 +154,14 @@ async def thread_page(request: Request) -> Response:
             older=history.cursor,
             state=state,
             pinned=pinned,
-            placed=placed[first : first + MESSAGES],
+            messages_shown=messages_shown[first : first + MESSAGES],
             before=before or first,
-            after=after or max(0, len(placed) - first - MESSAGES),
+            after=after or max(0, len(messages_shown) - first - MESSAGES),
             most=MESSAGES,
             lines=lines_of(turns[-TURNS:]),
             root=root,
             hits=hits(root) if query.find else 0,
-            hit=None if hit is None else placed[hit].at,
+            hit=None if hit is None else messages_shown[hit].at,
             words=query.words,
             marker=markers.get((family, query.thread), ""),
             compared=compared(history.items, state),

@@ -20,8 +20,8 @@ ON_A_PAGE = 50
 async def threads_page(request: Request) -> Response:
     """``GET /``."""
     query: ThreadsQuery = request.state.query
-    there = await families_of(request)
-    family = chosen(query.family, there)
+    existing = await families_of(request)
+    family = chosen(query.family, existing)
     found: Page[ThreadRow] = Page(())
     if family is not None:
         now = datetime.now(UTC)
@@ -50,7 +50,7 @@ async def threads_page(request: Request) -> Response:
         request,
         "threads.html",
         section="threads",
-        there=there,
+        existing=existing,
         family=family,
         query=query,
         kept=kept,

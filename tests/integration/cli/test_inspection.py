@@ -103,11 +103,11 @@ def converse(config: MySQLConfig, thread_id: str, messages: tuple[Message, ...],
 
 def age(run_sql: RunSql, config: MySQLConfig, ids: list[str]) -> None:
     """Set the times of a thread's checkpoints ten minutes apart; the last one is an hour old."""
-    for place, checkpoint_id in enumerate(reversed(ids)):
+    for index, checkpoint_id in enumerate(reversed(ids)):
         run_sql(
             f"UPDATE {config.database}.locus_checkpoints SET created_at = UTC_TIMESTAMP(6) - INTERVAL %s MINUTE "
             "WHERE checkpoint_id = %s",
-            60 + 10 * place,
+            60 + 10 * index,
             checkpoint_id,
         )
 
@@ -465,7 +465,7 @@ def test_rm_deletes_nothing_without_confirmation(
     code, _, err = run("rm", "support/42", "--checkpoint", checkpoints[1], "--yes")
     assert (code, err.startswith(f"Deleted checkpoint {checkpoints[1]}")) == (0, True)
     with SyncMySQLCheckpointer(config) as checkpointer:
-        assert checkpointer.list_checkpoints("support/42") == [checkpoints[place] for place in (4, 3, 2, 0)]
+        assert checkpointer.list_checkpoints("support/42") == [checkpoints[index] for index in (4, 3, 2, 0)]
         assert len(checkpointer.load("support/42").messages) == 5
         code, out, _ = run("rm", "support/42", "--yes", "--json")
         assert (code, json.loads(out)["deleted"]) == (0, True)

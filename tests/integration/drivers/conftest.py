@@ -7,22 +7,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from ..conftest import MakeConfig
-from .sides import SIDES, Line, Side
+from .sides import SIDES, DriverConnection, DriverSide
 
-Connect = Callable[..., Awaitable[Line]]
+Connect = Callable[..., Awaitable[DriverConnection]]
 
 
 @pytest.fixture(params=SIDES, ids=repr)
-def side(request: pytest.FixtureRequest) -> Side:
+def side(request: pytest.FixtureRequest) -> DriverSide:
     return request.param
 
 
 @pytest.fixture
-async def connect(side: Side, make_config: MakeConfig) -> AsyncIterator[Connect]:
+async def connect(side: DriverSide, make_config: MakeConfig) -> AsyncIterator[Connect]:
     """Yield ``await connect(**options)``: a connection of the driver and side under test."""
-    lines: list[Line] = []
+    lines: list[DriverConnection] = []
 
-    async def open_line(**options: object) -> Line:
+    async def open_line(**options: object) -> DriverConnection:
         line = await side.open(make_config(**options))
         lines.append(line)
         return line
@@ -33,5 +33,5 @@ async def connect(side: Side, make_config: MakeConfig) -> AsyncIterator[Connect]
 
 
 @pytest.fixture
-async def line(connect: Connect) -> Line:
+async def line(connect: Connect) -> DriverConnection:
     return await connect()

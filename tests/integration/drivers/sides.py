@@ -17,7 +17,7 @@ from ...thoroughness import FULL
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
 
 
-class Side:
+class DriverSide:
     """A driver's asynchronous or synchronous side; both are awaited here."""
 
     def __init__(self, driver: str, *, awaited: bool) -> None:
@@ -27,16 +27,16 @@ class Side:
     def __repr__(self) -> str:
         return f"{self.driver}-{'async' if self.awaited else 'sync'}"
 
-    async def open(self, config: MySQLConfig) -> Line:
+    async def open(self, config: MySQLConfig) -> DriverConnection:
         """Connect with this driver, whichever driver the configuration names."""
         driver = find_driver(self.driver)
         (endpoint, *_) = config.endpoints
         if self.awaited:
-            return Line(await driver.connect_async(config, endpoint))
-        return Line(driver.connect(config, endpoint))
+            return DriverConnection(await driver.connect_async(config, endpoint))
+        return DriverConnection(driver.connect(config, endpoint))
 
 
-class Line:
+class DriverConnection:
     """A connection of either side."""
 
     def __init__(self, connection: Any) -> None:
@@ -71,15 +71,15 @@ class Line:
         return await outcome if hasattr(outcome, "__await__") else outcome
 
 
-ASYNC_SIDES = [Side(name, awaited=True) for name in ASYNC_DRIVERS]
-SYNC_SIDES = [Side(name, awaited=False) for name in SYNC_DRIVERS]
-SIDES: Sequence[Side] = [*ASYNC_SIDES, *SYNC_SIDES]
+ASYNC_SIDES = [DriverSide(name, awaited=True) for name in ASYNC_DRIVERS]
+SYNC_SIDES = [DriverSide(name, awaited=False) for name in SYNC_DRIVERS]
+SIDES: Sequence[DriverSide] = [*ASYNC_SIDES, *SYNC_SIDES]
 
 #: One side for each way of reading results after the login: blocking, awaited, and in a worker thread.
-WAYS_OF_READING: Sequence[Side] = [
-    Side("pymysql", awaited=False),
-    Side("mysql-connector", awaited=True),
-    Side("pymysql", awaited=True),
+WAYS_OF_READING: Sequence[DriverSide] = [
+    DriverSide("pymysql", awaited=False),
+    DriverSide("mysql-connector", awaited=True),
+    DriverSide("pymysql", awaited=True),
 ]
 each_way_of_reading = pytest.mark.parametrize("side", SIDES if FULL else WAYS_OF_READING, ids=repr)
 

@@ -15,7 +15,7 @@ from locus_mysql.engine.passwords import ask_password_async
 
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
-from .sides import ASYNC_SIDES, Side
+from .sides import ASYNC_SIDES, DriverSide
 
 #: In seconds: the limit for connecting, the time for which each callback blocks the loop, and a limit that no test
 #: reaches.
@@ -27,7 +27,7 @@ awaited_sides = pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
 @awaited_sides
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 async def test_a_connect_succeeds_though_every_turn_of_the_loop_takes_longer_than_its_limit(
-    side: Side, make_config: MakeConfig, mode: str
+    side: DriverSide, make_config: MakeConfig, mode: str
 ) -> None:
     connecting = asyncio.ensure_future(side.open(make_config(ssl_mode=mode, connect_timeout_s=LIMIT_S)))
     while not connecting.done():
@@ -41,7 +41,7 @@ async def test_a_connect_succeeds_though_every_turn_of_the_loop_takes_longer_tha
 @pytest.mark.slow
 @awaited_sides
 async def test_a_connect_is_begun_again_if_the_server_hung_up_while_the_loop_was_blocked(
-    side: Side, own_server: LocalServer, own_config: MakeConfig, own_sql: Callable[..., tuple[tuple[int], ...]]
+    side: DriverSide, own_server: LocalServer, own_config: MakeConfig, own_sql: Callable[..., tuple[tuple[int], ...]]
 ) -> None:
     ((before,),) = own_sql("SELECT @@GLOBAL.connect_timeout")
     own_sql("SET GLOBAL connect_timeout = 2")  # the minimum on MySQL
@@ -63,7 +63,7 @@ async def test_a_connect_is_begun_again_if_the_server_hung_up_while_the_loop_was
 @awaited_sides
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
 async def test_a_server_that_does_not_answer_is_given_up_also_by_a_busy_loop(
-    side: Side, make_config: MakeConfig, proxy: WireProxy, busy: bool
+    side: DriverSide, make_config: MakeConfig, proxy: WireProxy, busy: bool
 ) -> None:
     proxy.black_hole()
     connecting = asyncio.ensure_future(
@@ -81,7 +81,9 @@ async def test_a_server_that_does_not_answer_is_given_up_also_by_a_busy_loop(
 
 
 @awaited_sides
-async def test_a_server_that_refuses_is_reported_at_once_by_a_blocked_loop(side: Side, make_config: MakeConfig) -> None:
+async def test_a_server_that_refuses_is_reported_at_once_by_a_blocked_loop(
+    side: DriverSide, make_config: MakeConfig
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     config = make_config(host="127.0.0.1", port=port, connect_timeout_s=LIMIT_S)

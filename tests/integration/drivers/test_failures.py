@@ -20,7 +20,7 @@ from locus_mysql.errors import UnsupportedServer
 from ..conftest import MakeConfig
 from ..proxy import WireProxy, with_version
 from .conftest import Connect
-from .sides import Line, Side, wait_until
+from .sides import DriverConnection, DriverSide, wait_until
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -92,7 +92,7 @@ async def test_an_answer_that_never_comes_ends_with_the_read_timeout(connect: Co
 
 
 async def test_a_server_that_never_greets_ends_with_the_connect_timeout(
-    side: Side, make_config: MakeConfig, silent_port: int
+    side: DriverSide, make_config: MakeConfig, silent_port: int
 ) -> None:
     start = time.monotonic()
     with pytest.raises(ConnectionLost) as caught:
@@ -101,19 +101,19 @@ async def test_a_server_that_never_greets_ends_with_the_connect_timeout(
     assert time.monotonic() - start < 8  # by default it is 10
 
 
-async def test_connecting_to_a_closed_port_fails(side: Side, make_config: MakeConfig, closed_port: int) -> None:
+async def test_connecting_to_a_closed_port_fails(side: DriverSide, make_config: MakeConfig, closed_port: int) -> None:
     with pytest.raises(ConnectionLost, match=str(closed_port)) as caught:
         await side.open(make_config(host="127.0.0.1", port=closed_port))
     assert caught.value.connecting
 
 
-async def test_connecting_to_an_unknown_host_fails(side: Side, make_config: MakeConfig) -> None:
+async def test_connecting_to_an_unknown_host_fails(side: DriverSide, make_config: MakeConfig) -> None:
     with pytest.raises(ConnectionLost) as caught:
         await side.open(make_config(host="nobody.invalid"))
     assert caught.value.connecting
 
 
-async def test_a_server_that_talks_nonsense_is_no_connection(side: Side, make_config: MakeConfig) -> None:
+async def test_a_server_that_talks_nonsense_is_no_connection(side: DriverSide, make_config: MakeConfig) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def talk() -> None:
@@ -130,7 +130,7 @@ async def test_a_server_that_talks_nonsense_is_no_connection(side: Side, make_co
     assert caught.value.connecting
 
 
-async def test_a_connection_that_was_killed_while_idle_is_lost(line: Line, run_sql: RunSQL) -> None:
+async def test_a_connection_that_was_killed_while_idle_is_lost(line: DriverConnection, run_sql: RunSQL) -> None:
     run_sql(f"KILL {await line.value('SELECT CONNECTION_ID()')}")
     with pytest.raises(ConnectionLost):
         await line.value("SELECT 1")
@@ -139,7 +139,7 @@ async def test_a_connection_that_was_killed_while_idle_is_lost(line: Line, run_s
         await line.value("SELECT 1")
 
 
-async def test_ping_distinguishes_a_live_connection_from_a_dead_one(line: Line, run_sql: RunSQL) -> None:
+async def test_ping_distinguishes_a_live_connection_from_a_dead_one(line: DriverConnection, run_sql: RunSQL) -> None:
     await line.ping()
     assert await line.value("SELECT 1") == 1
     run_sql(f"KILL {await line.value('SELECT CONNECTION_ID()')}")
@@ -148,7 +148,7 @@ async def test_ping_distinguishes_a_live_connection_from_a_dead_one(line: Line, 
     assert line.closed
 
 
-async def test_an_idle_connection_that_the_server_closed_is_lost(line: Line, run_sql: RunSQL) -> None:
+async def test_an_idle_connection_that_the_server_closed_is_lost(line: DriverConnection, run_sql: RunSQL) -> None:
     number = await line.value("SELECT CONNECTION_ID()")
     await line.execute(Statement("SET SESSION wait_timeout = 1"))
     wait_until(lambda: not run_sql("SELECT 1 FROM performance_schema.threads WHERE processlist_id = %s", number))
@@ -156,7 +156,7 @@ async def test_an_idle_connection_that_the_server_closed_is_lost(line: Line, run
         await line.value("SELECT 1")
 
 
-async def test_a_statement_that_runs_too_long_is_a_server_error(line: Line) -> None:
+async def test_a_statement_that_runs_too_long_is_a_server_error(line: DriverConnection) -> None:
     await line.execute(Statement("SET SESSION max_execution_time = 50"))
     with pytest.raises(ServerError) as caught:
         await line.rows("SELECT COUNT(*) FROM information_schema.columns a, information_schema.columns b")
@@ -164,7 +164,9 @@ async def test_a_statement_that_runs_too_long_is_a_server_error(line: Line) -> N
     assert await line.value("SELECT 1") == 1
 
 
-async def test_a_wrong_password_is_a_server_error_that_does_not_show_it(side: Side, make_config: MakeConfig) -> None:
+async def test_a_wrong_password_is_a_server_error_that_does_not_show_it(
+    side: DriverSide, make_config: MakeConfig
+) -> None:
     password = secrets.token_hex(8)
     with pytest.raises(ServerError) as caught:
         await side.open(make_config(user="nobody_here", password=password))
@@ -172,14 +174,14 @@ async def test_a_wrong_password_is_a_server_error_that_does_not_show_it(side: Si
     assert password not in "".join(traceback.format_exception(caught.value))
 
 
-async def test_a_database_that_does_not_exist_is_a_server_error(side: Side, make_config: MakeConfig) -> None:
+async def test_a_database_that_does_not_exist_is_a_server_error(side: DriverSide, make_config: MakeConfig) -> None:
     with pytest.raises(ServerError) as caught:
         await side.open(make_config(database="locus_test_missing"))
     assert caught.value.errno == 1049
 
 
 async def test_an_unsupported_server_is_refused_before_the_login(
-    side: Side, make_config: MakeConfig, proxy: WireProxy
+    side: DriverSide, make_config: MakeConfig, proxy: WireProxy
 ) -> None:
     proxy.greeting = with_version("5.5.5-10.11.6-MariaDB-1:10.11.6")
     with pytest.raises(UnsupportedServer, match=r"MariaDB 10\.11\.6"):
@@ -187,7 +189,7 @@ async def test_an_unsupported_server_is_refused_before_the_login(
     assert proxy.total.bytes_sent == 0
 
 
-async def test_a_statement_that_brings_two_results_drops_the_connection(line: Line) -> None:
+async def test_a_statement_that_brings_two_results_drops_the_connection(line: DriverConnection) -> None:
     with pytest.raises(ConnectionLost, match="1 statements brought 2 results"):
         await line.execute(Statement("SELECT 1; SELECT 2"))
     assert line.closed

@@ -13,7 +13,7 @@ from ...unit.drivers.wire.answers import TEXT, Done, Refused, Rows, encoded, fra
 from ..conftest import MakeConfig
 from ..proxy import WireProxy
 from .conftest import Connect
-from .sides import Side, each_way_of_reading
+from .sides import DriverSide, each_way_of_reading
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +27,7 @@ WRONG = Rows([TEXT], [(b"another's",)])
 @pytest.mark.parametrize("after_bytes", [0, 100], ids=["the greeting", "the login"])
 @pytest.mark.parametrize("mode", ["DISABLED", "REQUIRED"])
 async def test_a_server_that_drips_ends_with_the_connect_timeout(
-    side: Side, make_config: MakeConfig, proxy: WireProxy, mode: str, after_bytes: int
+    side: DriverSide, make_config: MakeConfig, proxy: WireProxy, mode: str, after_bytes: int
 ) -> None:
     proxy.drip(after_bytes=after_bytes)
     start = time.monotonic()

@@ -23,7 +23,7 @@ from locus_mysql.drivers.interface import ConnectionLost
 
 from ..conftest import MakeConfig
 from .conftest import Connect
-from .sides import ASYNC_SIDES, SIDES, SYNC_SIDES, Line, Side, wait_until
+from .sides import ASYNC_SIDES, SIDES, SYNC_SIDES, DriverConnection, DriverSide, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ async def test_close_sends_com_quit(connect: Connect, run_sql: RunSQL, user: str
     assert goodbyes == 1
 
 
-async def test_close_and_abort_never_raise(line: Line, run_sql: RunSQL) -> None:
+async def test_close_and_abort_never_raise(line: DriverConnection, run_sql: RunSQL) -> None:
     run_sql(f"KILL {await line.value('SELECT CONNECTION_ID()')}")
     await line.close()
     line.abort()
@@ -97,7 +97,7 @@ async def test_a_cancelled_call_drops_the_connection(connect: Connect, mode: str
 
 
 @pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
-async def test_a_cancelled_attempt_to_connect_leaves_nothing(side: Side, make_config: MakeConfig) -> None:
+async def test_a_cancelled_attempt_to_connect_leaves_nothing(side: DriverSide, make_config: MakeConfig) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         attempt = asyncio.create_task(side.open(make_config(host="127.0.0.1", port=listener.getsockname()[1])))
         peer, _ = await asyncio.to_thread(listener.accept)
@@ -135,7 +135,7 @@ async def test_another_thread_can_drop_a_blocking_call(connect: Connect, mode: s
 @MODES
 @pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
 def test_a_connection_outlives_its_event_loop_only_to_be_dropped(
-    side: Side, make_config: MakeConfig, mode: str, run_sql: RunSQL
+    side: DriverSide, make_config: MakeConfig, mode: str, run_sql: RunSQL
 ) -> None:
     gc.collect()
     before = open_descriptors()
@@ -151,7 +151,7 @@ def test_a_connection_outlives_its_event_loop_only_to_be_dropped(
 
 
 @pytest.mark.parametrize("side", [side for side in ASYNC_SIDES if side.driver != "pymysql"], ids=repr)
-def test_another_event_loop_cannot_use_a_connection(side: Side, make_config: MakeConfig) -> None:
+def test_another_event_loop_cannot_use_a_connection(side: DriverSide, make_config: MakeConfig) -> None:
     line = asyncio.run(side.open(make_config()))
     with pytest.raises(ConnectionLost, match="another event loop"):
         asyncio.run(line.value("SELECT 1"))
@@ -161,7 +161,7 @@ def test_another_event_loop_cannot_use_a_connection(side: Side, make_config: Mak
 @MODES
 @pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
 def test_closing_as_the_last_thing_before_the_loop_ends_leaves_nothing(
-    side: Side, make_config: MakeConfig, mode: str
+    side: DriverSide, make_config: MakeConfig, mode: str
 ) -> None:
     gc.collect()
     before = open_descriptors()
@@ -183,19 +183,19 @@ PRELUDE = """
 import asyncio, gc, os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of a fork with threads
 from locus_mysql.config import MySQLConfig
-from tests.integration.drivers.sides import Side
+from tests.integration.drivers.sides import DriverSide
 config = MySQLConfig(dsn=sys.argv[1], ssl_mode=sys.argv[4])
-side = Side(sys.argv[2], awaited=sys.argv[3] == "True")
+side = DriverSide(sys.argv[2], awaited=sys.argv[3] == "True")
 """
 
 
-def run_script(script: str, side: Side, dsn: str, mode: str) -> subprocess.CompletedProcess[str]:
+def run_script(script: str, side: DriverSide, dsn: str, mode: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", PRELUDE + textwrap.dedent(script), dsn, side.driver, str(side.awaited), mode]
     return subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
 
 
 @pytest.mark.parametrize("side", SIDES, ids=repr)
-def test_a_forked_child_cannot_disturb_its_parents_connection(side: Side, server_dsn: str) -> None:
+def test_a_forked_child_cannot_disturb_its_parents_connection(side: DriverSide, server_dsn: str) -> None:
     # A child forked inside a running loop with worker threads must leave by ``os._exit``: asyncio itself would take
     # the parent's wake-up pipe out of the epoll set they share.
     exits = ["os._exit"] if repr(side) == "pymysql-async" else ["os._exit", "sys.exit"]
@@ -227,7 +227,7 @@ def test_a_forked_child_cannot_disturb_its_parents_connection(side: Side, server
 
 
 @pytest.mark.parametrize("side", ASYNC_SIDES, ids=repr)
-def test_a_call_that_hangs_does_not_keep_the_interpreter(side: Side, server_dsn: str) -> None:
+def test_a_call_that_hangs_does_not_keep_the_interpreter(side: DriverSide, server_dsn: str) -> None:
     start = time.monotonic()
     outcome = run_script(
         """
@@ -246,6 +246,6 @@ def test_a_call_that_hangs_does_not_keep_the_interpreter(side: Side, server_dsn:
 
 
 @pytest.mark.parametrize("side", SIDES, ids=repr)
-def test_a_connection_that_is_forgotten_makes_no_noise_at_exit(side: Side, server_dsn: str) -> None:
+def test_a_connection_that_is_forgotten_makes_no_noise_at_exit(side: DriverSide, server_dsn: str) -> None:
     outcome = run_script("line = asyncio.run(side.open(config))", side, server_dsn, "PREFERRED")
     assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -18,7 +18,7 @@ from locus_mysql.dialect.statement import Param, Statement
 from locus_mysql.drivers.interface import PacketTooLarge, ServerError
 
 from .conftest import Connect
-from .sides import Line, each_way_of_reading
+from .sides import DriverConnection, each_way_of_reading
 
 COLUMNS = {
     "id": ("BIGINT AUTO_INCREMENT PRIMARY KEY", "7", 7),
@@ -43,7 +43,7 @@ COLUMNS = {
 }
 
 
-async def test_a_column_s_value_has_one_form_whatever_the_library(line: Line) -> None:
+async def test_a_column_s_value_has_one_form_whatever_the_library(line: DriverConnection) -> None:
     table = ", ".join(f"{name} {kind}" for name, (kind, _, _) in COLUMNS.items())
     values = ", ".join(sql for _, sql, _ in COLUMNS.values())
     _, _, selected = await line.execute(
@@ -59,7 +59,7 @@ async def test_a_column_s_value_has_one_form_whatever_the_library(line: Line) ->
 
 
 @each_way_of_reading
-async def test_expressions_have_the_same_form_as_columns(line: Line) -> None:
+async def test_expressions_have_the_same_form_as_columns(line: DriverConnection) -> None:
     ((number, text, raw, document, nothing),) = await line.rows(
         "SELECT COUNT(*), CONCAT('a', 1), UNHEX('ff'), JSON_OBJECT('a', 1), NULL"
     )
@@ -67,13 +67,13 @@ async def test_expressions_have_the_same_form_as_columns(line: Line) -> None:
 
 
 @each_way_of_reading
-async def test_a_date_that_python_cannot_hold_stays_text(line: Line) -> None:
+async def test_a_date_that_python_cannot_hold_stays_text(line: DriverConnection) -> None:
     await line.execute(Statement("SET SESSION sql_mode = ''"))
     assert await line.value("SELECT CAST('2024-00-00' AS DATETIME)") == "2024-00-00 00:00:00"
 
 
 @each_way_of_reading
-async def test_each_statement_of_a_packet_has_its_own_result(line: Line) -> None:
+async def test_each_statement_of_a_packet_has_its_own_result(line: DriverConnection) -> None:
     results = await line.execute(
         Statement("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"),
         Statement("INSERT INTO t (n) VALUES (%s), (%s)", (1, 2)),
@@ -88,7 +88,7 @@ async def test_each_statement_of_a_packet_has_its_own_result(line: Line) -> None
 
 
 @each_way_of_reading
-async def test_affected_counts_rows_that_changed_not_rows_that_matched(line: Line) -> None:
+async def test_affected_counts_rows_that_changed_not_rows_that_matched(line: DriverConnection) -> None:
     *_, same, other = await line.execute(
         Statement("CREATE TABLE t (n INT)"),
         Statement("INSERT INTO t VALUES (1)"),
@@ -99,7 +99,7 @@ async def test_affected_counts_rows_that_changed_not_rows_that_matched(line: Lin
 
 
 @each_way_of_reading
-async def test_a_number_set_by_last_insert_id_comes_back(line: Line) -> None:
+async def test_a_number_set_by_last_insert_id_comes_back(line: DriverConnection) -> None:
     *_, drawn, read = await line.execute(
         Statement("CREATE TABLE t (n BIGINT UNSIGNED)"),
         Statement("INSERT INTO t VALUES (%s)", (2**63,)),
@@ -111,7 +111,7 @@ async def test_a_number_set_by_last_insert_id_comes_back(line: Line) -> None:
 
 
 @each_way_of_reading
-async def test_no_statements_are_no_round_trip(line: Line) -> None:
+async def test_no_statements_are_no_round_trip(line: DriverConnection) -> None:
     assert await line.execute() == []
 
 
@@ -130,7 +130,7 @@ async def test_without_pipeline_a_packet_holds_one_statement(connect: Connect) -
 
 
 @each_way_of_reading
-async def test_an_error_ends_the_rest_of_a_packet_and_leaves_the_connection_usable(line: Line) -> None:
+async def test_an_error_ends_the_rest_of_a_packet_and_leaves_the_connection_usable(line: DriverConnection) -> None:
     await line.execute(Statement("CREATE TABLE t (n INT PRIMARY KEY)"))
     with pytest.raises(ServerError) as caught:
         await line.execute(
@@ -158,7 +158,7 @@ async def test_without_pipeline_an_error_ends_the_rest_too(connect: Connect) -> 
 
 
 @each_way_of_reading
-async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None:
+async def test_an_error_among_the_rows_of_a_result_is_raised(line: DriverConnection) -> None:
     with pytest.raises(ServerError) as caught:
         await line.rows("SELECT 18446744073709551615 + n FROM (SELECT 0 n UNION ALL SELECT 1) numbers ORDER BY n")
     assert caught.value.errno == 1690
@@ -168,7 +168,7 @@ async def test_an_error_among_the_rows_of_a_result_is_raised(line: Line) -> None
 @pytest.mark.slow
 @each_way_of_reading
 @pytest.mark.parametrize("size", [2**24 - 5, 2**24 - 1, 2**24, 2**24 + 70_000], ids=str)
-async def test_values_larger_than_one_wire_packet_arrive_whole(line: Line, size: int) -> None:
+async def test_values_larger_than_one_wire_packet_arrive_whole(line: DriverConnection, size: int) -> None:
     body = bytes(range(256)) * (size // 256 + 1)
     ((echoed, after),) = await line.rows("SELECT %s, %s", body[:size], "after")
     assert len(echoed) == size
@@ -176,12 +176,12 @@ async def test_values_larger_than_one_wire_packet_arrive_whole(line: Line, size:
     assert after == "after"
 
 
-async def test_the_largest_packet_is_known(line: Line) -> None:
+async def test_the_largest_packet_is_known(line: DriverConnection) -> None:
     assert line.connection.max_allowed_packet == await line.value("SELECT @@max_allowed_packet")
 
 
 @each_way_of_reading
-async def test_a_statement_too_large_for_the_server_is_not_sent(line: Line) -> None:
+async def test_a_statement_too_large_for_the_server_is_not_sent(line: DriverConnection) -> None:
     with pytest.raises(PacketTooLarge):
         await line.value("SELECT LENGTH(%s)", b"x" * (line.connection.max_allowed_packet + 1))
     assert await line.value("SELECT 1") == 1
@@ -189,13 +189,13 @@ async def test_a_statement_too_large_for_the_server_is_not_sent(line: Line) -> N
 
 @pytest.mark.slow
 @each_way_of_reading
-async def test_statements_too_large_together_go_one_by_one(line: Line) -> None:
+async def test_statements_too_large_together_go_one_by_one(line: DriverConnection) -> None:
     half = b"x" * (line.connection.max_allowed_packet // 2)
     results = await line.execute(*[Statement("SELECT LENGTH(%s)", (half,)) for _ in range(2)])
     assert [list(result.rows) for result in results] == [[(len(half),)], [(len(half),)]]
 
 
-async def test_the_session_is_strict_and_compares_by_code_point(line: Line) -> None:
+async def test_the_session_is_strict_and_compares_by_code_point(line: DriverConnection) -> None:
     ((mode, zone, isolation, autocommit, collation, charset),) = await line.rows(
         "SELECT @@sql_mode, @@time_zone, @@transaction_isolation, @@autocommit, @@collation_connection,"
         " @@character_set_results"
@@ -215,13 +215,13 @@ PARAMS = st.one_of(TEXT, BYTES, st.integers(-(2**63), 2**64 - 1), st.none())
 @each_way_of_reading
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(params=st.lists(PARAMS, min_size=1, max_size=6))
-async def test_any_value_arrives_unchanged(line: Line, params: list[Param]) -> None:
+async def test_any_value_arrives_unchanged(line: DriverConnection, params: list[Param]) -> None:
     (row,) = await line.rows("SELECT " + ", ".join(["%s"] * len(params)), *params)
     assert row == tuple(params)
 
 
 @each_way_of_reading
-async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: Line) -> None:
+async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: DriverConnection) -> None:
     half = bytes(range(256)) * 2**15  # 8 MB, so neither value is as large as a packet
     ((first, nothing, second, empty),) = await line.rows("SELECT %s, NULL, %s, ''", half, half[1:])
     assert (first, second) == (half, half[1:])
@@ -229,21 +229,21 @@ async def test_a_row_larger_than_one_wire_packet_arrives_whole(line: Line) -> No
 
 
 @each_way_of_reading
-async def test_large_results_and_small_ones_can_share_a_packet(line: Line) -> None:
+async def test_large_results_and_small_ones_can_share_a_packet(line: DriverConnection) -> None:
     large = b"x" * (2**24 + 1)
     results = await line.execute(Statement("DO 1"), Statement("SELECT %s", (large,)), Statement("SELECT 1"))
     assert [list(result.rows) for result in results] == [[], [(large,)], [(1,)]]
 
 
 @each_way_of_reading
-async def test_more_results_than_packet_numbers_keep_their_order(line: Line) -> None:
+async def test_more_results_than_packet_numbers_keep_their_order(line: DriverConnection) -> None:
     statements = [Statement("SELECT %s, NULL, ''", (n,)) if n % 3 else Statement("DO 1") for n in range(400)]
     results = await line.execute(*statements)
     assert [list(result.rows) for result in results] == [[(n, None, "")] if n % 3 else [] for n in range(400)]
 
 
 @each_way_of_reading
-async def test_many_rows_arrive_in_order(line: Line) -> None:
+async def test_many_rows_arrive_in_order(line: DriverConnection) -> None:
     rows = await line.rows(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
         " SELECT /*+ SET_VAR(cte_max_recursion_depth = 10000) */ i, REPEAT('ä', i % 300), IF(i % 2, NULL, '') FROM n"
@@ -252,7 +252,7 @@ async def test_many_rows_arrive_in_order(line: Line) -> None:
 
 
 @each_way_of_reading
-async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: Line) -> None:
+async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: DriverConnection) -> None:
     columns = ", ".join(f"{n} AS c{n}" for n in range(300))
     one, many, after = await line.execute(
         Statement("SELECT 1 FROM DUAL WHERE FALSE"),
@@ -263,7 +263,7 @@ async def test_zero_rows_of_any_number_of_columns_are_no_rows(line: Line) -> Non
 
 
 @each_way_of_reading
-async def test_an_error_after_large_results_leaves_the_connection_usable(line: Line) -> None:
+async def test_an_error_after_large_results_leaves_the_connection_usable(line: DriverConnection) -> None:
     with pytest.raises(ServerError) as caught:
         await line.execute(
             Statement("SELECT %s", (b"x" * 2**20,)), Statement("SELECT nonsense"), Statement("SELECT SLEEP(30)")
@@ -273,6 +273,6 @@ async def test_an_error_after_large_results_leaves_the_connection_usable(line: L
 
 
 @each_way_of_reading
-async def test_text_that_would_be_a_number_of_results_or_rows_is_text(line: Line) -> None:
+async def test_text_that_would_be_a_number_of_results_or_rows_is_text(line: DriverConnection) -> None:
     row = ("\xfe\0\0\x02\0", b"\xfe\0\0\x02\0", b"\xff\x10\x04#HY000no", b"\0\0\0\x02\0\0\0", b"\xfb")
     assert await line.rows("SELECT %s, %s, %s, %s, %s", *row) == [row]

@@ -21,7 +21,7 @@ from locus_mysql.errors import ConfigError
 from ..conftest import MakeConfig
 from ..proxy import WireProxy, without_tls
 from .conftest import Connect
-from .sides import Line, Side
+from .sides import DriverConnection, DriverSide
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -57,7 +57,7 @@ def server_ca(run_sql: RunSQL) -> Path:
     return path
 
 
-async def cipher(line: Line) -> str:
+async def cipher(line: DriverConnection) -> str:
     ((_, name),) = await line.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
     return str(name)
 
@@ -79,7 +79,7 @@ async def test_preferred_takes_a_server_without_tls(connect: Connect, proxy: Wir
 
 @pytest.mark.parametrize("mode", ["REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"])
 async def test_all_other_modes_refuse_a_server_without_tls_and_send_nothing(
-    side: Side, make_config: MakeConfig, proxy: WireProxy, mode: str
+    side: DriverSide, make_config: MakeConfig, proxy: WireProxy, mode: str
 ) -> None:
     proxy.greeting = without_tls
     with pytest.raises(ConfigError, match="offers no TLS"):
@@ -91,12 +91,14 @@ async def test_a_trusted_authority_is_accepted(connect: Connect, server_ca: Path
     assert await cipher(await connect(ssl_mode="VERIFY_CA", ssl_ca=server_ca))
 
 
-async def test_an_authority_that_is_not_trusted_is_refused(side: Side, make_config: MakeConfig) -> None:
+async def test_an_authority_that_is_not_trusted_is_refused(side: DriverSide, make_config: MakeConfig) -> None:
     with pytest.raises(ConfigError, match="not trusted: self-signed"):
         await side.open(make_config(ssl_mode="VERIFY_CA"))
 
 
-async def test_a_certificate_for_another_host_is_refused(side: Side, make_config: MakeConfig, server_ca: Path) -> None:
+async def test_a_certificate_for_another_host_is_refused(
+    side: DriverSide, make_config: MakeConfig, server_ca: Path
+) -> None:
     with pytest.raises(ConfigError, match=r"not trusted: .*mismatch"):
         await side.open(make_config(ssl_mode="VERIFY_IDENTITY", ssl_ca=server_ca))
 
@@ -132,7 +134,7 @@ async def test_a_unix_socket_has_tls_only_if_required(connect: Connect, user: st
 
 @pytest.mark.parametrize("proposed", ["caching_sha2_password", "mysql_clear_password"])
 async def test_a_server_that_asks_for_the_password_in_clear_text_does_not_get_it(
-    side: Side, make_config: MakeConfig, proposed: str
+    side: DriverSide, make_config: MakeConfig, proposed: str
 ) -> None:
     heard = bytearray()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -170,7 +172,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 async def test_over_tls_only_a_server_that_is_known_or_allowed_gets_the_password_in_clear_text(
-    side: Side, make_config: MakeConfig, certificate: Path, mode: str, allowed: bool, gets_it: bool, proposed: str
+    side: DriverSide, make_config: MakeConfig, certificate: Path, mode: str, allowed: bool, gets_it: bool, proposed: str
 ) -> None:
     heard = bytearray()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -62,8 +62,8 @@ def test_a_cancelled_call_drops_its_connection(config: Callable[..., MySQLConfig
 @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 def test_a_lost_answer_is_asked_for_again(make_config: MakeConfig, proxy: WireProxy, driver: str) -> None:
     async def main() -> None:
-        place: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED"}
-        store = CheckpointStore(make_config(driver=driver, **place))
+        index: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED"}
+        store = CheckpointStore(make_config(driver=driver, **index))
         await store.save("t", {"n": 1})
         proxy.drop_after_send()
         await store.save("t", {"n": 2}, "second")

@@ -24,8 +24,8 @@ def keys(active: str = "2026-11", *known: str) -> Encryption:
 
 
 @pytest.fixture
-def places_of(run_sql: RunSQL, database: str) -> Callable[..., list[str]]:
-    """Return ``places_of(text)``: the columns, as ``table.column``, in which bytes of a text are found."""
+def columns_with(run_sql: RunSQL, database: str) -> Callable[..., list[str]]:
+    """Return ``columns_with(text)``: the columns, as ``table.column``, in which bytes of a text are found."""
 
     def places(text: str = MARKER) -> list[str]:
         found = []

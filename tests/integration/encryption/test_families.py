@@ -72,16 +72,16 @@ def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeC
 
 @pytest.mark.parametrize("family", COVERED)
 def test_an_encrypting_family_stores_no_clear_text(
-    family: str, make_config: MakeConfig, places_of: Callable[..., list[str]]
+    family: str, make_config: MakeConfig, columns_with: Callable[..., list[str]]
 ) -> None:
     COVERED[family](make_config(driver="pymysql", encryption=keys(), compression="none"))
-    assert places_of() == []
+    assert columns_with() == []
     COVERED[family](make_config(driver="pymysql", table_prefix="clear_", compression="none"))
-    assert places_of()
+    assert columns_with()
 
 
 async def test_states_of_agents_hold_no_clear_text(
-    make_config: MakeConfig, places_of: Callable[..., list[str]]
+    make_config: MakeConfig, columns_with: Callable[..., list[str]]
 ) -> None:
     config = make_config(encryption=keys(), compression="none")
     async with Database(config) as database:
@@ -91,7 +91,7 @@ async def test_states_of_agents_hold_no_clear_text(
         loaded = await database.asynchronous.run(agents.load("t"))
         assert loaded is not None
         assert loaded["messages"][0]["content"] == MARKER
-    assert places_of() == []
+    assert columns_with() == []
 
 
 class TestCommand:

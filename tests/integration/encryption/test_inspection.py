@@ -42,7 +42,7 @@ async def test_the_inspector_shows_states_without_figures_from_their_beginnings(
 
 
 async def test_a_rewrite_encrypts_again(
-    open_store: OpenStore, make_config: MakeConfig, places_of: Callable[..., list[str]]
+    open_store: OpenStore, make_config: MakeConfig, columns_with: Callable[..., list[str]]
 ) -> None:
     await fill(open_store(encryption=keys("2026-10"), compression="none"))
     config = make_config(encryption=keys("2026-11"), compression="none")
@@ -55,14 +55,14 @@ async def test_a_rewrite_encrypts_again(
     async with Database(config) as database:
         rewrite = operations.checkpoints.whole_threads.rewrite(config.tenant, "t", change)
         await database.asynchronous.run(rewrite, operations.schema)
-    assert places_of() == []
+    assert columns_with() == []
     only_new = open_store(encryption=keys("2026-11", "2026-11"), cache_bytes=0)
     for turn in range(1, 9):
         assert await only_new.load("t", str(turn)) == {**state(turn), "rewritten": True}
 
 
 def test_an_export_is_clear_text_and_an_import_encrypts(
-    make_config: MakeConfig, tmp_path: Path, places_of: Callable[..., list[str]]
+    make_config: MakeConfig, tmp_path: Path, columns_with: Callable[..., list[str]]
 ) -> None:
     source: Any = make_config(driver="pymysql", encryption=keys("2026-10", "2026-10"), compression="none")
     target: Any = make_config(driver="pymysql", encryption=keys(), compression="none", table_prefix="other_")
@@ -79,4 +79,4 @@ def test_an_export_is_clear_text_and_an_import_encrypts(
     with SyncCheckpointStore(target) as store:
         assert store.load("t", "2") == state(2)
         assert store.load("t") == state(4)
-    assert places_of() == []
+    assert columns_with() == []

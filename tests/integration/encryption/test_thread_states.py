@@ -24,7 +24,7 @@ from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
 from .conftest import KEYS, MARKER, RunSQL, keys
 
-Places = Callable[..., list[str]]
+ColumnsWith = Callable[..., list[str]]
 
 
 def state(turns: int) -> dict[str, Any]:
@@ -42,16 +42,16 @@ class TestStored:
     @pytest.mark.parametrize("side", EVERY_SIDE)
     @pytest.mark.parametrize("kind", ["store", "backend"])
     async def test_no_column_holds_clear_text_and_every_state_loads(
-        self, open_store: OpenStore, places_of: Places, side: str, kind: str
+        self, open_store: OpenStore, columns_with: ColumnsWith, side: str, kind: str
     ) -> None:
         store = open_store(side, kind, encryption=keys(), cache_bytes=0, compression="none")
         for turn in range(1, 9):
             await store.save("t", state(turn))
-        assert places_of() == []
+        assert columns_with() == []
         assert await store.load("t") == state(8)
         clear = open_store(side, kind, table_prefix="clear_", compression="none")
         await clear.save("t", state(1))
-        assert places_of()  # the search finds clear text
+        assert columns_with()  # the search finds clear text
 
     async def test_delta_chains_continue_across_keys(
         self, open_store: OpenStore, run_sql: RunSQL, database: str
@@ -90,7 +90,7 @@ class TestStored:
         first, second = (row[0] for row in run_sql(f"SELECT payload FROM {database}.locus_store_checkpoints"))
         assert first[-20:] != second[-20:]
 
-    async def test_copies_history_and_lists_work(self, open_store: OpenStore, places_of: Places) -> None:
+    async def test_copies_history_and_lists_work(self, open_store: OpenStore, columns_with: ColumnsWith) -> None:
         store = open_store(encryption=keys(), cache_bytes=0)
         await fill(store)
         assert await store.copy_thread("t", "u")
@@ -100,7 +100,7 @@ class TestStored:
             await store.copy_thread("t", "u")
         assert not await store.copy_thread("none", "v")
         assert [one["checkpoint_id"] for one in await store.query_by_metadata("turn", 3)] == ["3", "3"]
-        assert places_of() == []
+        assert columns_with() == []
         await fill(store, "u", turns=10, first=9)
         assert await store.load("u") == state(10)
 
@@ -209,18 +209,18 @@ class TestReencrypt:
             return found
 
     async def test_clear_rows_are_encrypted_with_their_words_removed(
-        self, open_store: OpenStore, make_config: MakeConfig, places_of: Places
+        self, open_store: OpenStore, make_config: MakeConfig, columns_with: ColumnsWith
     ) -> None:
         clear = open_store(compression="none")
         await fill(clear)
         assert await clear.search("word3")
         await fill(clear, "u", turns=3)
-        assert places_of()
+        assert columns_with()
         config = make_config(encryption=keys())
         assert (await self.counts(config, dry_run=True)).rows == {None: 11}
-        assert places_of()
+        assert columns_with()
         assert (await self.counts(config)).replaced == 11
-        assert places_of() == []
+        assert columns_with() == []
         assert (await self.counts(config, dry_run=True)).rows == {"2026-11": 11}
         store = open_store(encryption=keys())
         assert await store.load("t", "5") == state(5)
@@ -258,7 +258,7 @@ class TestReencrypt:
             for _ in range(10):
                 await self.counts(make_config(encryption=keys("2026-11")))
 
-        await asyncio.gather(*(write(store, f"w{place % 2}") for place, store in enumerate(stores)), rotate())
+        await asyncio.gather(*(write(store, f"w{index % 2}") for index, store in enumerate(stores)), rotate())
         counts = await self.counts(make_config(encryption=keys("2026-11")))
         assert counts.damaged == ()
         fresh = open_store(encryption=keys("2026-11", "2026-11"))
@@ -304,7 +304,9 @@ class TestReencrypt:
 
 
 class TestMoving:
-    async def test_a_copy_between_databases_with_other_keys(self, open_store: OpenStore, places_of: Places) -> None:
+    async def test_a_copy_between_databases_with_other_keys(
+        self, open_store: OpenStore, columns_with: ColumnsWith
+    ) -> None:
         source = open_store(encryption=keys("2026-10", "2026-10"))
         await fill(source, turns=4)
         with SyncCheckpointStore(
@@ -313,4 +315,4 @@ class TestMoving:
             for turn in range(1, 5):
                 target.save("t", await source.load("t", str(turn)), str(turn))
             assert target.load("t") == state(4)
-        assert places_of() == []
+        assert columns_with() == []

@@ -17,7 +17,7 @@ from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.asynchronous import AsyncEngine
-from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch, Operation
@@ -133,7 +133,7 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
         assert await store.count("thread *") == tasks
 
 
-def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[object]:
+def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> CommandGenerator[object]:
     """Return the port that a pool connects to after another server refused two concurrent users."""
     pool = Pool(config, find_driver(driver), side)
     places = [Place(), Place()]
@@ -142,7 +142,7 @@ def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> Steps[objec
     for place in places:
         pool.give_back_after(place, ServerError(1290, "read only"))
 
-    def port(connection: ServerConnection) -> Steps[object]:
+    def port(connection: ServerConnection) -> CommandGenerator[object]:
         (found,) = yield from connection.execute((Statement("SELECT @@port"),))
         return found.rows[0][0]
 

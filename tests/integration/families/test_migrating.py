@@ -76,7 +76,7 @@ def config(make_config: MakeConfig, run_sql: RunSQL) -> Iterator[MySQLConfig]:
     config = make_config(driver="pymysql", retry_deadline_s=8)
     with Database(config) as database:
         database.synchronous.run(ensure_schema(config, toys_of_layout(1, "locus_"), "create"))
-    rows = ", ".join(f"('t', 'toy{place:03}', 0, {place})" for place in range(TOY_COUNT))
+    rows = ", ".join(f"('t', 'toy{index:03}', 0, {index})" for index in range(TOY_COUNT))
     run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES {rows}")
     register_family(UpgradedToys(3))
     yield config

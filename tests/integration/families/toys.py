@@ -16,7 +16,7 @@ from locus_mysql.dialect import ledger as ledgers
 from locus_mysql.dialect.checksums import checksum
 from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.schema import Table
-from locus_mysql.dialect.template import Statements, places
+from locus_mysql.dialect.template import Statements, placeholders
 from locus_mysql.engine.operation import Batch, Operation, fetch
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.family import Count, Counts, refuse_others
@@ -92,7 +92,7 @@ class ToyStatements(Statements):
 
     def count(self, tenant: str, broken: Sequence[bool]) -> Query[CountRow]:
         """Count the toys whose ``broken`` is one of these values."""
-        return Query(self._text(COUNT, broken=places(len(broken))), (tenant, *map(int, broken)), row=CountRow)
+        return Query(self._text(COUNT, broken=placeholders(len(broken))), (tenant, *map(int, broken)), row=CountRow)
 
     def put(self, tenant: str, name: str, broken: bool, *, replace: bool = True) -> Statement:
         """Write a toy. An existing one is replaced, or kept."""
@@ -101,7 +101,7 @@ class ToyStatements(Statements):
 
     def find(self, tenant: str, names: Sequence[str]) -> Query[ToyRow]:
         """Read the toys with these names."""
-        return Query(self._text(FIND, names=places(len(names))), (tenant, *names), row=ToyRow)
+        return Query(self._text(FIND, names=placeholders(len(names))), (tenant, *names), row=ToyRow)
 
     def page(self, tenant: str, after: str, limit: int) -> Query[ToyRow]:
         """Read a page of toys after a name."""
@@ -174,7 +174,7 @@ class ToyOperations:
         yield Batch.of(
             self.sql.toys.put(self._tenant, name, broken, replace=replace),
             ledger.record(self._tenant, token),
-            landed=ledger.find(self._tenant, token),
+            outcome_query=ledger.find(self._tenant, token),
         )
 
     def count(self, *broken: bool) -> Operation[int]:

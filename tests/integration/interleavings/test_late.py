@@ -22,7 +22,7 @@ from .late.graphs import GRAPHS, GRAPHS_MEANWHILE
 from .late.harness import HARNESS, file_deleted, harness_goes_on, run_deleted
 from .late.memories import MEMORIES, item_deleted, item_put_again, item_put_anew
 from .late.memu import MEMU, memu_cleared, memu_goes_on, memu_unlinked
-from .late.side import Case, Meanwhile, Side
+from .late.stores import Case, Meanwhile, Stores
 from .late.transcripts import TRANSCRIPTS, transcript_deleted, transcript_goes_on, transcript_made_anew
 from .late.turns import TURNS, turn_goes_back, turn_goes_round
 from .late.working import WORKING, session_ended, session_goes_on, session_made_anew
@@ -77,7 +77,7 @@ class Tables:
             return list(cursor.fetchall())
 
 
-def changes(one: Side, other: Side, tables: Tables, case: Case, then: Meanwhile) -> list[str]:
+def changes(one: Stores, other: Stores, tables: Tables, case: Case, then: Meanwhile) -> list[str]:
     """Deliver each packet of a call late, and return the tables that it changed."""
     prepare, begin = case
     found: list[str] = []
@@ -118,7 +118,7 @@ def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
     stage: Stage, raw: pymysql.Connection[Any], family: str
 ) -> None:
     """Covers each packet of each write, after each kind of later write."""
-    one, other = Side(stage), Side(stage)
+    one, other = Stores(stage), Stores(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.
     {

@@ -19,7 +19,7 @@ CheckTables = Callable[[], None]
 
 def conversation(*words: str) -> State:
     """Return a state that extends the state of fewer words, and is long enough to be stored as its delta."""
-    return {"said": [f"{word} " * (1_500 if place == 0 else 100) for place, word in enumerate(words)]}
+    return {"said": [f"{word} " * (1_500 if index == 0 else 100) for index, word in enumerate(words)]}
 
 
 def assert_serves_anew(stage: Stage, process: Process, thread_id: str) -> None:

@@ -119,11 +119,11 @@ def test_turns_in_any_order_follow_each_other(
         calls: dict[int, Call] = {}
         ended: list[Call] = []
         losses = 0
-        for number, (action, place) in enumerate(script):
-            call = calls.get(place)
+        for number, (action, index) in enumerate(script):
+            call = calls.get(index)
             if action == "begin" and (call is None or call.done):
                 ended += [] if call is None else [call]
-                calls[place] = begin_turn(stage, processes[place], number)
+                calls[index] = begin_turn(stage, processes[index], number)
             elif action == "run out":
                 if not any(one.waits for one in calls.values()):
                     let_leases_run_out(run_sql, database)

@@ -142,10 +142,10 @@ async def test_checkpoints_are_found_by_metadata_with_json_or_plain_text_as_valu
 async def test_any_thread_id_survives_in_a_path(client: httpx.AsyncClient) -> None:
     for thread_id in ODD_IDS:
         await save(client, thread_id, "c", "hello", metadata={"id": thread_id})
-        place = f"/threads/{quote(thread_id, safe='')}"
-        assert (await client.get(place)).json()["thread_id"] == thread_id
-        assert (await client.get(f"{place}/metadata")).json()["metadata"] == {"id": thread_id}
-        history = (await client.get(f"{place}/history")).json()
+        path = f"/threads/{quote(thread_id, safe='')}"
+        assert (await client.get(path)).json()["thread_id"] == thread_id
+        assert (await client.get(f"{path}/metadata")).json()["metadata"] == {"id": thread_id}
+        history = (await client.get(f"{path}/history")).json()
         assert [one["checkpoint_id"] for one in history["checkpoints"]] == ["c"]
     listed = (await client.get("/threads")).json()["threads"]
     assert {thread["thread_id"] for thread in listed} == set(ODD_IDS)

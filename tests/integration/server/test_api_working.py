@@ -49,11 +49,11 @@ async def test_a_variable_may_expire_by_itself(client: httpx.AsyncClient) -> Non
 async def test_numbers_are_added_to_and_values_compared(client: httpx.AsyncClient) -> None:
     assert await done(await client.post("/sessions/s/variables/n/increment", json={})) == {"value": 1}
     assert await done(await client.post("/sessions/s/variables/n/increment", json={"by": -3})) == {"value": -2}
-    place = "/sessions/s/variables/n/compare-and-set"
-    assert await done(await client.post(place, json={"expected": 5, "value": "x"})) == {"set": False}
-    assert await done(await client.post(place, json={"expected": -2, "value": None})) == {"set": True}
-    assert await done(await client.post(place, json={"value": 7})) == {"set": False}
-    assert await done(await client.post(place, json={"expected": None, "value": "y"})) == {"set": True}
+    path = "/sessions/s/variables/n/compare-and-set"
+    assert await done(await client.post(path, json={"expected": 5, "value": "x"})) == {"set": False}
+    assert await done(await client.post(path, json={"expected": -2, "value": None})) == {"set": True}
+    assert await done(await client.post(path, json={"value": 7})) == {"set": False}
+    assert await done(await client.post(path, json={"expected": None, "value": "y"})) == {"set": True}
     other = "/sessions/s/variables/m/compare-and-set"
     assert await done(await client.post(other, json={"value": 7})) == {"set": True}
     refused = await client.post("/sessions/s/variables/n/increment", json={"by": 1})
@@ -87,15 +87,15 @@ async def test_a_session_goes_back_to_a_checkpoint_and_forth_again(client: httpx
     await done(await client.put("/sessions/s/variables/v", json={"value": 1}))
     made = await done(await client.post("/sessions/s/checkpoints", json={"label": "before"}))
     await done(await client.put("/sessions/s/variables/v", json={"value": 2}))
-    place = f"/sessions/s/checkpoints/{made['checkpoint_id']}"
-    undo = await done(await client.post(f"{place}/restore"))
+    path = f"/sessions/s/checkpoints/{made['checkpoint_id']}"
+    undo = await done(await client.post(f"{path}/restore"))
     assert await done(await client.get("/sessions/s/variables/v")) == {"value": 1}
     await done(await client.post(f"/sessions/s/checkpoints/{undo['undo_id']}/restore"))
     assert await done(await client.get("/sessions/s/variables/v")) == {"value": 2}
     listed = (await done(await client.get("/sessions/s/checkpoints")))["checkpoints"]
     assert [one["label"] for one in listed if one["checkpoint_id"] == made["checkpoint_id"]] == ["before"]
-    assert await done(await client.delete(place)) == {"deleted": True}
-    for answer in (await client.delete(place), await client.post(f"{place}/restore")):
+    assert await done(await client.delete(path)) == {"deleted": True}
+    for answer in (await client.delete(path), await client.post(f"{path}/restore")):
         assert (answer.status_code, code(answer)) == (404, "not_found")
         assert "()" not in answer.json()["error"]["message"]  # no Python expression
 
@@ -145,8 +145,8 @@ async def test_a_full_session_refuses_more(client: httpx.AsyncClient) -> None:
 
 async def test_any_session_id_and_key_survive_in_a_path(client: httpx.AsyncClient) -> None:
     for number, odd in enumerate(ODD_IDS):
-        place = f"/sessions/{quote(odd, safe='')}/variables/{quote(odd, safe='')}"
-        await done(await client.put(place, json={"value": number}))
+        path = f"/sessions/{quote(odd, safe='')}/variables/{quote(odd, safe='')}"
+        await done(await client.put(path, json={"value": number}))
     for number, odd in enumerate(ODD_IDS):
         assert await done(await client.get(f"/sessions/{quote(odd, safe='')}/variables")) == {
             "variables": {odd: number}

@@ -121,8 +121,8 @@ async def test_stored_json_constructs_nothing(client: httpx.AsyncClient, sentine
             assert (await client.post(f"/threads/{quote(name)}/checkpoints", json=new)).status_code == 200
             answer = await client.get(f"/threads/{quote(name)}/checkpoints/c{number}")
             assert answer.json() == {"state": state}, name
-        place = {"namespace": ["n", name], "key": "k"}
-        item = {**place, "value": {"v": payload}, "metadata": metadata, "text": json.dumps(payload)}
+        item_key = {"namespace": ["n", name], "key": "k"}
+        item = {**item_key, "value": {"v": payload}, "metadata": metadata, "text": json.dumps(payload)}
         assert (await client.put("/memories/item", json=item)).status_code == 200
         base = f"/sessions/{quote(name)}"
         for path, body in (
@@ -176,8 +176,8 @@ async def test_graphs_whose_rows_name_code_construct_nothing(
     for evil in packed_payloads(sentinel).values():
         for kind in (b"msgpack", b"pickle", b"json", b"bytes"):
             for tenant, version_key, task_id, idx, *texts in rows:
-                place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
-                payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
+                identity = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+                payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
                 which = "WHERE version_key = %s AND task_id = %s AND idx = %s"
                 run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
             for page in ("thread", "state.json"):

@@ -71,9 +71,9 @@ def filled(service: str) -> str:
 
         for one in IDS:
             thread, session_ = f"/threads/{quote(one, safe='')}", f"/sessions/{quote(one, safe='')}"
-            for place in (thread, "/threads", ""):  # also for the paths of threads . and ..
+            for path in (thread, "/threads", ""):  # also for the paths of threads . and ..
                 for other in IDS:
-                    send("POST", f"{place}/checkpoints", checkpoint_id=other, state={"messages": []})
+                    send("POST", f"{path}/checkpoints", checkpoint_id=other, state={"messages": []})
             for other in IDS:
                 send("PUT", f"{session_}/variables/{quote(other, safe='')}", value=1)
             send("PUT", f"{session_}/task", task_id=one, description=one, status="pending")
@@ -205,8 +205,8 @@ def test_a_body_that_was_damaged_is_refused_or_saved_as_it_is(service: str) -> N
 
     @by_chance(80)
     @given(st.integers(0, len(whole)), st.integers(0, 4), st.binary(max_size=4))
-    def ask(place: int, removed: int, added: bytes) -> None:
-        body = whole[:place] + added + whole[place + removed :]
+    def ask(offset: int, removed: int, added: bytes) -> None:
+        body = whole[:offset] + added + whole[offset + removed :]
         requests.delete(f"{service}/threads/t/checkpoints", timeout=60)
         headers = {"Content-Type": "application/json"}
         answer = requests.post(f"{service}/threads/t/checkpoints", data=body, headers=headers, timeout=60)

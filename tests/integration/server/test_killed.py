@@ -59,10 +59,10 @@ class Writer:
 
     def _save(self, client: httpx.Client) -> None:
         number = self.saved
-        place = {"namespace": ["w", str(self.number)], "key": str(number)}
+        item_key = {"namespace": ["w", str(self.number)], "key": str(number)}
         new = {"checkpoint_id": f"c{number}", "state": {"number": number, "messages": []}}
         self._until_sent(client, "POST", f"/threads/w{self.number}/checkpoints", new)
-        self._until_sent(client, "PUT", "/memories/item", {**place, "value": number})
+        self._until_sent(client, "PUT", "/memories/item", {**item_key, "value": number})
         self._until_sent(client, "PUT", f"/sessions/s{self.number}/variables/v{number}", {"value": number})
         self.saved += 1
 
@@ -94,8 +94,8 @@ class Writer:
         for number in range(self.saved):
             state = client.get(f"/threads/w{self.number}/checkpoints/c{number}").json()["state"]
             assert state == {"number": number, "messages": []}
-            place = {"namespace": ["w", str(self.number)], "key": str(number)}
-            assert client.get("/memories/item", params=place).json()["value"] == number
+            item_key = {"namespace": ["w", str(self.number)], "key": str(number)}
+            assert client.get("/memories/item", params=item_key).json()["value"] == number
             assert variables[f"v{number}"] == number
 
 

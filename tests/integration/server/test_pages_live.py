@@ -66,8 +66,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 @pytest.fixture
 def base(make_config: MakeConfig, proxy: WireProxy, looks: Looks) -> Iterator[str]:
     """Yield a service whose database is behind a proxy."""
-    place: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "driver": "pymysql"}
-    app = create_app(Database(make_config(**place, connect_timeout_s=0.5, retry_deadline_s=0.5)))
+    address: dict[str, Any] = {"host": "127.0.0.1", "port": proxy.port, "ssl_mode": "DISABLED", "driver": "pymysql"}
+    app = create_app(Database(make_config(**address, connect_timeout_s=0.5, retry_deadline_s=0.5)))
     with running(app) as address:
         yield address
 

@@ -38,8 +38,8 @@ def conversation(turns: int, word: str = "Answer") -> list[AgentState]:
 
 async def save_all(checkpointer: Any, thread_id: str, states: list[AgentState], prefix: str = "cp") -> None:
     """Save each state under a separate id, with metadata."""
-    for place, state in enumerate(states):
-        await checkpointer.save(state, thread_id, f"{prefix}-{place}", {"place": place, "tag": {"a": [1, None]}})
+    for index, state in enumerate(states):
+        await checkpointer.save(state, thread_id, f"{prefix}-{index}", {"place": index, "tag": {"a": [1, None]}})
 
 
 async def contents(checkpointer: Any, thread_id: str) -> list[tuple[str, AgentState]]:

@@ -31,14 +31,14 @@ class Objects:
     def put(self, name: str, data: bytes) -> None:
         self.kept[name] = (data, datetime.now(UTC))
 
-    def page(self, begin: str, place: str | None, delimiter: str | None) -> tuple[list[str], list[str], str | None]:
+    def page(self, begin: str, cursor: str | None, delimiter: str | None) -> tuple[list[str], list[str], str | None]:
         """Return a page's names, the common prefixes up to the delimiter, and the start of the next page."""
         entries: dict[str, bool] = {}
         for name in sorted(self.kept):
             if name.startswith(begin):
                 inside = delimiter is not None and delimiter in name[len(begin) :]
                 entries[begin + name[len(begin) :].split("/")[0] + "/" if inside else name] = inside
-        names = [name for name in entries if place is None or name >= place]
+        names = [name for name in entries if cursor is None or name >= cursor]
         page, more = names[:PAGE], names[PAGE] if len(names) > PAGE else None
         return [one for one in page if not entries[one]], [one for one in page if entries[one]], more
 

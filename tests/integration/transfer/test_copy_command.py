@@ -215,11 +215,11 @@ async def test_a_source_that_is_written_to_meanwhile_is_completed_by_the_next_co
     going_on = True
 
     async def agent() -> None:
-        place = 3
-        while going_on and place < len(states):
+        index = 3
+        while going_on and index < len(states):
             for thread in ("a", "b", "c"):
-                await files.save(states[place], thread, f"cp-{place}", {"place": place})
-            place += 1
+                await files.save(states[index], thread, f"cp-{index}", {"place": index})
+            index += 1
             await asyncio.sleep(0)
 
     async with MySQLCheckpointer(config) as target:
@@ -280,10 +280,10 @@ class Lying(BaseCheckpointer):
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> Any:
         if thread_id == "fails":
             raise OSError("disk on fire")
-        place = int((checkpoint_id or "0").removeprefix("cp-"))
-        if place == 2:
+        index = int((checkpoint_id or "0").removeprefix("cp-"))
+        if index == 2:
             raise ValueError("a state's content")
-        return self.states[place] if place < len(self.states) else None
+        return self.states[index] if index < len(self.states) else None
 
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
         return ["cp-9", "cp-3", "cp-2", "cp-3", "cp-1", "cp-0"]

@@ -111,9 +111,9 @@ async def test_large_states_are_copied_and_one_beyond_a_packet_is_named(
 ) -> None:
     ((limit,),) = run_sql("SELECT @@GLOBAL.max_allowed_packet")
     state = AgentState(run_id="run")
-    for place in range(4):
-        state = state.with_message(Message.user(f"{place}" * 3_000_000))
-        await files.save(state, "t", f"cp-{place}")
+    for index in range(4):
+        state = state.with_message(Message.user(f"{index}" * 3_000_000))
+        await files.save(state, "t", f"cp-{index}")
     await files.save(state.with_message(Message.user("x" * (int(limit) + 1_000))), "t", "beyond")
     await files.save(state.with_message(Message.user("after")), "t", "after")
     reported: list[str] = []

@@ -239,7 +239,7 @@ async def test_threads_that_would_share_a_folder_in_the_target_are_refused(
         reported: list[str] = []
         report = await copy_threads(source, files, notify=reported.append)
         assert (report.failed, report.copied, report.complete) == (1, 4, False)
-        assert "would share its place in the target" in reported[0]
+        assert "would share its location in the target" in reported[0]
         # In another run for this thread alone, the folder reveals the collision.
         (refused,) = {"a/1", "a_1"} - {*await files.list_threads()}
         reported.clear()

@@ -68,10 +68,10 @@ async def test_into_a_service_and_out_of_it_nothing_is_lost(
 
 
 def test_a_name_with_user_and_password_becomes_authentication() -> None:
-    place = Location("https://agent:s%40cret@example.org/api", {"timeout": 3})
-    client: Any = place.checkpointer()
+    address = Location("https://agent:s%40cret@example.org/api", {"timeout": 3})
+    client: Any = address.checkpointer()
     assert (client.base_url, client.auth, client.timeout) == ("https://example.org/api", ("agent", "s@cret"), 3)
-    assert "cret" not in place.shown
+    assert "cret" not in address.shown
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ async def test_checkpoints_and_threads_that_lists_lost_are_found(
         report = await copy_threads(redis, target, verify=True)
         assert (report.threads, report.copied, report.complete) == (3, 18, True)
         for thread in ("t", "t:u", "without-list"):
-            assert await contents(target, thread) == [(f"cp-{place}", state) for place, state in enumerate(states)]
+            assert await contents(target, thread) == [(f"cp-{index}", state) for index, state in enumerate(states)]
 
 
 async def test_damage_in_the_middle_is_left_out_and_named(redis: StorageBackendAdapter, config: MySQLConfig) -> None:
@@ -157,7 +157,7 @@ async def test_the_built_in_mysql_backend_as_a_target(config: MySQLConfig, make_
         await save_all(source, "naïve", conversation(1))
         report = await copy_threads(source, built_in, notify=reported.append, verify=True)
         assert (report.copied, report.verified, report.failed) == (3, 3, 1)
-        assert "would share its place in the target with thread 'user-Bob'" in reported[0]
+        assert "would share its location in the target with thread 'user-Bob'" in reported[0]
         reading = BuiltInSource(config, "copied", reported.append)
         await reading.open()
         assert {thread async for thread in reading.threads("*")} == {"user-Bob", "naïve"}

@@ -50,8 +50,8 @@ async def test_all_of_a_bucket_comes_along_in_the_order_in_which_it_was_saved(
     states = {thread: conversation(number) for number, thread in enumerate(THREADS, 2)}
     for thread in THREADS:
         # Sorted by name, these ids are in reverse order, and S3's times have a resolution of one second.
-        for place, state in enumerate(states[thread]):
-            await backend.save(state, thread, f"{99 - place}", {"place": place, "checkpoint_id": "mine"})
+        for index, state in enumerate(states[thread]):
+            await backend.save(state, thread, f"{99 - index}", {"place": index, "checkpoint_id": "mine"})
     async with MySQLCheckpointer(config) as target:
         report = await copy_threads(backend, target, verify=True)
         assert report.complete, report
@@ -59,7 +59,7 @@ async def test_all_of_a_bucket_comes_along_in_the_order_in_which_it_was_saved(
         assert not report.not_given
         assert {*await target.list_threads()} == {*THREADS}
         for thread in THREADS:
-            saved = [(f"{99 - place}", state) for place, state in enumerate(states[thread])]
+            saved = [(f"{99 - index}", state) for index, state in enumerate(states[thread])]
             assert await contents(target, thread) == saved
             about = [json.loads(objects.kept[f"{PREFIX}{thread}/{one}.meta.json"][0]) for one, _ in saved]
             reported = [
@@ -67,8 +67,8 @@ async def test_all_of_a_bucket_comes_along_in_the_order_in_which_it_was_saved(
                 for _, _, time, metadata in await kept(config, thread)
             ]
             assert reported == [
-                (as_sql_time(time_of(one.get("created_at") or one["updated_at"])), place, "mine")  # type: ignore[arg-type]
-                for place, one in enumerate(about)
+                (as_sql_time(time_of(one.get("created_at") or one["updated_at"])), index, "mine")  # type: ignore[arg-type]
+                for index, one in enumerate(about)
             ]
         again = await copy_threads(backend, target)
         assert (again.copied, again.present, again.complete) == (0, 54, True)
@@ -218,7 +218,7 @@ async def test_functions_open_sides(
     assert not report.not_kept  # keeps ids, order, metadata and times
     acme = await kept(make_config(tenant="acme"), "t")
     assert [one for one, *_ in acme] == ["cp-0", "cp-1", "cp-2"]
-    times = [json.loads((tmp_path / "t" / f"cp-{place}.json").read_text())["created_at"] for place in range(3)]
+    times = [json.loads((tmp_path / "t" / f"cp-{index}.json").read_text())["created_at"] for index in range(3)]
     assert [as_sql_time(time) for _, _, time, _ in acme] == [as_sql_time(time_of(one)) for one in times]  # type: ignore[arg-type]
     assert (await copy_threads(ours, Location("mysql"), verify=True)).copied == 3
     assert await kept(config, "t") == acme

@@ -77,10 +77,10 @@ async def test_states_ids_order_metadata_and_times_are_those_of_the_source(
         assert await checkpointer.list_checkpoints("support/42") == await built_in.list_checkpoints("support/42")
         assert await checkpointer.load("support/42") == await built_in.load("support/42") == states[-1]
         history = await checkpointer.history("support/42")
-        for place, state in enumerate(states):
-            assert await checkpointer.load("support/42", f"cp-{place}") == state
+        for index, state in enumerate(states):
+            assert await checkpointer.load("support/42", f"cp-{index}") == state
         assert [entry["metadata"] for entry in reversed(history)] == [
-            {"place": place, "tag": {"a": [1, None]}} for place in range(4)
+            {"place": index, "tag": {"a": [1, None]}} for index in range(4)
         ]
         index = await built_in._backend.load("support/42:_checkpoints")
         stamps = {one["checkpoint_id"]: datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]}
@@ -133,7 +133,7 @@ async def test_checkpoints_that_the_list_lost_are_copied_in_their_order(
 
     assert summary.copied == 8
     async with MySQLCheckpointer(config) as checkpointer:
-        assert await checkpointer.list_checkpoints("t") == [f"cp-{place}" for place in reversed(range(6))]
+        assert await checkpointer.list_checkpoints("t") == [f"cp-{index}" for index in reversed(range(6))]
         assert await checkpointer.load("t", "cp-3") == states[3]
         assert await checkpointer.load("without-list") == states[1]
 
@@ -186,7 +186,7 @@ async def test_an_interrupted_import_resumes_when_it_is_run_again(
     async with MySQLCheckpointer(config) as checkpointer:
         for thread in ("one", "two"):
             assert await checkpointer.list_checkpoints(thread) == ["cp-3", "cp-2", "cp-1", "cp-0"]
-            assert [await checkpointer.load(thread, f"cp-{place}") for place in range(4)] == states
+            assert [await checkpointer.load(thread, f"cp-{index}") for index in range(4)] == states
             times = [entry["created_at"] for entry in await checkpointer.history(thread)]
             index = await built_in._backend.load(f"{thread}:_checkpoints")
             assert times == [datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]]

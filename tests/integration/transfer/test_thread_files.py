@@ -67,15 +67,15 @@ def filled(config: MySQLConfig) -> MySQLConfig:
     """Store two threads of agents, one of them with a branch, and one of dicts."""
     with SyncMySQLCheckpointer(config) as checkpointer:
         for thread in ("a", "b/ü:*"):
-            for place, state in enumerate(conversation(5)):
-                checkpointer.save(state, thread, f"cp-{place}", {"place": place})
+            for index, state in enumerate(conversation(5)):
+                checkpointer.save(state, thread, f"cp-{index}", {"place": index})
         earlier = checkpointer.load("a", "cp-1")
         assert earlier is not None
         checkpointer.save(earlier.with_message(Message.user("another way")), "a", "branch")
         checkpointer.delete("a", "cp-3")
     with SyncCheckpointStore(config) as store:
-        for place in range(4):
-            store.save("odd", {**ODD, "n": place}, f"d-{place}", {"k": "\ud801", "n": 1.0})
+        for index in range(4):
+            store.save("odd", {**ODD, "n": index}, f"d-{index}", {"k": "\ud801", "n": 1.0})
     return config
 
 
@@ -158,8 +158,8 @@ def test_an_export_of_other_threads_does_not_go_on_with_this_one(
     config: MySQLConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SyncCheckpointStore(config) as store:
-        for place in range(250):
-            store.save("b", {"n": place}, f"c-{place:03}")
+        for index in range(250):
+            store.save("b", {"n": index}, f"c-{index:03}")
         store.save("a", {"n": 0}, "c")
     file = tmp_path / "threads.jsonl"
     export = ["export", str(file), "--family", "dicts"]
@@ -186,9 +186,9 @@ def test_a_file_of_what_came_since_is_added_behind_what_came_before(
 ) -> None:
     first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
     with SyncCheckpointStore(config) as store, SyncCheckpointStore(make_config(tenant="acme")) as acme:
-        for place in range(6):
-            store.save("t", {"n": place, "log": list(range(place))}, f"c-{place}")
-            if place == 2:
+        for index in range(6):
+            store.save("t", {"n": index, "log": list(range(index))}, f"c-{index}")
+            if index == 2:
                 assert main(["export", str(first), "--family", "dicts"]) == 0
                 now = datetime.now(UTC).isoformat()
         assert main(["export", str(second), "--family", "dicts", "--since", now]) == 0
@@ -287,8 +287,8 @@ def test_damage_in_a_file_is_reported_with_its_line_and_imports_nothing(
 @pytest.mark.kept_tables("dicts")
 def test_through_a_pipe(config: MySQLConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     with SyncCheckpointStore(config) as store:
-        for place in range(30):
-            store.save(f"t{place % 3}", {"n": place, "text": "x" * 1000}, f"c-{place:02}")
+        for index in range(30):
+            store.save(f"t{index % 3}", {"n": index, "text": "x" * 1000}, f"c-{index:02}")
     exported = subprocess.run(
         [sys.executable, "-m", "locus_mysql", "export", "-", "--family", "dicts"],
         capture_output=True,
@@ -310,8 +310,8 @@ def test_a_damaged_row_is_left_out_of_an_export_and_reported(
 ) -> None:
     file = tmp_path / "threads.jsonl"
     with SyncCheckpointStore(config) as store:
-        for place in range(4):
-            store.save("t", {"n": place}, f"c-{place}")
+        for index in range(4):
+            store.save("t", {"n": index}, f"c-{index}")
     run_sql(f"UPDATE {config.database}.locus_store_checkpoints SET payload = 'damage' WHERE checkpoint_id = 'c-1'")
     assert main(["export", str(file), "--family", "dicts"]) == 1
     assert "'c-1'" in capsys.readouterr().err
@@ -323,8 +323,8 @@ def test_a_damaged_row_is_left_out_of_an_export_and_reported(
 def test_a_killed_export_and_a_killed_import_resume(config: MySQLConfig, tmp_path: Path) -> None:
     with SyncCheckpointStore(config) as store:
         for thread in ("a", "b", "c"):
-            for place in range(120):
-                store.save(thread, {"n": place, "log": [f"said {n}" for n in range(place)]}, f"c-{place:03}")
+            for index in range(120):
+                store.save(thread, {"n": index, "log": [f"said {n}" for n in range(index)]}, f"c-{index:03}")
     whole, file, back = tmp_path / "whole.jsonl", tmp_path / "threads.jsonl", tmp_path / "back.jsonl"
     assert main(["export", str(whole), "--family", "dicts"]) == 0
     for at in (1, 3, 2):
@@ -356,8 +356,8 @@ def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
             store, taken = CheckpointStore(database), CheckpointStore(other)
             await store.delete(thread)
             await taken.delete(thread)
-            for place, state in enumerate(states):
-                await store.save(thread, state, f"c-{place}", {"place": place})
+            for index, state in enumerate(states):
+                await store.save(thread, state, f"c-{index}", {"place": index})
             source = ThreadExport(StoreOperations(config), threads=[thread])
             lines = (await source.page(database, None, 100)).records
             target = ThreadImport(StoreOperations(acme))
@@ -366,8 +366,8 @@ def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
             await target.write(other, contents, done)
             assert (done.copied, done.left_out) == (len(states), 0)
             assert await taken.history(thread) == await store.history(thread)
-            for place, state in enumerate(states):
-                loaded = await taken.load(thread, f"c-{place}")
+            for index, state in enumerate(states):
+                loaded = await taken.load(thread, f"c-{index}")
                 assert repr(loaded) == repr(state)
 
     return lambda states, thread: asyncio.run(move(states, thread))

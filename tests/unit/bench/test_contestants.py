@@ -138,7 +138,7 @@ async def test_a_cold_load_is_by_a_process_that_has_asked_for_nothing_of_the_thr
 
 
 def conversation(states: list[AgentState]) -> Conversation:
-    return Conversation("talk", states, place=0)
+    return Conversation("talk", states, index=0)
 
 
 async def test_throughput_counts_saves_and_failures() -> None:
@@ -161,7 +161,7 @@ async def test_conversations_at_once_are_at_different_places_and_begin_anew_in_a
 
     first, second = await throughput.begun(dictionary, [*STATES, *STATES], "two", 2)
 
-    assert (first.place, second.place) == (1, 3)
+    assert (first.index, second.index) == (1, 3)
     assert dictionary.kept == {"two/0/0": STATES[0], "two/1/0": STATES[0]}
     second.go_on()
     assert (second.thread_id, second.state, second.stored) == ("two/1/1", STATES[0], None)

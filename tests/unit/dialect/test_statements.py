@@ -45,7 +45,7 @@ class TestEach:
         }
         assert {name: found - tables for name, found in named.items() if not found <= tables} == {}
 
-    def test_a_statement_is_one_statement_without_open_places(self, statements: dict[str, Statement]) -> None:
+    def test_a_statement_is_one_statement_without_open_placeholders(self, statements: dict[str, Statement]) -> None:
         texts = {name: one.sql for name, one in statements.items()}
         assert [name for name, sql in texts.items() if ";" in sql or sql != sql.strip()] == []
         assert [name for name, sql in texts.items() if re.search(r"\{[A-Za-z_]", sql)] == []

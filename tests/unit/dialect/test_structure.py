@@ -67,7 +67,7 @@ def test_the_statements_of_all_families_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "changed", "sentence"),
+    ("index", "changed", "sentence"),
     [
         (0, {"type": "varchar(10)"}, "Column 'name' of table 'Toys' has type varchar(10); it should be varchar(20)."),
         (0, {"collation": "utf8mb4_0900_ai_ci"}, "has collation utf8mb4_0900_ai_ci; it should be utf8mb4_0900_bin."),
@@ -79,9 +79,9 @@ def test_the_statements_of_all_families_are_understood() -> None:
         (4, {"name": "wörds"}, "Table 'Toys' has no column 'words' (json)."),
     ],
 )
-def test_a_column_that_differs_is_described(place: int, changed: dict[str, str], sentence: str) -> None:
+def test_a_column_that_differs_is_described(index: int, changed: dict[str, str], sentence: str) -> None:
     columns = [*COLUMNS]
-    columns[place] = columns[place]._replace(**changed)  # type: ignore[arg-type]
+    columns[index] = columns[index]._replace(**changed)  # type: ignore[arg-type]
     (wrong,), extra = differences(columns, INDEXES)
     assert sentence in wrong
     assert len(extra) == ("name" in changed)

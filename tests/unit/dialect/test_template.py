@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Statements, fill, places
+from locus_mysql.dialect.template import TEXT_LIMIT_CHARACTERS, TEXTS_LIMIT, Statements, fill, placeholders
 
 
 class Some(Statements):
@@ -30,7 +30,7 @@ def test_braces_that_hold_no_name_stay() -> None:
     assert fill("REGEXP '^[0-9]{1,19}$'", {}) == "REGEXP '^[0-9]{1,19}$'"
 
 
-def test_a_place_without_a_piece_is_an_error() -> None:
+def test_a_placeholder_without_a_piece_is_an_error() -> None:
     with pytest.raises(KeyError):
         fill("{nothing}", {})
 
@@ -59,7 +59,7 @@ def test_the_cache_of_templates_is_bounded() -> None:
     assert some.remembered == 0
 
 
-def test_places_writes_the_requested_number_of_placeholders() -> None:
-    assert places(3) == "%s, %s, %s"
-    assert places(2, "(%s, %s)") == "(%s, %s), (%s, %s)"
-    assert places(0) == ""
+def test_placeholders_writes_the_requested_number_of_placeholders() -> None:
+    assert placeholders(3) == "%s, %s, %s"
+    assert placeholders(2, "(%s, %s)") == "(%s, %s), (%s, %s)"
+    assert placeholders(0) == ""

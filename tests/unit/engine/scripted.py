@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerSession, Traffic
-from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.places import Place
 from locus_mysql.engine.pool import Pool
@@ -113,7 +113,7 @@ class Driver:
         return self.opened[-1]
 
 
-async def run(steps: Steps[T], *, awaited: bool) -> T:
+async def run(steps: CommandGenerator[T], *, awaited: bool) -> T:
     """Run a generator of the engine on the loop of one side, and return its result."""
     return await run_awaited(steps) if awaited else run_blocking(steps)
 
@@ -121,7 +121,7 @@ async def run(steps: Steps[T], *, awaited: bool) -> T:
 _places: dict[ServerConnection, Place] = {}
 
 
-def borrow(pool: Pool, *, tested: bool = False) -> Steps[ServerConnection]:
+def borrow(pool: Pool, *, tested: bool = False) -> CommandGenerator[ServerConnection]:
     """Borrow a connection as `Pool.lend` does."""
     place = Place()
     try:
@@ -134,7 +134,7 @@ def borrow(pool: Pool, *, tested: bool = False) -> Steps[ServerConnection]:
     return lent
 
 
-def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> Steps[None]:
+def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> CommandGenerator[None]:
     """Give a connection back as `Pool.lend` does."""
     place = _places.pop(lent)
     if error is not None:

@@ -33,8 +33,8 @@ from locus_mysql.errors import ReadOnlyServer, SetupError, Unavailable
 from .scripted import Driver, result_of
 
 SINGLE = MySQLConfig(host="a", retry_deadline_s=60)
-SELECT, INSERT, LANDED = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)"), Statement("SELECT landed")
-PAIR = Batch.of(INSERT, SELECT, landed=LANDED)
+SELECT, INSERT, FIND_OUTCOME = Statement("SELECT 1"), Statement("INSERT INTO t VALUES (1)"), Statement("SELECT outcome")
+PAIR = Batch.of(INSERT, SELECT, outcome_query=FIND_OUTCOME)
 SENT = (BEGIN, INSERT, SELECT, COMMIT)
 LOST = ConnectionLost("It gives no answer.")
 DUPLICATE = ServerError(1062, "Duplicate entry 'c' for key 't.PRIMARY'")
@@ -99,7 +99,7 @@ async def test_a_batch_is_one_packet_and_one_transaction(awaited: bool, monkeypa
     assert engine.sent == [SENT]
     assert len(results) == 2
     assert results.of(SELECT).rows == ((7,),)
-    assert (results.landed, results.fate_unknown) == (None, False)
+    assert (results.earlier_attempt, results.fate_unknown) == (None, False)
     assert len(await engine.run(once(Batch.of(SELECT)))) == 1
     assert len(await engine.run(once(Batch((INSERT, SELECT), atomic=False)))) == 2
     assert engine.sent[1:] == [(SELECT,), (INSERT, SELECT)]
@@ -154,23 +154,23 @@ async def test_a_transaction_that_cannot_be_undone_ends_with_its_connection(
     assert engine.sent == [SENT]
 
 
-@pytest.mark.parametrize("landed", [True, False])
+@pytest.mark.parametrize("carried_out", [True, False])
 @BOTH
 async def test_after_a_lost_answer_it_is_asked_whether_the_batch_was_carried_out(
-    awaited: bool, monkeypatch: pytest.MonkeyPatch, landed: bool
+    awaited: bool, monkeypatch: pytest.MonkeyPatch, carried_out: bool
 ) -> None:
-    rows = [Result(((3, "row"),))] if landed else [Result()]
+    rows = [Result(((3, "row"),))] if carried_out else [Result()]
     engine = Engine(monkeypatch, awaited, INSERT=[LOST])
     of = engine.of
-    engine.of = lambda endpoint, one: rows[0] if one == LANDED else of(endpoint, one)  # type: ignore[method-assign]
+    engine.of = lambda endpoint, one: rows[0] if one == FIND_OUTCOME else of(endpoint, one)  # type: ignore[method-assign]
     results = await engine.run(once(PAIR))
-    if landed:
-        assert (list(results), results.landed) == ([], (3, "row"))
-        assert engine.sent == [SENT, (LANDED,)]
+    if carried_out:
+        assert (list(results), results.earlier_attempt) == ([], (3, "row"))
+        assert engine.sent == [SENT, (FIND_OUTCOME,)]
     else:
-        assert results.landed is None
+        assert results.earlier_attempt is None
         assert results.fate_unknown
-        assert engine.sent == [SENT, (LANDED,), SENT]
+        assert engine.sent == [SENT, (FIND_OUTCOME,), SENT]
     assert (engine.counters.retries, engine.counters.lost, engine.counters.opened) == (1, 1, 2)
 
 
@@ -200,7 +200,7 @@ async def test_each_batch_looks_for_its_own_first_attempt(awaited: bool, monkeyp
         yield PAIR
 
     await engine.run(twice())
-    assert engine.sent.count((LANDED,)) == 4
+    assert engine.sent.count((FIND_OUTCOME,)) == 4
     assert engine.sent.count(SENT) == 5
 
 
@@ -373,9 +373,9 @@ async def test_a_secondary_answers_once_the_primary_has_reported_its_transaction
     assert [host for host, _ in engine.driver.asked[-2:]] == ["b", "a"]
     await engine.run(once(second))
     assert engine.driver.asked[-1][0] == "a"
-    monkeypatch.setattr(secondaries, "REST_S", -1.0)
+    monkeypatch.setattr(secondaries, "PRIMARY_ONLY_S", -1.0)
     engine.script["WAIT_FOR"] = [behind]
-    engine.engine._execution._secondaries.rest(behind)
+    engine.engine._execution._secondaries.record_failure(behind)
     await engine.run(once(second))  # the primary reports its transactions
     caplog.set_level(logging.INFO, "locus_mysql.servers")
     engine.script["WAIT_FOR"] = []

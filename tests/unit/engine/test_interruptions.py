@@ -18,7 +18,7 @@ import pytest
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.engine import places
-from locus_mysql.engine.commands import Connect, Execute, Steps
+from locus_mysql.engine.commands import CommandGenerator, Connect, Execute
 from locus_mysql.engine.counters import PoolState
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.pool import Pool
@@ -90,12 +90,12 @@ def is_interrupted(point: int, work: Callable[[], object]) -> bool:
     return False
 
 
-def connect(config: Any, driver: Any, topology: Any) -> Steps[ServerConnection]:
+def connect(config: Any, driver: Any, topology: Any) -> CommandGenerator[ServerConnection]:
     endpoint = topology.order()[0]
     return ServerConnection((yield Connect(driver, config, endpoint)), endpoint, None)
 
 
-def is_gone(*_: Any) -> Steps[bool]:
+def is_gone(*_: Any) -> CommandGenerator[bool]:
     yield from ()
     return False
 
@@ -129,17 +129,17 @@ class Case:
         self.pool._side.reap_in = lambda pool, wait_s: None
         _cases.append(self)
 
-    def use(self, lent: ServerConnection) -> Steps[Any]:
+    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
         return (yield Execute(lent.connection, ()))
 
-    def fail(self, lent: ServerConnection) -> Steps[Any]:
+    def fail(self, lent: ServerConnection) -> CommandGenerator[Any]:
         yield from self.use(lent)
         raise ValueError
 
-    def outdate(self, lent: ServerConnection) -> Steps[Any]:
+    def outdate(self, lent: ServerConnection) -> CommandGenerator[Any]:
         yield from self.pool.close()
 
-    def nested(self, lent: ServerConnection) -> Steps[Any]:
+    def nested(self, lent: ServerConnection) -> CommandGenerator[Any]:
         """Lend all connections at once."""
         assert self.pool.state().in_use == 1
         yield from self.pool.lend(self.use)

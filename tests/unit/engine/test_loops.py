@@ -12,7 +12,7 @@ import pytest
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import Result, ServerError
-from locus_mysql.engine.commands import Close, Connect, Execute, Ping, Sleep, Steps, Wait
+from locus_mysql.engine.commands import Close, CommandGenerator, Connect, Execute, Ping, Sleep, Wait
 from locus_mysql.engine.loops import run_awaited, run_blocking
 
 from .scripted import Driver, run
@@ -35,7 +35,7 @@ async def test_each_command_is_carried_out_and_its_outcome_sent_back(awaited: bo
         waited.append("blocked")
         return "outcome"
 
-    def steps() -> Steps[tuple[Any, ...]]:
+    def steps() -> CommandGenerator[tuple[Any, ...]]:
         connection = yield Connect(driver, MySQLConfig(), HERE)
         results = yield Execute(connection, (SELECT, SELECT))
         outcomes = [(yield Ping(connection)), (yield Sleep(0)), (yield Close(connection))]
@@ -54,7 +54,7 @@ async def test_an_exception_of_a_command_is_raised_at_its_yield(awaited: bool, e
     driver: Any = Driver(lambda endpoint, statements: error if statements else [])
     ends: list[object] = []
 
-    def steps(*, expecting: bool) -> Steps[str]:
+    def steps(*, expecting: bool) -> CommandGenerator[str]:
         connection = yield Connect(driver, MySQLConfig(), HERE)
         try:
             yield Execute(connection, (SELECT,))
@@ -102,7 +102,7 @@ async def test_a_cancelled_task_raises_in_the_generator_and_ends_cancelled() -> 
         begun.set()
         await asyncio.Event().wait()
 
-    def steps() -> Steps[None]:
+    def steps() -> CommandGenerator[None]:
         try:
             yield Wait(wait)
         except BaseException as error:
@@ -120,7 +120,7 @@ async def test_a_cancelled_task_raises_in_the_generator_and_ends_cancelled() -> 
 async def test_a_task_that_is_dropped_ends_its_generator() -> None:
     ends: list[type[BaseException]] = []
 
-    def steps() -> Steps[None]:
+    def steps() -> CommandGenerator[None]:
         try:
             yield Wait(asyncio.Event().wait)
         except BaseException as error:
@@ -143,7 +143,7 @@ def test_a_signal_while_a_thread_waits_raises_in_the_generator() -> None:
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
         threading.Event().wait(60)
 
-    def steps() -> Steps[None]:
+    def steps() -> CommandGenerator[None]:
         try:
             yield Wait(block)
         except BaseException as error:

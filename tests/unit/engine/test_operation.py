@@ -41,9 +41,9 @@ def run(query: Query[Thread], result: Result, **options: Any) -> list[Thread]:
 
 
 def test_a_result_is_found_by_its_statement_object() -> None:
-    batch = Batch.of(ONE, (SAME, TWO), THREE, landed=WRITE)
+    batch = Batch.of(ONE, (SAME, TWO), THREE, outcome_query=WRITE)
     assert batch.statements == (ONE, SAME, TWO, THREE)
-    assert batch.landed is WRITE
+    assert batch.outcome_query is WRITE
     found = Results(results(4), batch)
     assert (found.of(TWO).affected, found.of(THREE).affected) == (2, 3)
     with pytest.raises(LookupError, match="INSERT INTO t"):
@@ -72,9 +72,9 @@ def test_the_first_row_is_found_by_its_query() -> None:
 
 
 def test_the_row_that_recognised_a_batch_is_found_by_its_query() -> None:
-    landed = Results((), Batch.of(ONE, landed=THREADS), ("a", None))
-    assert landed.row(THREADS) == Thread("a", None)
-    assert landed.landed == ("a", None)
+    repeated = Results((), Batch.of(ONE, outcome_query=THREADS), ("a", None))
+    assert repeated.row(THREADS) == Thread("a", None)
+    assert repeated.earlier_attempt == ("a", None)
 
 
 def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be() -> None:
@@ -92,7 +92,7 @@ def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be()
         returned = own_results(batch, came, fate_unknown=one)
         assert list(returned) == (came[1:-1] if one else came)
         assert returned.fate_unknown is one
-        assert returned.landed is None
+        assert returned.earlier_attempt is None
 
 
 @pytest.mark.parametrize(

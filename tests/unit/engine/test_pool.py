@@ -12,7 +12,7 @@ import pytest
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, ServerError
 from locus_mysql.engine import pool as pools
-from locus_mysql.engine.commands import Connect, Sleep, Steps
+from locus_mysql.engine.commands import CommandGenerator, Connect, Sleep
 from locus_mysql.engine.counters import Counters, PoolState
 from locus_mysql.engine.servers import Role, ServerConnection
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
@@ -55,16 +55,16 @@ class Pool:
         role = Role(self._connect, self._is_gone)
         self.pool: Any = pools.Pool(config, self.driver, self.side, self.topology, self.counters, role)
 
-    def _connect(self, config: Any, driver: Any, topology: Any) -> Steps[ServerConnection]:
+    def _connect(self, config: Any, driver: Any, topology: Any) -> CommandGenerator[ServerConnection]:
         endpoint = topology.order()[0]
         return ServerConnection((yield Connect(driver, config, endpoint)), endpoint, None)
 
-    def _is_gone(self, config: Any, driver: Any, topology: Any, endpoint: Endpoint) -> Steps[bool]:
+    def _is_gone(self, config: Any, driver: Any, topology: Any, endpoint: Endpoint) -> CommandGenerator[bool]:
         self.asked_whether_gone.append(endpoint)
         yield Sleep(0)
         return self.gone_if
 
-    async def run(self, steps: Steps[Any]) -> Any:
+    async def run(self, steps: CommandGenerator[Any]) -> Any:
         return await scripted.run(steps, awaited=self.awaited)
 
     async def borrow(self, *, tested: bool = False) -> Any:
@@ -400,7 +400,7 @@ async def test_a_pool_by_itself_counts_and_chooses_for_itself(awaited: bool) -> 
     driver: Any = Driver()
     pool = pools.Pool(SINGLE, driver, AwaitedSide() if awaited else BlockingSide())
 
-    def use(lent: ServerConnection) -> Steps[ServerConnection]:
+    def use(lent: ServerConnection) -> CommandGenerator[ServerConnection]:
         yield Sleep(0)
         return lent
 

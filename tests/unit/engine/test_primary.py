@@ -18,7 +18,7 @@ from locus_mysql.dialect.server_roles import (
     WRITES,
 )
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, ServerSession
-from locus_mysql.engine.commands import Steps
+from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
 from locus_mysql.engine.primary import PRIMARY
 from locus_mysql.engine.topology import BRIEFLY_S, LeadsToSecondary, NoPrimary, NotAMember, Topology, is_read_only
@@ -62,7 +62,7 @@ class Servers:
     async def gone(self, silent: Endpoint) -> bool:
         return bool(await self.run(PRIMARY.is_gone(self.config, self.driver, self.topology, silent)))
 
-    async def run(self, steps: Steps[Any]) -> Any:
+    async def run(self, steps: CommandGenerator[Any]) -> Any:
         return await run(steps, awaited=self.awaited)
 
     @property

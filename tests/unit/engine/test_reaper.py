@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 
-from locus_mysql.engine.commands import Sleep, Steps
+from locus_mysql.engine.commands import CommandGenerator, Sleep
 from locus_mysql.engine.reaper import Reaper
 
 SOON_S, LATER_S, PATIENCE_S = 0.01, 1000.0, 10.0
@@ -20,7 +20,7 @@ class Pool:
         self.reaper = reaper
         self.finished = threading.Event()
 
-    def reap(self) -> Steps[None]:
+    def reap(self) -> CommandGenerator[None]:
         yield Sleep(0)
         self.left -= 1
         if self.reaper is not None and self.left:

@@ -14,7 +14,7 @@ from locus_mysql.dialect.server_roles import CARRIED_OUT, LAGS, MEMBERS, READS, 
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
 from locus_mysql.engine.operation import Batch, Results
-from locus_mysql.engine.secondaries import LAG_S, REST_S, Question, Secondaries, is_behind
+from locus_mysql.engine.secondaries import LAG_S, PRIMARY_ONLY_S, Secondaries, SecondaryRead, is_behind
 from locus_mysql.engine.secondary import SECONDARY
 from locus_mysql.engine.servers import ServerConnection
 from locus_mysql.engine.topology import NoSecondary, NotASecondary, Topology
@@ -39,60 +39,60 @@ def hosts() -> tuple[str, ...]:
 
 
 def test_seen_transactions_only_grow_and_include_those_being_committed() -> None:
-    seen = GtidTracker()
-    assert seen.needed() == ""
-    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
-    assert seen.needed() == f"{A}:1-6"
-    seen.learn(carried_out(f"{A}:1-3"), seen.begin(), primary=False)  # a secondary with fewer transactions
-    assert seen.needed() == f"{A}:1-6"
-    seen.learn(carried_out(f"{A}:1-9"), seen.begin(), primary=False)  # one with more transactions
-    assert seen.needed() == f"{A}:1-9"
+    tracker = GtidTracker()
+    assert tracker.required_set() == ""
+    tracker.record(carried_out(f"{A}:1-5", f"{A}:6#31"), tracker.begin(), primary=True)
+    assert tracker.required_set() == f"{A}:1-6"
+    tracker.record(carried_out(f"{A}:1-3"), tracker.begin(), primary=False)  # a secondary with fewer transactions
+    assert tracker.required_set() == f"{A}:1-6"
+    tracker.record(carried_out(f"{A}:1-9"), tracker.begin(), primary=False)  # one with more transactions
+    assert tracker.required_set() == f"{A}:1-9"
 
 
 def test_a_transaction_that_was_never_committed_is_not_awaited_forever() -> None:
-    seen = GtidTracker()
-    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
-    seen.forget_committing()
-    assert seen.needed() is None  # until the primary has answered
-    seen.learn(carried_out(f"{A}:1-5", f"{A}:6#31"), seen.begin(), primary=True)
-    assert seen.needed() == f"{A}:1-6"  # still on its way
-    seen.forget_committing()
-    seen.learn(carried_out(f"{A}:1-5"), seen.begin(), primary=True)
-    assert seen.needed() == f"{A}:1-5"
+    tracker = GtidTracker()
+    tracker.record(carried_out(f"{A}:1-5", f"{A}:6#31"), tracker.begin(), primary=True)
+    tracker.forget_committing()
+    assert tracker.required_set() is None  # until the primary has answered
+    tracker.record(carried_out(f"{A}:1-5", f"{A}:6#31"), tracker.begin(), primary=True)
+    assert tracker.required_set() == f"{A}:1-6"  # still on its way
+    tracker.forget_committing()
+    tracker.record(carried_out(f"{A}:1-5"), tracker.begin(), primary=True)
+    assert tracker.required_set() == f"{A}:1-5"
 
 
 def test_after_a_lost_answer_seen_transactions_come_from_the_primary_s_next_answer() -> None:
-    seen = GtidTracker()
-    earlier = seen.begin()
-    seen.doubt()
-    assert seen.needed() is None
-    seen.learn(carried_out(f"{A}:1-5"), earlier, primary=True)  # it may be older than the lost answer
-    assert seen.needed() is None
-    seen.learn(carried_out(f"{A}:1-6"), seen.begin(), primary=False)
-    assert seen.needed() is None
-    seen.learn(carried_out(f"{A}:1-7"), seen.begin(), primary=True)
-    assert seen.needed() == f"{A}:1-7"
-    seen.learn(carried_out(f"{A}:1-7"), earlier, primary=True)
-    assert seen.needed() == f"{A}:1-7"
+    tracker = GtidTracker()
+    earlier = tracker.begin()
+    tracker.record_incomplete()
+    assert tracker.required_set() is None
+    tracker.record(carried_out(f"{A}:1-5"), earlier, primary=True)  # it may be older than the lost answer
+    assert tracker.required_set() is None
+    tracker.record(carried_out(f"{A}:1-6"), tracker.begin(), primary=False)
+    assert tracker.required_set() is None
+    tracker.record(carried_out(f"{A}:1-7"), tracker.begin(), primary=True)
+    assert tracker.required_set() == f"{A}:1-7"
+    tracker.record(carried_out(f"{A}:1-7"), earlier, primary=True)
+    assert tracker.required_set() == f"{A}:1-7"
 
 
 def test_without_gtids_only_the_primary_will_do() -> None:
-    seen = GtidTracker()
-    seen.learn(carried_out("", mode="OFF_PERMISSIVE"), seen.begin(), primary=True)
-    assert (seen.needed(), seen.counted) == (None, False)
-    seen.learn(carried_out(f"{A}:1", mode="ON"), seen.begin(), primary=True)
-    assert (seen.needed(), seen.counted) == (f"{A}:1-1", True)
+    tracker = GtidTracker()
+    tracker.record(carried_out("", mode="OFF_PERMISSIVE"), tracker.begin(), primary=True)
+    assert (tracker.required_set(), tracker.primary_has_gtids) == (None, False)
+    tracker.record(carried_out(f"{A}:1", mode="ON"), tracker.begin(), primary=True)
+    assert (tracker.required_set(), tracker.primary_has_gtids) == (f"{A}:1-1", True)
 
 
 def test_databases_on_the_same_servers_share_seen_transactions_and_start_in_doubt_if_used_before() -> None:
     servers = [Endpoint(secrets.token_hex(4), port) for port in (1, 2)]
-    first = REGISTER.want(servers)
-    assert first is REGISTER.want(reversed(servers)) is REGISTER.get(frozenset(servers))
-    assert first.needed() == ""
+    first = REGISTER.get_or_create(servers)
+    assert first is REGISTER.get_or_create(reversed(servers)) is REGISTER.get(frozenset(servers))
+    assert first.required_set() == ""
     others = [Endpoint(secrets.token_hex(4), port) for port in (1, 2)]
     REGISTER.use(others)
     assert REGISTER.get(frozenset(others)) is None
-    assert REGISTER.want(others).needed() is None
+    assert REGISTER.get_or_create(others).required_set() is None
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_databases_on_the_same_servers_share_seen_transactions_and_start_in_doub
 def test_a_secondary_is_used_only_as_configured(hosts: tuple[str, ...], reads: Any, batch: Batch, asked: bool) -> None:
     several = Secondaries(MySQLConfig(hosts=hosts, reads=reads))
     several.check(batch)
-    assert isinstance(several.question(batch), Question) is asked
-    assert (several.seen is not None) is (reads != "primary")
+    assert isinstance(several.secondary_read(batch), SecondaryRead) is asked
+    assert (several.gtid_tracker is not None) is (reads != "primary")
     single = Secondaries(MySQLConfig(host=hosts[0], reads=reads))
-    assert single.question(batch) is None
-    assert single.seen is None
+    assert single.secondary_read(batch) is None
+    assert single.gtid_tracker is None
 
 
 @pytest.mark.parametrize("batch", [Batch.of(INSERT), Batch.of(SELECT, INSERT), Batch((SELECT, INSERT), atomic=False)])
@@ -129,12 +129,14 @@ def test_with_reads_inspect_nothing_is_written(hosts: tuple[str, ...], batch: Ba
 
 def test_a_process_that_reads_secondaries_records_transactions_of_all_its_databases(hosts: tuple[str, ...]) -> None:
     app = Secondaries(MySQLConfig(hosts=hosts))
-    assert app.seen is None
+    assert app.gtid_tracker is None
     report = Secondaries(MySQLConfig(hosts=hosts[::-1], reads="inspect"))
-    assert app.seen is report.seen
-    assert report.question(Batch.of(SELECT)) is None  # transactions that the other one saw before were not recorded
-    report.seen.learn(carried_out(f"{A}:1-5"), report.seen.begin(), primary=True)  # type: ignore[union-attr]
-    assert report.question(Batch.of(SELECT)) is not None
+    assert app.gtid_tracker is report.gtid_tracker
+    assert (
+        report.secondary_read(Batch.of(SELECT)) is None
+    )  # transactions that the other one saw before were not recorded
+    report.gtid_tracker.record(carried_out(f"{A}:1-5"), report.gtid_tracker.begin(), primary=True)  # type: ignore[union-attr]
+    assert report.secondary_read(Batch.of(SELECT)) is not None
 
 
 def test_the_primary_answers_for_a_while_after_a_secondary_could_not_which_is_logged_once(
@@ -144,22 +146,22 @@ def test_the_primary_answers_for_a_while_after_a_secondary_could_not_which_is_lo
     clock = Clock()
     config = MySQLConfig(hosts=hosts, reads="secondary")
     secondaries, batch = Secondaries(config, clock), Batch.query(SELECT)
-    secondaries.rest(ServerError(1064, "You have an error in your SQL syntax near 'x'"))  # of the batch
-    assert secondaries.question(batch) is not None
+    secondaries.record_failure(ServerError(1064, "You have an error in your SQL syntax near 'x'"))  # of the batch
+    assert secondaries.secondary_read(batch) is not None
     lost = ConnectionLost("MySQL at a gave no answer")
     for error in (lost, lost, NoSecondary([lost, ServerError(1045, "Access denied for 'secret'")])):
-        secondaries.rest(error)
-        assert secondaries.question(batch) is None
-        clock.now += REST_S - 0.1
-        assert secondaries.question(batch) is None
+        secondaries.record_failure(error)
+        assert secondaries.secondary_read(batch) is None
+        clock.now += PRIMARY_ONLY_S - 0.1
+        assert secondaries.secondary_read(batch) is None
         clock.now += 0.2
-        assert secondaries.question(batch) is not None
-    secondaries.answered()
-    secondaries.answered()
+        assert secondaries.secondary_read(batch) is not None
+    secondaries.record_answer()
+    secondaries.record_answer()
     assert is_behind(BEHIND)
-    secondaries.rest(BEHIND)
-    clock.now += 2 * REST_S
-    assert secondaries.question(batch) is None  # the primary must answer first
+    secondaries.record_failure(BEHIND)
+    clock.now += 2 * PRIMARY_ONLY_S
+    assert secondaries.secondary_read(batch) is None  # the primary must answer first
     begins = "The primary answers instead of a secondary: "
     assert [record.getMessage() for record in caplog.records] == [
         begins + "MySQL at a gave no answer.",
@@ -171,9 +173,9 @@ def test_the_primary_answers_for_a_while_after_a_secondary_could_not_which_is_lo
 
 def test_missing_gtids_are_logged(hosts: tuple[str, ...], caplog: pytest.LogCaptureFixture) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
-    assert secondaries.seen is not None
-    secondaries.seen.learn(carried_out("", mode="OFF"), secondaries.seen.begin(), primary=True)
-    assert secondaries.question(Batch.query(SELECT)) is None
+    assert secondaries.gtid_tracker is not None
+    secondaries.gtid_tracker.record(carried_out("", mode="OFF"), secondaries.gtid_tracker.begin(), primary=True)
+    assert secondaries.secondary_read(Batch.query(SELECT)) is None
     assert "gtid_mode" in caplog.text
 
 
@@ -200,26 +202,26 @@ def test_only_the_error_of_a_lagging_secondary_means_that_it_lags() -> None:
 
 def test_a_later_database_does_not_know_what_an_earlier_one_saw(hosts: tuple[str, ...]) -> None:
     first = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
-    assert first.seen is not None
-    assert first.seen.needed() == ""
+    assert first.gtid_tracker is not None
+    assert first.gtid_tracker.required_set() == ""
     del first
     later = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
-    assert later.seen is not None
-    assert later.seen.needed() is None  # the transactions seen by the first one are not stored any more
+    assert later.gtid_tracker is not None
+    assert later.gtid_tracker.required_set() is None  # the transactions seen by the first one are not stored any more
 
 
 def test_without_seen_transactions_a_secondary_does_not_wait(hosts: tuple[str, ...]) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
-    question = secondaries.question(Batch.query(SELECT))
-    assert question is not None
+    secondary_read = secondaries.secondary_read(Batch.query(SELECT))
+    assert secondary_read is not None
     connection: Any = Connection([Result((("found",),)), carried_out("")])
-    assert list(ask(question, connection)) == [Result((("found",),))]
+    assert list(ask(secondary_read, connection)) == [Result((("found",),))]
     assert connection.asked == [(SELECT, CARRIED_OUT)]
 
 
-def ask(question: Question, connection: Any) -> Results:
+def ask(secondary_read: SecondaryRead, connection: Any) -> Results:
     """Query a secondary on a connection of the blocking side; return its results."""
-    return scripted.run_blocking(question.ask(ServerConnection(connection, Endpoint("a", 3306), None)))
+    return scripted.run_blocking(secondary_read.execute(ServerConnection(connection, Endpoint("a", 3306), None)))
 
 
 class Connection:
@@ -264,23 +266,23 @@ def is_secondary(read_only: int = 1, mode: str = "ON", state: str = "ONLINE") ->
 
 async def test_a_query_waits_for_seen_transactions_and_records_the_server_s(hosts: tuple[str, ...]) -> None:
     secondaries = Secondaries(MySQLConfig(hosts=hosts, reads="secondary"))
-    assert secondaries.seen is not None
-    secondaries.seen.learn(carried_out(f"{A}:1-5"), secondaries.seen.begin(), primary=True)
-    question = secondaries.question(Batch.query(SELECT))
-    assert question is not None
+    assert secondaries.gtid_tracker is not None
+    secondaries.gtid_tracker.record(carried_out(f"{A}:1-5"), secondaries.gtid_tracker.begin(), primary=True)
+    secondary_read = secondaries.secondary_read(Batch.query(SELECT))
+    assert secondary_read is not None
     answer = Result((("found",),))
     connection: Any = Connection([Result(), answer, carried_out(f"{A}:1-8")])
-    results = ask(question, connection)
+    results = ask(secondary_read, connection)
     assert list(results) == [answer]
     assert not results.fate_unknown
     assert connection.asked == [(only_after(f"{A}:1-5", LAG_S), SELECT, CARRIED_OUT)]
-    assert secondaries.seen.needed() == f"{A}:1-8"
+    assert secondaries.gtid_tracker.required_set() == f"{A}:1-8"
     other_mode: Any = Connection([Result(), answer, carried_out(f"{A}:1-9", mode="OFF")])
-    ask(question, other_mode)
-    assert secondaries.seen.counted  # only the primary can answer that
+    ask(secondary_read, other_mode)
+    assert secondaries.gtid_tracker.primary_has_gtids  # only the primary can answer that
     behind: Any = Connection(BEHIND)
     with pytest.raises(ServerError):
-        ask(question, behind)
+        ask(secondary_read, behind)
     assert behind.ended == "aborted"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.engine import watch
-from locus_mysql.engine.commands import Sleep, Steps, Wait
+from locus_mysql.engine.commands import CommandGenerator, Sleep, Wait
 from locus_mysql.engine.watch import REST_AFTER_S, SUSPICION_S, Calls, ThreadWatch, TimerWatch
 
 from .conftest import Clock
@@ -76,7 +76,7 @@ def ended(thread: threading.Thread) -> bool:
 def test_a_thread_handles_a_silent_server_repeatedly_and_ends_without_calls() -> None:
     before, seen, third = threads(), [], threading.Event()
 
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         yield Sleep(0)
         seen.append(connection)
         if len(seen) == 3:
@@ -115,7 +115,7 @@ def test_a_thread_handles_nothing_while_no_call_waits_for_long(monkeypatch: pyte
 
     monkeypatch.setattr(time, "sleep", counted)
 
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         yield Sleep(0)
         seen.append(connection)
 
@@ -135,7 +135,7 @@ def test_a_thread_handles_nothing_while_no_call_waits_for_long(monkeypatch: pyte
 def test_a_thread_that_fails_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     before, twice, seen = threads(), threading.Event(), []
 
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         yield Sleep(0)
         seen.append(connection)
         if len(seen) > 1:
@@ -166,7 +166,7 @@ async def test_a_timer_handles_a_silent_server_repeatedly_once_at_a_time_and_end
     seen: list[Any] = []
     going_on = asyncio.Event()
 
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         seen.append(connection)
         yield Wait(going_on.wait)
 
@@ -195,7 +195,7 @@ async def test_a_timer_handles_nothing_while_no_call_waits_for_long(monkeypatch:
     monkeypatch.setattr(watch, "SUSPICION_S", 1_000.0)
     seen: list[Any] = []
 
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         yield Sleep(0)
         seen.append(connection)
 
@@ -215,7 +215,7 @@ async def test_a_timer_handles_nothing_while_no_call_waits_for_long(monkeypatch:
 
 @pytest.mark.usefixtures("soon")
 async def test_a_stopped_timer_cancels_the_task_that_handles_a_silent_server() -> None:
-    def look(connection: Any) -> Steps[None]:
+    def look(connection: Any) -> CommandGenerator[None]:
         yield Wait(asyncio.Event().wait)
 
     inspection: Any = TimerWatch(look)

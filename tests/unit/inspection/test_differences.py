@@ -163,15 +163,15 @@ KEYS = st.lists(st.sampled_from("abcdefgh"), max_size=30)
 @given(KEYS, KEYS)
 def test_common_items_are_equal_and_ascend_in_both_lists(before: list[str], after: list[str]) -> None:
     found = common(before, after)
-    assert all(before[place] == after[other] for place, other in found)
+    assert all(before[index] == after[other] for index, other in found)
     assert found == sorted(set(found))
     assert [other for _, other in found] == sorted({other for _, other in found})
 
 
 @given(KEYS, KEYS, st.booleans())
 def test_every_item_of_both_lists_appears_once_and_in_order(before: list[str], after: list[str], pair: bool) -> None:
-    found = list(pairs(before, after, lambda place, other: pair))
-    assert [place for place, _ in found if place is not None] == list(range(len(before)))
+    found = list(pairs(before, after, lambda index, other: pair))
+    assert [index for index, _ in found if index is not None] == list(range(len(before)))
     assert [other for _, other in found if other is not None] == list(range(len(after)))
 
 

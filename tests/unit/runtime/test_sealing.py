@@ -1,4 +1,4 @@
-"""Sealed bytes are bound to their place, and every change of them is detected."""
+"""Sealed bytes are bound to their row, and every change of them is detected."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def test_the_overhead_is_30_bytes_and_the_id() -> None:
     assert ROWS.open(SEALED, "Row", "payload", b"token") == b"content"
 
 
-@pytest.mark.parametrize("place", range(len(SEALED)))
-def test_every_flipped_bit_is_detected(place: int) -> None:
+@pytest.mark.parametrize("index", range(len(SEALED)))
+def test_every_flipped_bit_is_detected(index: int) -> None:
     for bit in range(8):
         changed = bytearray(SEALED)
-        changed[place] ^= 1 << bit
+        changed[index] ^= 1 << bit
         with pytest.raises((DecryptionFailed, EncryptionError)):
             ROWS.open(bytes(changed), "Row", "payload", b"token")
 

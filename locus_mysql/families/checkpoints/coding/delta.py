@@ -96,9 +96,9 @@ class Held:
 
     def below(self, token: bytes) -> Lineage:
         """Return the part of the lineage that begins with the state of a token."""
-        for place, ancestor in enumerate(self.lineage):
+        for index, ancestor in enumerate(self.lineage):
             if ancestor.token == token:
-                return self.lineage[place:]
+                return self.lineage[index:]
         raise NotHeld
 
     def texts(self, ancestor: Ancestor) -> dict[str, list[memoryview]]:
@@ -210,24 +210,24 @@ def assemble(rows: Sequence[StoredRow], thread_id: str, held: Held | None = None
     texts: dict[str, list[memoryview]] = {}
     marks: Mapping[str, Mark] = {}
     ancestors: list[Ancestor] = []
-    there = [row for row in rows if row.payload is not None]
-    if len(there) < len(rows):
+    with_payload = [row for row in rows if row.payload is not None]
+    if len(with_payload) < len(rows):
         if held is None:
             raise NotHeld
-        below = held.below(rows[len(there)].token)
-        if not there and below == held.lineage:
+        below = held.below(rows[len(with_payload)].token)
+        if not with_payload and below == held.lineage:
             return held.state, held.lineage
-        if not there:
+        if not with_payload:
             raise NotHeld
         ancestors = list(reversed(below))
         texts, marks = held.texts(below[0]), below[0].marks
     content = Content(0, False, {}, [], b"", memoryview(b""))
-    for row in reversed(there):
+    for row in reversed(with_payload):
         base = ancestors[-1] if ancestors else None
         try:
             content = unpack(cast(bytes, row.payload), row.token if base is None else row.token + base.token)
             marks = _added(content, texts, marks)
-            if row is there[0]:
+            if row is with_payload[0]:
                 check_head(content)
         except DamagedFrame as damage:
             raise CorruptCheckpoint(

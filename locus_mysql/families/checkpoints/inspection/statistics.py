@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from ....dialect.checkpoints.dialect import CheckpointDialect
-from ....dialect.checkpoints.measuring import MeasuredPlace, OutlineRow, SampledThread, SavedDay
+from ....dialect.checkpoints.measuring import MeasuredPoint, OutlineRow, SampledThread, SavedDay
 from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint
 from ....runtime.server_times import as_sql_time, aware
@@ -78,7 +78,7 @@ def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: Row
     chosen = thinned(found)
     whole = one_in == 1 and len(chosen) == len(found)
     threads = len(chosen) if whole else count
-    measured = yield from fetch(sql.measuring.measure(tenant, _places(chosen)), allow_secondary=True)
+    measured = yield from fetch(sql.measuring.measure(tenant, _first_points(chosen)), allow_secondary=True)
     sample = _measured(chosen, measured)
     scale = threads / len(sample) if sample else 0.0
     checkpoints, size = sum(one.checkpoints for one in sample), sum(one.size_bytes for one in sample)
@@ -107,12 +107,12 @@ def thinned(sample: Sequence[SampledThread]) -> Sequence[SampledThread]:
     return sample[:: max(1, min(-(-rows // SAMPLE_ROWS), len(sample) // LEAST_SAMPLE))]
 
 
-def _measured(chosen: Sequence[SampledThread], rows: Sequence[MeasuredPlace]) -> list[Sampled]:
+def _measured(chosen: Sequence[SampledThread], rows: Sequence[MeasuredPoint]) -> list[Sampled]:
     """Return the threads of a sample with the checkpoints and sizes that the server counted for each position."""
-    found = {row.place: row for row in rows}
+    found = {row.number: row for row in rows}
     measured = []
-    for place, one in enumerate(chosen, 1):
-        row = found.get(place) or MeasuredPlace(place, 0, 0)
+    for number, one in enumerate(chosen, 1):
+        row = found.get(number) or MeasuredPoint(number, 0, 0)
         times = aware(one.created_at), aware(one.updated_at)
         measured.append(
             Sampled(one.thread_id, one.first_seq, one.last_seq, *times, row.checkpoints, int(row.size_bytes))
@@ -120,7 +120,7 @@ def _measured(chosen: Sequence[SampledThread], rows: Sequence[MeasuredPlace]) ->
     return measured
 
 
-def _places(threads: Iterable[SampledThread | Sampled]) -> str:
+def _first_points(threads: Iterable[SampledThread | Sampled]) -> str:
     """Return the threads with their first seq, as JSON for the statements."""
     return json.dumps([[one.thread_id, one.first_seq] for one in threads])
 
@@ -132,13 +132,13 @@ def _average_whole(
     if not checkpoints:
         return 0.0
     if checkpoints <= WHOLE_SAMPLE:
-        named = yield from fetch(sql.measuring.named(tenant, _places(sample), WHOLE_SAMPLE), allow_secondary=True)
-        places = json.dumps(named)
+        named = yield from fetch(sql.measuring.named(tenant, _first_points(sample), WHOLE_SAMPLE), allow_secondary=True)
+        points = json.dumps(named)
     else:
-        places = json.dumps(spread([one for one in sample if one.checkpoints], checkpoints))
-    found = yield from fetch(sql.measuring.outlines(tenant, places, HEADER_BYTES), allow_secondary=True)
+        points = json.dumps(spread([one for one in sample if one.checkpoints], checkpoints))
+    found = yield from fetch(sql.measuring.outlines(tenant, points, HEADER_BYTES), allow_secondary=True)
     sizes = []
-    for _, rows in groupby(found, key=lambda row: row.place):
+    for _, rows in groupby(found, key=lambda row: row.number):
         size = whole_size(list(rows))
         if size is not None:
             sizes.append(size)
@@ -147,16 +147,16 @@ def _average_whole(
 
 def spread(sample: Sequence[Sampled], checkpoints: int) -> list[list[str | int]]:
     """Return positions evenly spread over the checkpoints of threads: pairs of thread id and seq."""
-    places: list[list[str | int]] = []
+    points: list[list[str | int]] = []
     before = 0
     for one in sample:
-        while len(places) < WHOLE_SAMPLE and (place := (len(places) + 0.5) * checkpoints / WHOLE_SAMPLE) < (
+        while len(points) < WHOLE_SAMPLE and (position := (len(points) + 0.5) * checkpoints / WHOLE_SAMPLE) < (
             before + one.checkpoints
         ):
-            share = (place - before) / one.checkpoints
-            places.append([one.thread_id, one.first_seq + int(share * (one.last_seq - one.first_seq + 1))])
+            share = (position - before) / one.checkpoints
+            points.append([one.thread_id, one.first_seq + int(share * (one.last_seq - one.first_seq + 1))])
         before += one.checkpoints
-    return places
+    return points
 
 
 def whole_size(rows: Sequence[OutlineRow]) -> int | None:
@@ -177,8 +177,8 @@ def _days(
 ) -> Operation[list[Day]]:
     first = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     begun = Counter(one.created_at.date().isoformat() for one in sample if one.created_at >= first)
-    places = _places(one for one in sample if one.updated_at >= first)
-    found = yield from fetch(sql.measuring.saved(tenant, places, as_sql_time(first)), allow_secondary=True)
+    points = _first_points(one for one in sample if one.updated_at >= first)
+    found = yield from fetch(sql.measuring.saved(tenant, points, as_sql_time(first)), allow_secondary=True)
     saved = {row.day: row for row in found}
     days = []
     for day in sorted({*begun, *saved}):

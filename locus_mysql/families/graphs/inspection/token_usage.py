@@ -122,7 +122,7 @@ def _known(encoded: EncodedValue) -> _Known:
         ends, used = _in_json(framed) if encoded.kind == "json" else _in_msgpack(framed)
     except (Unreadable, ValueError, RecursionError):
         ends, used = [], {}
-    counted = accumulate((used.get(place) for place in range(len(ends))), _sum)
+    counted = accumulate((used.get(index) for index in range(len(ends))), _sum)
     return _Known(log_of(encoded), ends, list(counted))
 
 
@@ -137,10 +137,10 @@ def _in_msgpack(framed: Framed) -> tuple[list[int], dict[int, int]]:
     _, *ends = item_ends(body, 0, count)
     used: dict[int, int] = {}
     for found in _USAGE.finditer(body):
-        place = bisect_right(ends, found.start())
+        index = bisect_right(ends, found.start())
         tokens = _tokens(read_at(body, found.end()))
-        if tokens is not None and place not in used:
-            used[place] = tokens
+        if tokens is not None and index not in used:
+            used[index] = tokens
     return ends, used
 
 
@@ -148,15 +148,15 @@ def _in_json(framed: Framed) -> tuple[list[int], dict[int, int]]:
     text = framed.body.decode()
     ends: list[int] = []
     used: dict[int, int] = {}
-    place, size_bytes = 1, 1
-    while text[:1] == "[" and place < len(text):
-        value, end = _DECODER.raw_decode(text, place)
-        size_bytes += len(text[place:end].encode())
+    offset, size_bytes = 1, 1
+    while text[:1] == "[" and offset < len(text):
+        value, end = _DECODER.raw_decode(text, offset)
+        size_bytes += len(text[offset:end].encode())
         tokens = _tokens(value.get("usage_metadata")) if isinstance(value, dict) else None
         if tokens is not None:
             used[len(ends)] = tokens
         ends.append(size_bytes)
-        place, size_bytes = end + 1, size_bytes + 1
+        offset, size_bytes = end + 1, size_bytes + 1
     return ends, used
 
 

@@ -31,12 +31,12 @@ def rebuilt(history: ChannelHistory) -> Any:
     if not isinstance(value, list | None) or not all(isinstance(write, list) for write in writes):
         return {TYPE: "DeltaChannel", "value": value, "writes": writes}
     joined: dict[Any, Any] = {}
-    for place, item in enumerate(chain(value or [], *writes)):
+    for index, item in enumerate(chain(value or [], *writes)):
         key = item.get("id") if isinstance(item, dict) and isinstance(item.get("id"), str) else None
         if key is not None and item.get("type") == "remove":
             joined.pop(key, None)
         else:
-            joined[place if key is None else key] = item
+            joined[index if key is None else key] = item
     return list(joined.values())
 
 

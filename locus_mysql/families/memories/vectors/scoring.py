@@ -89,14 +89,14 @@ class QueryVector:
             squares: The squares of the lengths; if the metric is not the cosine, any numbers that are 0 for length 0.
         """
         scores = [math.nan] * len(sums)
-        for place, (total, square) in enumerate(zip(sums, squares, strict=True)):
+        for index, (total, square) in enumerate(zip(sums, squares, strict=True)):
             if not square or not math.isfinite(total):
                 continue
             if self.metric == "cosine":
                 length = math.sqrt(self._square * square)
-                scores[place] = max(-1.0, min(1.0, total / length)) if length else math.nan
+                scores[index] = max(-1.0, min(1.0, total / length)) if length else math.nan
             else:
-                scores[place] = total if self.metric == "dot" else 1 / (1 + math.sqrt(total))
+                scores[index] = total if self.metric == "dot" else 1 / (1 + math.sqrt(total))
         return scores
 
     def bounds(self, products: Any, slack: Any, norms: Any) -> Any:

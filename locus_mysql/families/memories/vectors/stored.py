@@ -20,7 +20,7 @@ class StoredEmbedding(Protocol):
         """The item's key."""
 
     @property
-    def place(self) -> int:
+    def number(self) -> int:
         """The embedding's number among those of its item."""
 
     @property
@@ -42,4 +42,4 @@ def verified_embeddings(tenant: str, rows: Iterable[E]) -> list[E]:
 
 def is_sound(tenant: str, row: StoredEmbedding) -> bool:
     """Check whether the checksum of a row is right."""
-    return row.checksum == embedding_checksum(tenant, row.path, row.key, row.place, row.embedding)
+    return row.checksum == embedding_checksum(tenant, row.path, row.key, row.number, row.embedding)

@@ -16,7 +16,7 @@ from .coding import HEADER
 from .numeric import np
 from .scoring import QueryVector
 
-#: The path, item key and place of an embedding.
+#: The path, item key and number of an embedding.
 VectorKey: TypeAlias = tuple[bytes, bytes, int]
 
 #: The memory of an entry besides its code and the bytes of its key, estimated generously.

@@ -22,7 +22,7 @@ from .outages.failover import Failover
 from .outages.fair_lock import FairLock
 from .outages.mirror import Mirror
 from .outages.session_state import SessionStates
-from .outages.steps import Acquire, Execute, Settings, Step, Steps
+from .outages.steps import Acquire, Execute, Settings, Step, StepGenerator
 from .outages.timeout_executor import TimeoutExecutor
 
 T = TypeVar("T")
@@ -211,7 +211,7 @@ class FallbackStorage:
                 "" if error is None else f" ({loggable(error)})",
             )
 
-    async def _run(self, steps: Steps[T]) -> T:
+    async def _run(self, steps: StepGenerator[T]) -> T:
         return await drive_awaited(steps, self._do)
 
     async def _do(self, step: Step) -> Reply | int | None:
@@ -226,7 +226,7 @@ class FallbackStorage:
                 return None
         return await self._storage(step.storage).forget_tenant(step.tenant)
 
-    def _run_blocking(self, steps: Steps[T]) -> T:
+    def _run_blocking(self, steps: StepGenerator[T]) -> T:
         return drive_blocking(steps, self._do_blocking)
 
     def _do_blocking(self, step: Step) -> Reply | int | None:

@@ -49,11 +49,11 @@ class WriteBatch:
         self._evict: Statement | None = None
         if attempt.removes_expired:
             self._steps += remove_if_expired(sql, self.key)
-        for place, plan in enumerate(plans):
+        for index, plan in enumerate(plans):
             if isinstance(plan, ReadPlan):
                 self._add(plan.query)
             else:
-                self._add_write(plan, place)
+                self._add_write(plan, index)
         first = plans[0]
         if isinstance(first, ReadPlan) or first.outcome is None:
             self._steps.append(sql.ledger.record(self.key.tenant, call.token))
@@ -62,7 +62,7 @@ class WriteBatch:
     @property
     def batch(self) -> Batch:
         """Return the statements as one transaction, which is not repeated if its token is found."""
-        return Batch.of(*self._steps, landed=self.sql.ledger.find(self.key.tenant, self.call.token))
+        return Batch.of(*self._steps, outcome_query=self.sql.ledger.find(self.key.tenant, self.call.token))
 
     def trimmed(self, results: Results) -> bool:
         """Return whether checkpoints were deleted, so that content that only they held must be pruned."""
@@ -95,7 +95,7 @@ class WriteBatch:
         self._steps.append(statement)
         self._results.append(statement)
 
-    def _add_write(self, plan: WritePlan, place: int) -> None:
+    def _add_write(self, plan: WritePlan, index: int) -> None:
         lock = self._lock(plan)
         self._locked = lock[0]
         self._steps += lock
@@ -108,7 +108,7 @@ class WriteBatch:
             self._steps += plan.steps
         else:
             self._steps += [*plan.steps, outcome.record]
-            self._add(self.sql.ledger.find(self.key.tenant, token_of(self.call, place)))
+            self._add(self.sql.ledger.find(self.key.tenant, token_of(self.call, index)))
         if plan.addition is not None and plan.addition.count is not None:
             self._steps.append(plan.addition.count(None if self.makes_room else allowed_by(self.call)))
 
@@ -161,9 +161,9 @@ def remove_if_expired(sql: WorkingDialect, key: SessionKey) -> tuple[Statement, 
     return (sql.sessions.lock_expired(key), sql.sessions.held(), *sql.sessions.remove(key))
 
 
-def token_of(call: calls.Call, place: int) -> bytes:
+def token_of(call: calls.Call, index: int) -> bytes:
     """Return the token of one of a call's commands. The first one has the token of the call."""
-    return call.token if place == 0 else sha256(call.token + place.to_bytes(4)).digest()[:16]
+    return call.token if index == 0 else sha256(call.token + index.to_bytes(4)).digest()[:16]
 
 
 def allowed_by(call: calls.Call) -> Allowed:

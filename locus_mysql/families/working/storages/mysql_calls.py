@@ -105,8 +105,8 @@ class WorkingOperations:
     def _write(self, call: calls.Call) -> Operation[calls.Reply]:
         key = SessionKey(*call.address)
         plans = [
-            self._plans.of(command, Target(key, token_of(call, place), call.limits))
-            for place, command in enumerate(call.commands)
+            self._plans.of(command, Target(key, token_of(call, index), call.limits))
+            for index, command in enumerate(call.commands)
         ]
         attempt = Attempt(makes_room=begins_over_limits(call, plans), removes_expired=False)
         for _ in range(TRIES):
@@ -133,7 +133,7 @@ class WorkingOperations:
     def _try(self, write: WriteBatch) -> Operation[calls.Reply]:
         """Send a call that writes."""
         results: Results = yield write.batch
-        if results.landed is not None:
+        if results.earlier_attempt is not None:
             return (yield from _reply_of_earlier_try(self.sql, write.call, write.plans))
         reply = write.reply(results)
         if write.trimmed(results):
@@ -252,8 +252,8 @@ def _reply_of_earlier_try(sql: WorkingDialect, call: calls.Call, plans: Sequence
     """Return the reply to a call that an earlier attempt executed. Commands that read are executed now."""
     state = sql.sessions.state(SessionKey(*call.address))
     asked = [
-        plan.query if isinstance(plan, ReadPlan) else sql.ledger.find(call.address.tenant, token_of(call, place))
-        for place, plan in enumerate(plans)
+        plan.query if isinstance(plan, ReadPlan) else sql.ledger.find(call.address.tenant, token_of(call, index))
+        for index, plan in enumerate(plans)
     ]
     results = yield Batch((state, *asked), atomic=False)
     answers: list[object] = []

@@ -25,8 +25,8 @@ from .. import calls
 
 _AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
-#: The longest likeness that its column holds.
-LIKENESS_BYTES = 32
+#: The longest canonical form that its column holds.
+CANONICAL_BYTES = 32
 
 
 #: The rows of a query that reads; each ends with the columns of the session.
@@ -193,7 +193,7 @@ class Plans:
 
     def _write(self, command: calls.Write, target: Target) -> WritePlan:
         names = tuple(variable.key for variable in command.variables)
-        rows = [EntryRow(v.key, v.value, _short(v.likeness), v.size_bytes, v.ttl_us) for v in command.variables]
+        rows = [EntryRow(v.key, v.value, _short(v.canonical), v.size_bytes, v.ttl_us) for v in command.variables]
         size_bytes = sum(row.size_bytes for row in rows)
         return WritePlan(
             count_changes.with_variables(names, _json_if_many(names), len(names), size_bytes),
@@ -233,14 +233,14 @@ class Plans:
 
     def _compare_and_set(self, command: calls.CompareAndSet, target: Target) -> WritePlan:
         key, variable = target.key, command.variable
-        row = EntryRow(variable.key, variable.value, _short(variable.likeness), variable.size_bytes)
-        likeness = command.likeness and _short(command.likeness)
+        row = EntryRow(variable.key, variable.value, _short(variable.canonical), variable.size_bytes)
+        canonical = command.canonical and _short(command.canonical)
         return WritePlan(
             count_changes.with_variables((variable.key,), "", 0, 0),
             (self.sql.entries.put_if_matched(key, target.token, row),),
             begins=True,
             addition=Addition((variable.key,), variable.size_bytes, self._counting(key, variable.key)),
-            outcome=Outcome(self.sql.ledger.record_match(key, target.token, variable.key, likeness), bool),
+            outcome=Outcome(self.sql.ledger.record_match(key, target.token, variable.key, canonical), bool),
         )
 
     def _counting(self, key: SessionKey, name: str) -> Callable[[sessions.Allowed | None], Statement]:
@@ -280,7 +280,7 @@ class Plans:
         trim = checkpoints.trim(key, target.limits.checkpoints, command.undo_id, checkpoint_id)
         return WritePlan(
             steps=(
-                checkpoints.there(key, checkpoint_id),
+                checkpoints.exists(key, checkpoint_id),
                 *checkpoints.create(key, command.undo_id, f"before restoring {checkpoint_id}"),
                 trim,
                 self.sql.sessions.lock_again(key, count_changes.Change()),
@@ -300,9 +300,9 @@ class Plans:
         return WritePlan(steps=self.sql.sessions.remove(target.key), result=True)
 
 
-def _short(likeness: bytes) -> bytes:
-    """Return a likeness that fits into its column, like those of `values`."""
-    return likeness if len(likeness) <= LIKENESS_BYTES else sha256(likeness).digest()
+def _short(canonical: bytes) -> bytes:
+    """Return a canonical form that fits into its column, like those of `values`."""
+    return canonical if len(canonical) <= CANONICAL_BYTES else sha256(canonical).digest()
 
 
 def _json_if_many(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@
 --                            notes_version, notes_bytes, notes_cut (the stamp of when notes were last removed),
 --                            forgotten (deletions up to this stamp are no longer reported) and had (see below)
 --     :values        hash    JSON by key
---     :likenesses    hash    likeness by key, where it is not the JSON
+--     :canonical     hash    canonical form by key, where it is not the JSON
 --     :versions      zset    the stamp of the last write, by key
 --     :uses          zset    the stamp of the last use, by key; present once variables may be evicted
 --     :expiries      zset    the time of expiry, by key; only of variables that expire
@@ -16,10 +16,10 @@
 --     :order         list    ids of checkpoints, oldest first
 --     :checkpoints   hash    the description of a checkpoint, by id
 --     :deltas        hash    the changes between the previous checkpoint and this one, by id
---     :base:…        copies of :values, :likenesses, :versions, :expiries and :notes: the oldest checkpoint
+--     :base:…        copies of :values, :canonical, :versions, :expiries and :notes: the oldest checkpoint
 --     :token:…       string  the reply to a call, by the call's token; it outlives the session
 --
--- `had` contains the first letter of each of :likenesses, :uses, :expiries and :deleted that has ever existed for the
+-- `had` contains the first letter of each of :canonical, :uses, :expiries and :deleted that has ever existed for the
 -- session. The others need not be read.
 --
 -- Times are microseconds since 1970 by Redis' clock. They and stamps are below 2^53, which Lua's numbers hold exactly.
@@ -29,7 +29,7 @@
 -- new session, and the limits: variables, bytes, notes, checkpoints) with the token behind them; the keys that were
 -- read; and each command's name with its arguments. A number that is absent is -1, a text is empty then. The calls
 -- made most are shorter, as each argument and each part of a reply takes the client's time: to read one variable is
--- its key alone; to write one that has no time to live is the numbers, its key, its value, and its likeness unless
+-- its key alone; to write one that has no time to live is the numbers, its key, its value, and its canonical form unless
 -- that is its value.
 --
 -- The reply: stamp, time to live (-1: none), how many variables were evicted, and the result of each command. If the
@@ -102,7 +102,7 @@ end
 -- To write one variable: a text of stamp and time to live, where there is place, and no key of the session is new.
 local arguments = ARGV
 if short == 1 then
-  local key, value, likeness = ARGV[2], ARGV[3], ARGV[4] or ''
+  local key, value, canonical = ARGV[2], ARGV[3], ARGV[4] or ''
   local keys, size_bytes, known = there and call('HLEN', values) or 0, 0, true
   if keys > 0 then
     local before = call('HSTRLEN', values, key)
@@ -111,7 +111,7 @@ if short == 1 then
   end
   local fits = size_bytes <= most_bytes and keys + (known and 0 or 1) <= most_keys
   local kept_until = ttl and now + ttl + math.floor(ttl / 8)
-  local prepared = (may_evict == 0 or has_had('u')) and (likeness == '' or has_had('l'))
+  local prepared = (may_evict == 0 or has_had('u')) and (canonical == '' or has_had('c'))
   if keys > 0 and fits and prepared and (not ttl or kept_until <= kept) then
     stamp = math.max(stamp, now) + 1
     call('HSET', values, key, value)
@@ -124,13 +124,13 @@ if short == 1 then
       if has_had('e') then
         call('ZREM', expiries, key)
       end
-      if likeness ~= '' then
-        local likenesses = session .. ':likenesses'
-        if call('HSET', likenesses, key, likeness) == 1 and ttl and call('PTTL', likenesses) == -1 then
-          call('PEXPIREAT', likenesses, math.ceil(kept / 1000))
+      if canonical ~= '' then
+        local canonicals = session .. ':canonical'
+        if call('HSET', canonicals, key, canonical) == 1 and ttl and call('PTTL', canonicals) == -1 then
+          call('PEXPIREAT', canonicals, math.ceil(kept / 1000))
         end
-      elseif has_had('l') then
-        call('HDEL', session .. ':likenesses', key)
+      elseif has_had('c') then
+        call('HDEL', session .. ':canonical', key)
       end
       if has_had('d') then
         call('ZREM', session .. ':deleted', key)
@@ -142,7 +142,7 @@ if short == 1 then
     end
     return reply
   end
-  arguments = {ARGV[1], 'Write', '1', key, value, likeness, ''}
+  arguments = {ARGV[1], 'Write', '1', key, value, canonical, ''}
 end
 
 -- The place of the argument that was taken last.
@@ -276,8 +276,8 @@ end
 -- How long it is kept -------------------------------------------------------------------------------------------------
 
 local NAMES = {
-  '', ':values', ':likenesses', ':versions', ':uses', ':expiries', ':deleted', ':notes', ':order', ':checkpoints',
-  ':deltas', ':base:values', ':base:likenesses', ':base:versions', ':base:expiries', ':base:notes',
+  '', ':values', ':canonical', ':versions', ':uses', ':expiries', ':deleted', ':notes', ':order', ':checkpoints',
+  ':deltas', ':base:values', ':base:canonical', ':base:versions', ':base:expiries', ':base:notes',
 }
 
 -- Gives the session its whole time again: an eighth more than its time to live, as in calls.py.
@@ -359,7 +359,7 @@ end
 
 -- What is written -----------------------------------------------------------------------------------------------------
 
-local notes, likenesses, versions = session .. ':notes', session .. ':likenesses', session .. ':versions'
+local notes, canonicals, versions = session .. ':notes', session .. ':canonical', session .. ':versions'
 local uses, deleted = session .. ':uses', session .. ':deleted'
 local notes_bytes, forgotten, evicted, ended = 0, 0, 0, false
 
@@ -407,7 +407,7 @@ end
 
 -- Removes a variable, and remembers that it was deleted with this stamp.
 local function forget(key, version)
-  for _, name in ipairs({':values', ':likenesses', ':versions', ':uses', ':expiries', ':deleted'}) do
+  for _, name in ipairs({':values', ':canonical', ':versions', ':uses', ':expiries', ':deleted'}) do
     change(name)
   end
   bytes = bytes - #key - call('HSTRLEN', values, key)
@@ -416,7 +416,7 @@ local function forget(key, version)
     call('ZADD', deleted, version, key)
   end
   call('HDEL', values, key)
-  call('HDEL', likenesses, key)
+  call('HDEL', canonicals, key)
   call('ZREM', versions, key)
   call('ZREM', uses, key)
   call('ZREM', expiries, key)
@@ -433,7 +433,7 @@ end
 local written = {}
 
 -- Notes that a variable was written: all but its JSON, and when it expires.
-local function wrote(key, likeness)
+local function wrote(key, canonical)
   change(':versions')
   call('ZADD', versions, stamp, key)
   if has_had('u') then
@@ -444,19 +444,19 @@ local function wrote(key, likeness)
     change(':deleted')
     call('ZREM', deleted, key)
   end
-  if likeness ~= '' then
-    have('l')
-    change(':likenesses')
-    call('HSET', likenesses, key, likeness)
-  elseif has_had('l') then
-    change(':likenesses')
-    call('HDEL', likenesses, key)
+  if canonical ~= '' then
+    have('c')
+    change(':canonical')
+    call('HSET', canonicals, key, canonical)
+  elseif has_had('c') then
+    change(':canonical')
+    call('HDEL', canonicals, key)
   end
   written[key] = true
 end
 
--- Writes a variable; `expiry` is when it expires, or nil. A likeness of no length is that it is the JSON.
-local function put(key, value, likeness, expiry)
+-- Writes a variable; `expiry` is when it expires, or nil. An empty canonical form means that the JSON is canonical.
+local function put(key, value, canonical, expiry)
   change(':values')
   call('HSET', values, key, value)
   if expiry then
@@ -467,7 +467,7 @@ local function put(key, value, likeness, expiry)
     change(':expiries')
     call('ZREM', expiries, key)
   end
-  wrote(key, likeness)
+  wrote(key, canonical)
 end
 
 -- The bytes of a variable; nil if it does not exist.
@@ -519,7 +519,7 @@ function commands.Write()
   local wanted = {}
   for _ = 1, take() do
     local key = take()
-    wanted[key] = {value = take(), likeness = take(), ttl = take()}
+    wanted[key] = {value = take(), canonical = take(), ttl = take()}
     written[key] = true
   end
   local keys, size_bytes = call('HLEN', values), bytes
@@ -537,7 +537,7 @@ function commands.Write()
   end
   bytes = bytes + more
   for key, one in pairs(wanted) do
-    put(key, one.value, one.likeness, one.ttl ~= '' and now + one.ttl or nil)
+    put(key, one.value, one.canonical, one.ttl ~= '' and now + one.ttl or nil)
   end
   return 0
 end
@@ -566,7 +566,7 @@ function commands.Clear()
   in_parts(deletions, function(...)
     call('ZADD', deleted, ...)
   end)
-  for _, name in ipairs({':values', ':likenesses', ':versions', ':uses', ':expiries'}) do
+  for _, name in ipairs({':values', ':canonical', ':versions', ':uses', ':expiries'}) do
     change(name)
     call('UNLINK', session .. name)
   end
@@ -606,12 +606,12 @@ function commands.Increment()
 end
 
 function commands.CompareAndSet()
-  local key, value, likeness, absent, expected = take(), take(), take(), take() == '1', take()
+  local key, value, canonical, absent, expected = take(), take(), take(), take() == '1', take()
   local before = call('HGET', values, key)
   if absent and before or not absent and not before then
     return 0
   end
-  if before and (call('HGET', likenesses, key) or before) ~= expected then
+  if before and (call('HGET', canonicals, key) or before) ~= expected then
     return 0
   end
   written[key] = true
@@ -623,7 +623,7 @@ function commands.CompareAndSet()
   bytes = bytes + more
   change(':values')
   call('HSET', values, key, value)
-  wrote(key, likeness)
+  wrote(key, canonical)
   return 1
 end
 
@@ -690,7 +690,7 @@ end
 -- The oldest checkpoint is a copy of the session. Each other one is a delta: what changed since the one before, as
 --
 --     whole      whether it stands for itself, as deletions since the one before are not known any more
---     variables  by key {JSON, likeness, when it expires (0: never), version}, or false for one that was deleted
+--     variables  by key {JSON, canonical, when it expires (0: never), version}, or false for one that was deleted
 --     task       false if it was removed; nil if it did not change
 --     cut        whether notes were removed, so that `notes` are all
 --     notes      those behind the ones of the checkpoint before
@@ -701,12 +701,12 @@ end
 
 local function define_checkpoints()
   local order, checkpoints, deltas = session .. ':order', session .. ':checkpoints', session .. ':deltas'
-  local BASE = {':values', ':likenesses', ':versions', ':expiries', ':notes'}
+  local BASE = {':values', ':canonical', ':versions', ':expiries', ':notes'}
 
   local function change_checkpoints()
     for _, name in ipairs({
       ':order', ':checkpoints', ':deltas',
-      ':base:values', ':base:likenesses', ':base:versions', ':base:expiries', ':base:notes',
+      ':base:values', ':base:canonical', ':base:versions', ':base:expiries', ':base:notes',
     }) do
       change(name)
     end
@@ -735,7 +735,7 @@ local function define_checkpoints()
   local function record(prefix, key)
     return {
       call('HGET', prefix .. ':values', key),
-      call('HGET', prefix .. ':likenesses', key) or '',
+      call('HGET', prefix .. ':canonical', key) or '',
       tonumber(call('ZSCORE', prefix .. ':expiries', key) or 0),
       tonumber(call('ZSCORE', prefix .. ':versions', key)),
     }
@@ -768,12 +768,12 @@ local function define_checkpoints()
     local base = session .. ':base'
     local function remove(key)
       call('HDEL', base .. ':values', key)
-      call('HDEL', base .. ':likenesses', key)
+      call('HDEL', base .. ':canonical', key)
       call('ZREM', base .. ':versions', key)
       call('ZREM', base .. ':expiries', key)
     end
     if delta.whole then
-      call('UNLINK', base .. ':values', base .. ':likenesses', base .. ':versions', base .. ':expiries')
+      call('UNLINK', base .. ':values', base .. ':canonical', base .. ':versions', base .. ':expiries')
     end
     for key, one in pairs(delta.variables) do
       remove(key)
@@ -781,7 +781,7 @@ local function define_checkpoints()
         call('HSET', base .. ':values', key, one[1])
         call('ZADD', base .. ':versions', one[4], key)
         if one[2] ~= '' then
-          call('HSET', base .. ':likenesses', key, one[2])
+          call('HSET', base .. ':canonical', key, one[2])
         end
         if one[3] > 0 then
           call('ZADD', base .. ':expiries', one[3], key)

@@ -42,7 +42,7 @@ class _Own:
     """A client that a storage opened for one event loop, and its free connections."""
 
     client: Any
-    places: asyncio.Semaphore
+    slots: asyncio.Semaphore
 
 
 class RedisStorage:
@@ -100,7 +100,7 @@ class RedisStorage:
         self._own: WeakKeyDictionary[asyncio.AbstractEventLoop, _Own] = WeakKeyDictionary()
         self._abandoned: list[object] = []
         self._lock = threading.Lock()
-        self._places = _places(max_connections)
+        self._slots = _slots(max_connections)
         if self._url is None:
             self._take(where, other)
             given = self._awaited or self._blocking
@@ -123,14 +123,14 @@ class RedisStorage:
         if self._url is None:
             return reply_of(call, await self._ask(self._given(self._awaited, "asynchronous"), key, given))
         own = self._of_this_loop()
-        if own.places.locked():
-            await self._wait(own.places)
+        if own.slots.locked():
+            await self._wait(own.slots)
         else:
-            await own.places.acquire()
+            await own.slots.acquire()
         try:
             answer = await self._ask(own.client, key, given)
         finally:
-            own.places.release()
+            own.slots.release()
         return reply_of(call, answer)
 
     def execute_blocking(self, call: Call) -> Reply:
@@ -138,15 +138,15 @@ class RedisStorage:
         key, given = key_of(self._prefix, call.address), arguments(call)
         if self._url is None:
             return reply_of(call, self._ask_blocking(self._given(self._blocking, "blocking"), key, given))
-        places = self._places
+        slots = self._slots
         try:
-            place = places.get(timeout=self._timeout_s)
+            index = slots.get(timeout=self._timeout_s)
         except queue.Empty:
-            raise self._no_place() from None
+            raise self._no_slot() from None
         try:
             answer = self._ask_blocking(self._blocking or self._open_blocking(), key, given)
         finally:
-            places.put(place)
+            slots.put(index)
         return reply_of(call, answer)
 
     async def sweep(self, limit: int = 1_000) -> int:
@@ -214,7 +214,7 @@ class RedisStorage:
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
         self._lock = threading.Lock()
-        self._places = _places(self._max_connections)
+        self._slots = _slots(self._max_connections)
         if self._owns_blocking:
             self._abandoned.append(self._blocking)
             self._blocking = None
@@ -241,14 +241,14 @@ class RedisStorage:
         result: list[Any] = answer
         return result
 
-    async def _wait(self, places: asyncio.Semaphore) -> None:
+    async def _wait(self, slots: asyncio.Semaphore) -> None:
         try:
             async with asyncio.timeout(self._timeout_s):
-                await places.acquire()
+                await slots.acquire()
         except TimeoutError:
-            raise self._no_place() from None
+            raise self._no_slot() from None
 
-    def _no_place(self) -> PoolTimeout:
+    def _no_slot(self) -> PoolTimeout:
         return PoolTimeout(
             f"All {self._max_connections} connections to Redis at {self._where} were in use for {self._timeout_s:g} s. "
             "Raise max_connections, or make fewer calls at once."
@@ -341,12 +341,12 @@ def _library() -> Any:
     return redis
 
 
-def _places(count: int) -> queue.SimpleQueue[None]:
+def _slots(count: int) -> queue.SimpleQueue[None]:
     """A semaphore; that of the standard library is written in Python and takes ten times as long."""
-    places: queue.SimpleQueue[None] = queue.SimpleQueue()
+    slots: queue.SimpleQueue[None] = queue.SimpleQueue()
     for _ in range(count):
-        places.put(None)
-    return places
+        slots.put(None)
+    return slots
 
 
 def _script() -> _Script:

@@ -72,7 +72,7 @@ def arguments(call: calls.Call) -> list[Argument]:
         if len(variables) == 1 and variables[0].ttl_us is None:
             (one,) = variables
             short: list[Argument] = [_numbers(call, 1, 1, 1), one.key, one.value]
-            return short if one.likeness == one.value else [*short, one.likeness]
+            return short if one.canonical == one.value else [*short, one.canonical]
     writing = sum(not isinstance(command, calls.READS) for command in commands)
     numbers = _numbers(call, writing, any(isinstance(command, calls.BEGINS) for command in commands))
     given: list[Argument] = [numbers, *call.used]
@@ -157,20 +157,20 @@ def _refusal(call: calls.Call, word: str, details: list[Any]) -> Exception:
     )
 
 
-def _likeness(variable: calls.Variable) -> bytes:
-    return b"" if variable.likeness == variable.value else variable.likeness
+def _canonical(variable: calls.Variable) -> bytes:
+    return b"" if variable.canonical == variable.value else variable.canonical
 
 
 def _written(command: calls.Write) -> list[Argument]:
     given: list[Argument] = [len(command.variables)]
     for one in command.variables:
-        given += (one.key, one.value, _likeness(one), "" if one.ttl_us is None else one.ttl_us)
+        given += (one.key, one.value, _canonical(one), "" if one.ttl_us is None else one.ttl_us)
     return given
 
 
 def _compared(command: calls.CompareAndSet) -> list[Argument]:
-    one, expected = command.variable, command.likeness
-    return [one.key, one.value, _likeness(one), int(expected is None), expected or b""]
+    one, expected = command.variable, command.canonical
+    return [one.key, one.value, _canonical(one), int(expected is None), expected or b""]
 
 
 def _inspected(command: calls.Inspect) -> list[Argument]:
@@ -207,12 +207,12 @@ _ENCODERS: dict[type[calls.Command[object]], Callable[[Any], list[Argument]]] = 
 def _read(command: calls.Read, answer: list[Any]) -> dict[str, calls.Found]:
     values, times, now = answer
     found = {}
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         if value is None:
             continue
-        expires = int(times[place]) if times and times[place] is not None else None
+        expires = int(times[index]) if times and times[index] is not None else None
         if expires is None or expires > now:
-            found[command.keys[place]] = calls.Found(value, None if expires is None else expires - now)
+            found[command.keys[index]] = calls.Found(value, None if expires is None else expires - now)
     return found
 
 

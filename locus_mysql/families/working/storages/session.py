@@ -119,10 +119,10 @@ class Session:
         self.evicted = 0
         self.written = set()
         self.stamp = max(self.stamp + len(call.used), now_us)
-        for place, key in enumerate(call.used):
+        for index, key in enumerate(call.used):
             kept = self.variables.get(key)
             if kept is not None:
-                self.variables[key] = kept._replace(used=self.stamp - len(call.used) + place + 1)
+                self.variables[key] = kept._replace(used=self.stamp - len(call.used) + index + 1)
         self.renew(now_us)
         self._forget_deleted(now_us)
         return tuple(self._result(command, now_us) for command in call.commands)
@@ -168,8 +168,8 @@ class Session:
                 return self._remove(tuple(self.variables), now_us)
             case calls.Increment(key, by):
                 return self._increment(key, by, now_us)
-            case calls.CompareAndSet(variable, likeness):
-                return self._compare_and_set(variable, likeness, now_us)
+            case calls.CompareAndSet(variable, canonical):
+                return self._compare_and_set(variable, canonical, now_us)
             case calls.WriteTask(value):
                 self.size_bytes += len(value or b"") - len(self.task or b"")
                 self.task, self.task_version = value, self.stamp
@@ -244,9 +244,9 @@ class Session:
             del self.deleted[key]
 
     def _remove(self, keys: tuple[str, ...], now_us: int) -> int:
-        there = {key for key in keys if key in self.variables}
-        alive = sum(self._live(key, now_us) is not None for key in there)
-        for key in there:
+        existing = {key for key in keys if key in self.variables}
+        alive = sum(self._live(key, now_us) is not None for key in existing)
+        for key in existing:
             self._forget(key, self.stamp)
         return alive
 
@@ -273,9 +273,9 @@ class Session:
         self._make_room(now_us)
         return number
 
-    def _compare_and_set(self, variable: calls.Variable, likeness: bytes | None, now_us: int) -> bool:
+    def _compare_and_set(self, variable: calls.Variable, canonical: bytes | None, now_us: int) -> bool:
         kept = self._live(variable.key, now_us)
-        if (None if kept is None else kept.variable.likeness) != likeness:
+        if (None if kept is None else kept.variable.canonical) != canonical:
             return False
         self._put(variable, None if kept is None else kept.expires_us)
         self._make_room(now_us)

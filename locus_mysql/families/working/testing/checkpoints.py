@@ -82,7 +82,7 @@ def a_restore_brings_back_all_content(sessions: checks.Sessions) -> checks.Scrip
         calls.Write(
             (
                 checks.variable("same"),
-                checks.variable("changed", b'"old"', likeness=b"L"),
+                checks.variable("changed", b'"old"', canonical=b"L"),
                 checks.variable("deleted", b"3"),
             )
         ),
@@ -128,20 +128,20 @@ def restored_values_can_be_compared(sessions: checks.Sessions) -> checks.Script[
     """They compare as they did when the checkpoint was created."""
     session = sessions.new()
     yield from session.ask(
-        calls.Write((checks.variable("a", b"{ }", likeness=b"L"), checks.variable("b", b"1"))),
+        calls.Write((checks.variable("a", b"{ }", canonical=b"L"), checks.variable("b", b"1"))),
         calls.CreateCheckpoint("c"),
     )
-    yield from session.ask(calls.Write((checks.variable("a", b"2"), checks.variable("b", b"[ ]", likeness=b"M"))))
+    yield from session.ask(calls.Write((checks.variable("a", b"2"), checks.variable("b", b"[ ]", canonical=b"M"))))
     yield from session.do(calls.RestoreCheckpoint("c", "undo"))
     checks.equal(
         (yield from session.do(calls.CompareAndSet(checks.variable("a", b"3"), b"L"))),
         True,
-        "the likeness of what was restored",
+        "the canonical form of what was restored",
     )
     checks.equal(
         (yield from session.do(calls.CompareAndSet(checks.variable("b", b"3"), b"1"))),
         True,
-        "a likeness that is the JSON again",
+        "a canonical form that is the JSON again",
     )
 
 
@@ -282,9 +282,9 @@ def _wander(sessions: checks.Sessions, rng: random.Random) -> checks.Script[None
 def deleted_checkpoints_can_not_be_restored(sessions: checks.Sessions) -> checks.Script[None]:
     """All other checkpoints stay."""
     session = sessions.new()
-    for place, name in enumerate(("first", "middle", "last")):
+    for index, name in enumerate(("first", "middle", "last")):
         yield from session.ask(
-            calls.Write((checks.variable(name), checks.variable("n", str(place)))), calls.CreateCheckpoint(name)
+            calls.Write((checks.variable(name), checks.variable("n", str(index)))), calls.CreateCheckpoint(name)
         )
     checks.equal(
         (yield from session.do(calls.DeleteCheckpoint("absent"))), False, "the deletion of a missing checkpoint"

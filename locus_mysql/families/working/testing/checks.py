@@ -164,11 +164,11 @@ def token() -> bytes:
 
 
 def variable(
-    key: str, value: bytes | str = b"1", ttl_us: int | None = None, likeness: bytes | None = None
+    key: str, value: bytes | str = b"1", ttl_us: int | None = None, canonical: bytes | None = None
 ) -> calls.Variable:
-    """Return a variable whose likeness is its JSON, unless another one is given."""
+    """Return a variable whose canonical form is its JSON, unless another one is given."""
     value = value.encode() if isinstance(value, str) else value
-    return calls.Variable(key, value, value if likeness is None else likeness, ttl_us)
+    return calls.Variable(key, value, value if canonical is None else canonical, ttl_us)
 
 
 def equal(actual: object, expected: object, what: str) -> None:
@@ -250,17 +250,17 @@ def _run_in_threads(storage: Storage, scripts: tuple[Script[Any], ...]) -> list[
     results: dict[int, object] = {}
     errors: list[Exception] = []
 
-    def run(place: int) -> None:
+    def run(index: int) -> None:
         try:
-            results[place] = _run_blocking(storage, scripts[place])
+            results[index] = _run_blocking(storage, scripts[index])
         except Exception as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=run, args=(place,)) for place in range(len(scripts))]
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(scripts))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     if errors:
         raise errors[0]
-    return [results[place] for place in range(len(scripts))]
+    return [results[index] for index in range(len(scripts))]

@@ -46,7 +46,7 @@ def too_many_variables_are_refused(sessions: Sessions) -> Script[None]:
     yield from session.ask(calls.Append(b"1"), calls.WriteTask(b"{}"), calls.CreateCheckpoint("c"))
     yield from session.do(calls.Remove(("c",)))
     yield from session.do(calls.Write((variable("d"),)))
-    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d"], "the keys after one gave place to another")
+    equal((yield from session.do(calls.ListKeys("*"))), ["a", "b", "d"], "the keys after one was evicted to another")
 
 
 def too_many_bytes_are_refused(sessions: Sessions) -> Script[None]:
@@ -70,7 +70,7 @@ def too_many_bytes_are_refused(sessions: Sessions) -> Script[None]:
     yield from session.do(calls.Write((variable("é", b"9"),)))
     yield from _refused(session, "max_session_bytes", 101, 100, calls.Increment("é", 1))
     yield from session.do(calls.ClearNotes())
-    equal((yield from session.do(calls.Increment("é", 1))), 10, "an increment after notes gave place")
+    equal((yield from session.do(calls.Increment("é", 1))), 10, "an increment after notes were evicted")
 
 
 def too_many_notes_are_refused(sessions: Sessions) -> Script[None]:
@@ -82,7 +82,7 @@ def too_many_notes_are_refused(sessions: Sessions) -> Script[None]:
         yield from _refused(session, "max_scratchpad_entries", 3, 2, calls.Append(b"3"))
         yield from session.do(calls.ClearNotes())
         yield from session.do(calls.Append(b"3"))
-        equal((yield from session.do(calls.ReadNotes())), [b"3"], "the notes after others gave place")
+        equal((yield from session.do(calls.ReadNotes())), [b"3"], "the notes after others were evicted")
 
 
 def a_write_that_shrinks_a_session_is_never_refused(sessions: Sessions) -> Script[None]:
@@ -123,7 +123,7 @@ def the_least_recently_used_variables_are_evicted(sessions: Sessions) -> Script[
         equal(
             (yield from session.ask(calls.Write((variable(key),)))).evicted,
             0,
-            "how many had to go while there was place",
+            "the number of evicted entries while all fitted",
         )
     reply = yield from session.ask(calls.Write((variable("d"),)))
     equal(reply.evicted, 1, "how many had to go for one")
@@ -176,10 +176,10 @@ def of_equally_old_variables_the_first_by_key_is_evicted(sessions: Sessions) -> 
     keys = ("b", "B", "é", "z", "\U0001f642", "\uffff", "a", "ab")
     session = sessions.new(keys=len(keys), on_full="evict")
     yield from session.do(calls.Write(tuple(variable(key) for key in keys)))
-    for place in range(1, len(keys) + 1):
-        yield from session.do(calls.Write((variable(f"new {place}"),)))
+    for index in range(1, len(keys) + 1):
+        yield from session.do(calls.Write((variable(f"new {index}"),)))
         left = [key for key in (yield from session.do(calls.ListKeys("*"))) if not key.startswith("new")]
-        equal(left, sorted(keys)[place:], f"the rest of equally old variables after {place} were evicted")
+        equal(left, sorted(keys)[index:], f"the rest of equally old variables after {index} were evicted")
 
 
 def as_many_variables_are_evicted_as_needed(sessions: Sessions) -> Script[None]:
@@ -193,7 +193,7 @@ def as_many_variables_are_evicted_as_needed(sessions: Sessions) -> Script[None]:
     equal((yield from session.do(calls.ListKeys("*"))), ["d", "e", "f", "g"], "the keys that stayed")
     equal((yield from session.ask(calls.Append(b"1" * 6))).evicted, 1, "how many had to go for a note")
     equal((yield from session.ask(calls.WriteTask(b"1" * 10))).evicted, 1, "how many had to go for a task state")
-    equal((yield from session.ask(calls.Append(b"1"))).evicted, 0, "how many had to go while there was place")
+    equal((yield from session.ask(calls.Append(b"1"))).evicted, 0, "the number of evicted entries while all fitted")
     equal((yield from session.do(calls.ListKeys("*"))), ["f", "g"], "the keys that are left")
     yield from session.do(calls.Write((variable("n", b"9"),)))
     yield from session.ask(calls.Touch(), used=("f", "g"))

@@ -11,7 +11,7 @@ from .hostile import HOSTILE_KEYS, HOSTILE_VALUES
 def written_variables_are_read_back(sessions: Sessions) -> Script[None]:
     """Keys and values are hostile; they are read together and one by one."""
     session = sessions.new()
-    values = {key: HOSTILE_VALUES[place % len(HOSTILE_VALUES)] for place, key in enumerate(HOSTILE_KEYS)}
+    values = {key: HOSTILE_VALUES[index % len(HOSTILE_VALUES)] for index, key in enumerate(HOSTILE_KEYS)}
     yield from session.do(calls.Write(tuple(variable(key, value) for key, value in values.items())))
     found = {key: calls.Found(value, None) for key, value in values.items()}
     equal((yield from session.do(calls.Read(HOSTILE_KEYS))), found, "what Read finds of all keys")
@@ -163,7 +163,7 @@ def whole_numbers_are_incremented(sessions: Sessions) -> Script[None]:
         yield from session.do(calls.Remove(("n",)))
         equal((yield from session.do(calls.Increment("n", by))), by, f"an increment of a missing variable, by {by}")
     was = yield from session.do(calls.CompareAndSet(variable("n", b"1"), str(calls.INT_MOST).encode()))
-    equal(was, True, "whether a number that was incremented has its digits as likeness")
+    equal(was, True, "whether a number that was incremented has its digits as canonical form")
 
 
 def an_increment_of_anything_but_a_whole_number_is_refused(sessions: Sessions) -> Script[None]:
@@ -194,10 +194,10 @@ def an_increment_of_anything_but_a_whole_number_is_refused(sessions: Sessions) -
         )
 
 
-def compare_and_set_compares_likenesses(sessions: Sessions) -> Script[None]:
+def compare_and_set_compares_canonical_forms(sessions: Sessions) -> Script[None]:
     """The JSON of the values does not matter."""
     session = sessions.new()
-    first, second = variable("a", b'{"b":1, "a":2}', likeness=b"L1"), variable("a", b"[2]", likeness=b"L\x00\xff2")
+    first, second = variable("a", b'{"b":1, "a":2}', canonical=b"L1"), variable("a", b"[2]", canonical=b"L\x00\xff2")
     equal(
         (yield from session.do(calls.CompareAndSet(first, b"L1"))),
         False,
@@ -213,26 +213,32 @@ def compare_and_set_compares_likenesses(sessions: Sessions) -> Script[None]:
     equal(
         (yield from session.do(calls.CompareAndSet(second, first.value))),
         False,
-        "setting a variable that has another likeness",
+        "setting a variable that has another canonical form",
     )
     equal((yield from session.do(calls.Read(("a",))))["a"].value, first.value, "what comparisons that failed left")
-    equal((yield from session.do(calls.CompareAndSet(second, b"L1"))), True, "setting a variable that has the likeness")
+    equal(
+        (yield from session.do(calls.CompareAndSet(second, b"L1"))),
+        True,
+        "setting a variable that has the canonical form",
+    )
     equal(
         (yield from session.do(calls.CompareAndSet(first, b"L1"))),
         False,
-        "setting a variable that had the likeness before",
+        "setting a variable that had the canonical form before",
     )
     equal(
         (yield from session.do(calls.Read(("a",))))["a"].value, second.value, "the value after a comparison that held"
     )
     equal(
-        (yield from session.do(calls.CompareAndSet(first, second.likeness))),
+        (yield from session.do(calls.CompareAndSet(first, second.canonical))),
         True,
-        "setting a variable that has a binary likeness",
+        "setting a variable that has a binary canonical form",
     )
-    yield from session.do(calls.Write((variable("a", b"[3]", likeness=b"[3]"),)))
-    equal((yield from session.do(calls.CompareAndSet(first, b"L1"))), False, "a likeness from before another write")
-    equal((yield from session.do(calls.CompareAndSet(first, b"[3]"))), True, "a likeness that is the JSON")
+    yield from session.do(calls.Write((variable("a", b"[3]", canonical=b"[3]"),)))
+    equal(
+        (yield from session.do(calls.CompareAndSet(first, b"L1"))), False, "a canonical form from before another write"
+    )
+    equal((yield from session.do(calls.CompareAndSet(first, b"[3]"))), True, "a canonical form that is the JSON")
     yield from session.do(calls.Remove(("a",)))
     equal((yield from session.do(calls.CompareAndSet(first, None))), True, "setting a deleted variable, expecting none")
 
@@ -246,5 +252,5 @@ CHECKS = (
     clearing_variables_leaves_the_rest,
     whole_numbers_are_incremented,
     an_increment_of_anything_but_a_whole_number_is_refused,
-    compare_and_set_compares_likenesses,
+    compare_and_set_compares_canonical_forms,
 )

@@ -85,13 +85,13 @@ def sessions_with_different_ids_are_separate(sessions: Sessions) -> Script[None]
         "🙂",
     )
     addresses = [(tenant, session_id) for tenant in ids for session_id in ("s", "s ", "S", ":s", "}s{", "\x00", "🙂")]
-    for place, address in enumerate(addresses):
+    for index, address in enumerate(addresses):
         session = sessions.named(*address)
-        yield from session.do(calls.Write((variable("mine", str(place)),)))
-        yield from session.do(calls.Append(str(place).encode()))
-    for place, address in enumerate(addresses):
+        yield from session.do(calls.Write((variable("mine", str(index)),)))
+        yield from session.do(calls.Append(str(index).encode()))
+    for index, address in enumerate(addresses):
         session = sessions.named(*address)
-        mine = str(place).encode()
+        mine = str(index).encode()
         equal(
             (yield from session.do(calls.ReadAll())),
             {"mine": calls.Found(mine, None)},
@@ -168,7 +168,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
     """A refused command undoes those before it."""
     session = sessions.new()
     yield from session.ask(
-        calls.Write((variable("a"), variable("text", b'"x"', likeness=b"L"))),
+        calls.Write((variable("a"), variable("text", b'"x"', canonical=b"L"))),
         calls.Append(b"1"),
         calls.WriteTask(b"{}"),
         calls.CreateCheckpoint("c"),
@@ -201,7 +201,11 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
         InvalidInput, calls.Clear(), calls.RestoreCheckpoint("c", "undo"), calls.CreateCheckpoint("c")
     )
     equal((yield from session.ask(*looks)), before, "a session after a call whose checkpoint was there")
-    equal((yield from session.do(calls.CompareAndSet(variable("text"), b"L"))), True, "whether a likeness was restored")
+    equal(
+        (yield from session.do(calls.CompareAndSet(variable("text"), b"L"))),
+        True,
+        "whether a canonical form was restored",
+    )
     new = sessions.new()
     yield from new.refused(InvalidInput, calls.Write((variable("a", b'"x"'),)), calls.Increment("a", 1))
     equal(

@@ -37,8 +37,8 @@ def concurrent_notes_are_all_kept_in_order(sessions: checks.Sessions) -> checks.
     session = sessions.new()
 
     def writer(name: int) -> checks.Script[None]:
-        for place in range(TIMES):
-            yield from session.do(calls.Append(f"[{name},{place:03}]".encode()))
+        for index in range(TIMES):
+            yield from session.do(calls.Append(f"[{name},{index:03}]".encode()))
 
     def reader() -> checks.Script[list[list[bytes]]]:
         seen = []
@@ -48,7 +48,7 @@ def concurrent_notes_are_all_kept_in_order(sessions: checks.Sessions) -> checks.
 
     *_, seen = yield checks.Together((*(writer(name) for name in range(WRITERS)), reader()))
     notes = yield from session.do(calls.ReadNotes())
-    expected = sorted(f"[{name},{place:03}]".encode() for name in range(WRITERS) for place in range(TIMES))
+    expected = sorted(f"[{name},{index:03}]".encode() for name in range(WRITERS) for index in range(TIMES))
     checks.equal(sorted(notes), expected, "all notes of many at once")
     for name in range(WRITERS):
         mine = [note for note in notes if note.startswith(f"[{name},".encode())]
@@ -98,9 +98,9 @@ def limits_are_exact_under_many_writers(sessions: checks.Sessions) -> checks.Scr
 
     def writer(name: int) -> checks.Script[tuple[int, int]]:
         written = noted = 0
-        for place in range(TIMES):
+        for index in range(TIMES):
             try:
-                yield from session.do(calls.Write((checks.variable(f"{name} {place}"),)))
+                yield from session.do(calls.Write((checks.variable(f"{name} {index}"),)))
                 written += 1
             except CapacityExceeded:
                 pass
@@ -114,7 +114,7 @@ def limits_are_exact_under_many_writers(sessions: checks.Sessions) -> checks.Scr
     results = yield checks.Together(tuple(writer(name) for name in range(WRITERS)))
     written, noted = (sum(each) for each in zip(*results, strict=True))
     measured = yield from session.do(calls.Measure())
-    checks.equal((written, noted), (50, 30), "how many writes of many at once found place")
+    checks.equal((written, noted), (50, 30), "the number of concurrent writes that fitted")
     checks.equal((measured.keys, measured.scratchpad_entries), (50, 30), "what a full session holds")
     expected = sum(len(key) + 1 for key in (yield from session.do(calls.ListKeys("*")))) + 30
     checks.equal(measured.bytes, expected, "the bytes that many wrote")
@@ -126,8 +126,8 @@ def evicting_keeps_to_the_limits_under_many_writers(sessions: checks.Sessions) -
 
     def writer(name: int) -> checks.Script[int]:
         evicted = 0
-        for place in range(TIMES):
-            evicted += (yield from session.ask(calls.Write((checks.variable(f"{name} {place}"),)))).evicted
+        for index in range(TIMES):
+            evicted += (yield from session.ask(calls.Write((checks.variable(f"{name} {index}"),)))).evicted
             checks.true(
                 (yield from session.do(calls.Measure())).keys <= 10, "there are never more variables than may be"
             )
@@ -150,8 +150,8 @@ def readers_see_each_call_completely_or_not_at_all(sessions: checks.Sessions) ->
     yield from both("0")
 
     def writer(name: int) -> checks.Script[None]:
-        for place in range(TIMES):
-            yield from both(f"{name}{place:03}")
+        for index in range(TIMES):
+            yield from both(f"{name}{index:03}")
 
     def reader() -> checks.Script[None]:
         for _ in range(TIMES):
@@ -159,13 +159,13 @@ def readers_see_each_call_completely_or_not_at_all(sessions: checks.Sessions) ->
             checks.equal(found["a"], found["b"], "two variables that are always written together")
 
     def keeper() -> checks.Script[None]:
-        for place in range(TIMES):
-            yield from session.do(calls.CreateCheckpoint(f"{place}"))
+        for index in range(TIMES):
+            yield from session.do(calls.CreateCheckpoint(f"{index}"))
 
     yield checks.Together((writer(1), writer(2), reader(), keeper()))
     seen: list[Any] = []
-    for place in range(TIMES):
-        reply = yield from session.ask(calls.RestoreCheckpoint(f"{place}", f"undo {place}"), calls.ReadAll())
+    for index in range(TIMES):
+        reply = yield from session.ask(calls.RestoreCheckpoint(f"{index}", f"undo {index}"), calls.ReadAll())
         found: Any = reply.results[1]
         checks.equal(found["a"], found["b"], "two variables of a checkpoint that are always written together")
         seen.append(found["a"].value)
@@ -177,7 +177,7 @@ def readers_see_each_call_completely_or_not_at_all(sessions: checks.Sessions) ->
 def sessions_may_be_large(sessions: checks.Sessions) -> checks.Script[None]:
     """The session has 10,000 variables."""
     session = sessions.new(on_full="evict")
-    keys = [f"key {place:05}" for place in range(10_000)]
+    keys = [f"key {index:05}" for index in range(10_000)]
     for start in range(0, len(keys), 1_000):
         yield from session.do(
             calls.Write(tuple(checks.variable(key, f'"{key}"') for key in keys[start : start + 1_000]))

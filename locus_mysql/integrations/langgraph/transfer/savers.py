@@ -199,8 +199,8 @@ def _thread_of(found: CheckpointTuple) -> str:
 
 
 def _mark_of(found: CheckpointTuple) -> int:
-    place: Mapping[str, Any] = found.config["configurable"]
-    return hash((place.get("checkpoint_ns", ""), found.checkpoint["id"], len(found.pending_writes or [])))
+    configurable: Mapping[str, Any] = found.config["configurable"]
+    return hash((configurable.get("checkpoint_ns", ""), found.checkpoint["id"], len(found.pending_writes or [])))
 
 
 def _listed(found: CheckpointTuple) -> ListedCheckpoint:
@@ -227,8 +227,8 @@ def same_tuple(saver: BaseCheckpointSaver[Any], one: CheckpointTuple, other: Che
 
 def _put_arguments(original: CheckpointTuple, parent: CheckpointTuple | None) -> tuple[Any, ...]:
     """Return the arguments of ``put``: the parent's config, and the versions that are not the parent's."""
-    place = original.config["configurable"]
-    configurable = {"thread_id": place["thread_id"], "checkpoint_ns": place.get("checkpoint_ns", "")}
+    index = original.config["configurable"]
+    configurable = {"thread_id": index["thread_id"], "checkpoint_ns": index.get("checkpoint_ns", "")}
     if original.parent_config is not None:
         configurable["checkpoint_id"] = original.parent_config["configurable"]["checkpoint_id"]
     before = {} if parent is None else parent.checkpoint["channel_versions"]
@@ -248,8 +248,8 @@ def _grouped(writes: Sequence[PendingWrite]) -> list[tuple[list[tuple[str, Any]]
         tasks.setdefault(write[0], []).append(write)
     in_order = list(tasks) == sorted(tasks)
     groups = []
-    for place, (task_id, group) in enumerate(tasks.items()):
-        path = "" if in_order else f"{place:08}"
+    for index, (task_id, group) in enumerate(tasks.items()):
+        path = "" if in_order else f"{index:08}"
         for special in (False, True):
             chosen = [(channel, value) for _, channel, value in group if (channel in WRITES_IDX_MAP) is special]
             if chosen:

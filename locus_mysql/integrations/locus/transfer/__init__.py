@@ -13,12 +13,12 @@ from ....runtime.transfer import Notify, TransferReport
 from ....transfer.engine import Advance
 from ....transfer.thread_sides import CopySource, CopyTarget
 from ....transfer.threads import copy_in_order
-from .locations import Location, Side, open_source, open_target, refuse_same
+from .locations import CheckpointerOrName, Location, open_source, open_target, refuse_same
 
 
 async def copy_threads(
-    source: Side | Location,
-    target: Side | Location,
+    source: CheckpointerOrName | Location,
+    target: CheckpointerOrName | Location,
     *,
     threads: Sequence[str] | None = None,
     pattern: str = "*",
@@ -80,7 +80,7 @@ async def copy_threads(
 
 @contextlib.asynccontextmanager
 async def _opened(
-    source: Side | Location, target: Side | Location, report: TransferReport
+    source: CheckpointerOrName | Location, target: CheckpointerOrName | Location, report: TransferReport
 ) -> AsyncIterator[tuple[CopySource, CopyTarget]]:
     """Open both sides of a copy, which must not be the same, and close them at the end."""
     async with contextlib.AsyncExitStack() as opened:

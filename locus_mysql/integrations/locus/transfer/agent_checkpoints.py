@@ -73,10 +73,10 @@ async def load_each(
         wanted: The checkpoints.
         load: Loads one.
     """
-    place, at_once = 0, 2
-    while place < len(wanted):
-        some = wanted[place : place + at_once]
-        place += len(some)
+    start, at_once = 0, 2
+    while start < len(wanted):
+        some = wanted[start : start + at_once]
+        start += len(some)
         found = await asyncio.gather(*(load(one) for one in some))
         largest = max((one.size_bytes for one in found if isinstance(one, AgentCheckpoint)), default=0)
         at_once = max(1, min(LOADED_AT_ONCE, 2 * at_once, LOADED_BYTES // max(1, largest)))

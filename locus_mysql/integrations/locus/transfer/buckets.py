@@ -67,7 +67,7 @@ class Bucket:
                     yield thread_id
 
     async def checkpoints(self, thread_id: str) -> list[ListedCheckpoint]:
-        """List a thread's checkpoints, oldest first; the place of each is its metadata."""
+        """List a thread's checkpoints, oldest first; the locator of each is its metadata."""
         async with aclosing(self._stems(private.bucket_prefix(self._backend, thread_id))) as names:
             stems = [stem async for stem in names]
         found: list[StoredCheckpoint | None] = []
@@ -157,7 +157,7 @@ class BucketSource(CheckpointerSource):
         state = await self.load_state(thread_id, listed.checkpoint_id)
         if isinstance(state, UnreadableCheckpoint):
             return state
-        return AgentCheckpoint(listed.checkpoint_id, thread_id, state, listed.place, listed.saved_at)
+        return AgentCheckpoint(listed.checkpoint_id, thread_id, state, listed.locator, listed.saved_at)
 
 
 class BucketTarget(CheckpointerTarget):

@@ -184,12 +184,12 @@ class BuiltInSource(CopySource):
     ) -> AsyncGenerator[AgentCheckpoint | UnreadableCheckpoint, None]:
         """Load some of the checkpoints, in their order."""
         for page in _pages(wanted):
-            states = await self._engine.run(self._table.states([one.place.key for one in page]))
+            states = await self._engine.run(self._table.states([one.locator.key for one in page]))
             for one in page:
-                if one.place.key not in states:  # deleted since it was listed
+                if one.locator.key not in states:  # deleted since it was listed
                     continue
                 try:
-                    yield read_data(thread_id, one, decode_json(states[one.place.key].encode()))
+                    yield read_data(thread_id, one, decode_json(states[one.locator.key].encode()))
                 except (ValueError, TypeError, AttributeError, CorruptCheckpoint) as error:
                     yield UnreadableCheckpoint(one.checkpoint_id, why_unreadable(error))
 
@@ -268,7 +268,7 @@ def _pages(rows: Sequence[ListedCheckpoint]) -> Iterator[list[ListedCheckpoint]]
     page: list[ListedCheckpoint] = []
     for row in rows:
         page.append(row)
-        if len(page) >= STATES_PAGE or sum(one.place.size_bytes for one in page) >= STATES_PAGE_BYTES:
+        if len(page) >= STATES_PAGE or sum(one.locator.size_bytes for one in page) >= STATES_PAGE_BYTES:
             yield page
             page = []
     if page:

@@ -132,7 +132,7 @@ class CheckpointerTarget(CopyTarget):
         return list(dict.fromkeys(reversed(await self.checkpointer.list_checkpoints(thread_id, limit=ALL))))
 
     async def taken(self, thread_id: str, checkpoint_id: str) -> bool:
-        """Return whether the place of a checkpoint that the thread does not list is occupied by something else."""
+        """Return whether the location of a checkpoint that the thread does not list is occupied by something else."""
         return False
 
     async def metadata(self, thread_id: str, checkpoint_id: str) -> dict[str, Any] | None:

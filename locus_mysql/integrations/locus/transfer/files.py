@@ -111,7 +111,9 @@ class FileSource(CopySource):
         pending = deque(wanted)
         while pending:
             some, size = [pending.popleft()], 0
-            while pending and len(some) < _FILES_AT_ONCE and (size := size + some[-1].place.size_bytes) < LOADED_BYTES:
+            while (
+                pending and len(some) < _FILES_AT_ONCE and (size := size + some[-1].locator.size_bytes) < LOADED_BYTES
+            ):
                 some.append(pending.popleft())
             for found in await asyncio.to_thread(load_all, thread_id, some):
                 if found is not None:
@@ -151,7 +153,7 @@ class FileTarget(CheckpointerTarget):
         self.base = Path(checkpointer.base_dir)
         self._files = files
 
-    def place_of(self, thread_id: str) -> str | None:
+    def location_of(self, thread_id: str) -> str | None:
         """Return the thread's folder; some systems do not distinguish upper from lower case."""
         return thread_folder(self._files, thread_id).name.casefold()
 
@@ -195,7 +197,7 @@ def threads_in(folder: Path) -> dict[str, list[ListedCheckpoint]]:
     for thread_id, listed in _heads_in(folder):
         found.setdefault(thread_id, []).append(listed)
     for listed_ones in found.values():
-        listed_ones.sort(key=lambda one: (one.saved_at or BEGINNING_OF_TIME, one.place.path.name))
+        listed_ones.sort(key=lambda one: (one.saved_at or BEGINNING_OF_TIME, one.locator.path.name))
     return found
 
 
@@ -206,7 +208,7 @@ def load_all(thread_id: str, wanted: Sequence[ListedCheckpoint]) -> list[AgentCh
 
 def load_file(thread_id: str, listed: ListedCheckpoint) -> AgentCheckpoint | UnreadableCheckpoint | None:
     """Load the checkpoint in a file; None if the file was deleted."""
-    path: Path = listed.place.path
+    path: Path = listed.locator.path
     try:
         content = decode_json(read_regular(path, MAX_FILE_BYTES))
         state = state_of(content["state"])

@@ -72,7 +72,7 @@ class HTTPSource(CheckpointerSource):
 
     async def load_one(self, thread_id: str, listed: ListedCheckpoint) -> AgentCheckpoint | UnreadableCheckpoint:
         """Load a checkpoint."""
-        if not isinstance(listed.place, _HistoryEntry):
+        if not isinstance(listed.locator, _HistoryEntry):
             return await super().load_one(thread_id, listed)
         state = await self.load_state(thread_id, listed.checkpoint_id)
         if isinstance(state, UnreadableCheckpoint):
@@ -81,9 +81,9 @@ class HTTPSource(CheckpointerSource):
             listed.checkpoint_id,
             thread_id,
             state,
-            listed.place.metadata,
+            listed.locator.metadata,
             listed.saved_at,
-            listed.place.parent_id,
+            listed.locator.parent_id,
             knows_parent=True,
         )
 

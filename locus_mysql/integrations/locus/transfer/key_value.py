@@ -191,7 +191,7 @@ class KeyedTarget(CheckpointerTarget):
         if not self.dry:
             await self._backend.exists(LIST)
 
-    def place_of(self, thread_id: str) -> str | None:
+    def location_of(self, thread_id: str) -> str | None:
         """Return the key of the thread's list, as the server compares it: MySQL by default without case and accents."""
         if not self._folds_case:
             return None
@@ -252,7 +252,7 @@ def _id_in(data: Mapping[str, Any] | None, key: str) -> str | None:
 
 def _stems(key: str) -> list[str]:
     """Return the possible threads of a key: the text before each of its colons."""
-    return [key[:place] for place, character in enumerate(key) if character == ":"]
+    return [key[:index] for index, character in enumerate(key) if character == ":"]
 
 
 def _beginning_with(keys: Sequence[str], begin: str) -> Sequence[str]:

@@ -33,8 +33,8 @@ from .http_service import HTTPSource
 from .key_value import KeyedSource, KeyedTarget
 from .tables import Tables, TablesSource, TablesTarget
 
-#: A side: its name, or a checkpointer.
-Side: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
+#: The source or the target of a copy: its name, or a checkpointer.
+CheckpointerOrName: TypeAlias = "str | BaseCheckpointer | SyncMySQLCheckpointer"
 
 #: Prefix of the value of an option, or of a whole side, that is read from an environment variable.
 _FROM_ENVIRONMENT = "env:"
@@ -171,12 +171,12 @@ class Location:
         return factory(**self.options)
 
 
-def open_source(side: Side | Location, notify: Notify) -> CopySource:
+def open_source(side: CheckpointerOrName | Location, notify: Notify) -> CopySource:
     """Open the source of a copy.
 
     Args:
         side: A checkpointer, or its name.
-        notify: Receives messages about threads that share a place in it.
+        notify: Receives messages about threads that share a location in it.
 
     Raises:
         UsageError: It cannot be a source.
@@ -199,7 +199,7 @@ def open_source(side: Side | Location, notify: Notify) -> CopySource:
     return CheckpointerSource(opened, owned=owned)
 
 
-def open_target(side: Side | Location, *, dry_run: bool) -> CopyTarget:
+def open_target(side: CheckpointerOrName | Location, *, dry_run: bool) -> CopyTarget:
     """Open the target of a copy.
 
     Args:
@@ -247,7 +247,7 @@ def what_to_install(error: ImportError) -> str:
     return re.sub(r"pip install locus\[(\w+)\]", r"pip install 'locus-sdk[\1]'", str(error))
 
 
-def _opened(side: Side | Location, *, creates: bool) -> tuple[Tables | BaseCheckpointer, bool]:
+def _opened(side: CheckpointerOrName | Location, *, creates: bool) -> tuple[Tables | BaseCheckpointer, bool]:
     """Return this package's tables, or the checkpointer, and whether the copy must close them."""
     owned = isinstance(side, Location)
     if isinstance(side, Location) and side.kind == "mysql":

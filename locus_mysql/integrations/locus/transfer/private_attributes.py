@@ -73,15 +73,15 @@ async def ensure_bucket(backend: BucketBackend) -> None:
     await backend._ensure_bucket()
 
 
-def object_names(backend: BucketBackend, begin: str, place: str | None) -> tuple[list[str], str | None]:
+def object_names(backend: BucketBackend, begin: str, cursor: str | None) -> tuple[list[str], str | None]:
     """Return a page of the names of objects with a prefix, and the cursor of the next page; None after the last."""
     client = backend._get_client()
     if isinstance(backend, S3Backend):
-        further = {} if place is None else {"ContinuationToken": place}
+        further = {} if cursor is None else {"ContinuationToken": cursor}
         answer = client.list_objects_v2(Bucket=backend.bucket, Prefix=begin, MaxKeys=_NAMES_PAGE, **further)
         names = [one["Key"] for one in answer.get("Contents", ())]
         return names, answer["NextContinuationToken"] if answer.get("IsTruncated") else None
-    further = {} if place is None else {"start": place}
+    further = {} if cursor is None else {"start": cursor}
     data = client.list_objects(
         namespace_name=backend.config.namespace,
         bucket_name=backend.config.bucket_name,

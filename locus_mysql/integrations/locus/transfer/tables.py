@@ -120,8 +120,8 @@ class TablesSource(CopySource):
         if not wanted:
             return
         key = self.tables.locus.thread_key(thread_id)
-        entries = {one.checkpoint_id: one.place for one in wanted}
-        after, last = wanted[0].place.seq - 1, wanted[-1].place.seq
+        entries = {one.checkpoint_id: one.locator for one in wanted}
+        after, last = wanted[0].locator.seq - 1, wanted[-1].locator.seq
         while after < last:
             page = await self.tables.run(self.tables.checkpoints.kept_page(*key, after))
             for found in page.each():

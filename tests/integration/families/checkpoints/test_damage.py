@@ -250,9 +250,9 @@ class TestPayloads:
         self, make_store: Make, filled: Any, sql: RunSQL
     ) -> None:
         for seq, payload in sql("SELECT seq, payload FROM locus_store_checkpoints WHERE thread_id = 't'"):
-            for place in (0, 1, 5, 9, 20, len(payload) // 2, len(payload) - 1):
+            for index in (0, 1, 5, 9, 20, len(payload) // 2, len(payload) - 1):
                 flipped = bytearray(payload)
-                flipped[place] ^= 1 << place % 8
+                flipped[index] ^= 1 << index % 8
                 await self.assert_noticed(make_store, filled, sql, seq, bytes(flipped))
             for end in (0, 1, 4, 5, len(payload) - 1):
                 await self.assert_noticed(make_store, filled, sql, seq, payload[:end])

@@ -53,22 +53,22 @@ async def test_a_put_whose_connection_breaks_is_carried_out_exactly_once(
 
 async def test_a_repeat_of_writes_whose_answer_was_lost_never_undoes_later_ones(open_saver: OpenSaver) -> None:
     slow, quick = open_saver("pymysql-sync").store, open_saver("pymysql-sync").store
-    place = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
-    slow.put_writes(**place, writes=[("x", "before")])
-    calling = slow._operations.put_writes(**place, writes=[("x", "early")])
+    index = {"thread_id": "thread", "checkpoint_id": "c1", "task_id": "t"}
+    slow.put_writes(**index, writes=[("x", "before")])
+    calling = slow._operations.put_writes(**index, writes=[("x", "early")])
     batch = next(calling)
 
     def carried_out(batch: Batch) -> Operation[Any]:
         return (yield batch)
 
     def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
+        return bool(slow._run(carried_out(Batch.of(batch.outcome_query)))[0].rows)
 
     assert not found()
     slow._run(carried_out(Batch(batch.statements)))
-    quick.put_writes(**place, writes=[("x", "late")])
+    quick.put_writes(**index, writes=[("x", "late")])
     assert found(), "the repeat would not know that it was carried out"
-    assert quick.get_writes(**place)[0]["value"] == "late"
+    assert quick.get_writes(**index)[0]["value"] == "late"
 
 
 @one_of_each
@@ -111,14 +111,16 @@ async def test_a_packet_that_comes_late_never_undoes_what_came_after(
 
     await put_turns(quick, 2)
     batch = next(begin())
-    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    assert not (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows
     await carry_out(slow, Batch(batch.statements))
     if method == "copy_thread":
         assert await quick.delete_thread("copy")
     else:
         await put_turns(quick, 2)
     before = await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")
-    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows, (
+        "a repeat would not know that it was carried out"
+    )
     assert await carry_out(slow, Batch(batch.statements)) is None
     assert (await ids(quick, thread_id="thread"), await ids(quick, thread_id="copy")) == before
     for checkpoint_id in before[0]:
@@ -148,14 +150,16 @@ async def test_a_put_that_is_repeated_or_comes_late_brings_back_nothing_that_was
     batch = next(putting)
     if not known:  # the checkpoint's base is read first
         batch = putting.send(await carry_out(slow, batch))
-    assert not (await carry_out(slow, Batch.of(batch.landed)))[0].rows
+    assert not (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows
     await carry_out(slow, Batch(batch.statements))
     if method == "prune":
         await quick.put(thread_id="thread", checkpoint_id="c3", checkpoint_data=state_of(3))
     await getattr(quick, method)(**REMOVALS[method])
     before = await ids(quick, thread_id="thread")
     assert "c2" not in before
-    assert (await carry_out(slow, Batch.of(batch.landed)))[0].rows, "a repeat would not know that it was carried out"
+    assert (await carry_out(slow, Batch.of(batch.outcome_query)))[0].rows, (
+        "a repeat would not know that it was carried out"
+    )
     late = await carry_out(slow, Batch(batch.statements))
     assert late is None or [result.affected for result in late] == [0]
     assert await ids(quick, thread_id="thread") == before

@@ -124,21 +124,21 @@ async def test_values_that_json_cannot_represent_exactly_are_refused(
 @each_way
 async def test_a_task_s_writes_are_replaced_together(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
-    place = {"thread_id": "thread", "checkpoint_id": "c1"}
-    await saver.put_writes(**place, task_id="b", writes=[("x", 1), ("y", {"z": [1, 2]}), ("x", None)])
-    await saver.put_writes(**place, task_id="a", writes=[("x", "first")])
-    assert await other.get_writes(**place) == [  # before the checkpoint exists
+    ids = {"thread_id": "thread", "checkpoint_id": "c1"}
+    await saver.put_writes(**ids, task_id="b", writes=[("x", 1), ("y", {"z": [1, 2]}), ("x", None)])
+    await saver.put_writes(**ids, task_id="a", writes=[("x", "first")])
+    assert await other.get_writes(**ids) == [  # before the checkpoint exists
         {"task_id": "a", "idx": 0, "channel": "x", "value": "first"},
         {"task_id": "b", "idx": 0, "channel": "x", "value": 1},
         {"task_id": "b", "idx": 1, "channel": "y", "value": {"z": [1, 2]}},
         {"task_id": "b", "idx": 2, "channel": "x", "value": None},
     ]
     await put_turns(saver, 1)
-    await saver.put_writes(**place, task_id="b", writes=[("y", 9)])
-    assert await other.get_writes(**place, task_id="b") == [{"task_id": "b", "idx": 0, "channel": "y", "value": 9}]
-    await saver.put_writes(**place, task_id="b", writes=[])
-    assert await other.get_writes(**place, task_id="b") == []
-    assert len(await other.get_writes(**place)) == 1
+    await saver.put_writes(**ids, task_id="b", writes=[("y", 9)])
+    assert await other.get_writes(**ids, task_id="b") == [{"task_id": "b", "idx": 0, "channel": "y", "value": 9}]
+    await saver.put_writes(**ids, task_id="b", writes=[])
+    assert await other.get_writes(**ids, task_id="b") == []
+    assert len(await other.get_writes(**ids)) == 1
     assert await other.get_writes(thread_id="thread", checkpoint_id="c1", checkpoint_ns="another") == []
 
 
@@ -190,13 +190,13 @@ async def test_threads_are_in_the_order_of_saves_that_did_not_lock_them(
     run_sql(f"UPDATE {database}.locus_version_threads SET updated_at = updated_at - INTERVAL 20 SECOND")
     locked = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_version_threads ORDER BY thread_id")
     for turn, name in enumerate(("b", "a", "c", "a"), start=2):
-        data, place = state_of(turn), {"thread_id": name, "checkpoint_id": f"x{turn}"}
-        await saver.put(**place, checkpoint_data=data, parent_checkpoint_id="c1")
+        data, ids = state_of(turn), {"thread_id": name, "checkpoint_id": f"x{turn}"}
+        await saver.put(**ids, checkpoint_data=data, parent_checkpoint_id="c1")
     unchanged = run_sql(f"SELECT thread_id, updated_at FROM {database}.locus_version_threads ORDER BY thread_id")
     assert unchanged == locked, "these saves should only share the lock"
     assert await saver.list_threads() == ["a", "c", "b", "d"]
-    for place in range(4):
-        assert await saver.list_threads(limit=1, offset=place) == [["a", "c", "b", "d"][place]]
+    for index in range(4):
+        assert await saver.list_threads(limit=1, offset=index) == [["a", "c", "b", "d"][index]]
     assert await saver.delete_checkpoint(thread_id="a", checkpoint_id="x5")
     assert await saver.list_threads() == ["a", "c", "b", "d"], "a deletion is no reason to move"
     assert await saver.vacuum(4) == 1  # the only checkpoint of d
@@ -262,22 +262,22 @@ async def test_calls_are_one_round_trip(
     saver, cold = open_saver(side, config=config), open_saver(side, config=config)
     await put_turns(saver, 9)
     await cold.get(thread_id="absent")
-    place = {"thread_id": "thread"}
+    ids = {"thread_id": "thread"}
     calls: list[tuple[str, Callable[[], Any]]] = [
         (
             "put",
-            lambda: saver.put(**place, checkpoint_id="c10", checkpoint_data=state_of(10), parent_checkpoint_id="c9"),
+            lambda: saver.put(**ids, checkpoint_id="c10", checkpoint_data=state_of(10), parent_checkpoint_id="c9"),
         ),
         ("put to a new thread", lambda: saver.put(thread_id="new", checkpoint_id="1", checkpoint_data=state_of(9))),
-        ("put without a parent", lambda: saver.put(**place, checkpoint_id="c11", checkpoint_data=state_of(11))),
-        ("get", lambda: saver.get(**place)),
-        ("get, cold", lambda: cold.get(**place)),
-        ("get by id", lambda: cold.get(**place, checkpoint_id="c3")),
-        ("list_checkpoints", lambda: cold.list_checkpoints(**place)),
-        ("put_writes", lambda: cold.put_writes(**place, checkpoint_id="c9", task_id="t", writes=[("x", 1)] * 9)),
-        ("get_writes", lambda: cold.get_writes(**place, checkpoint_id="c9")),
-        ("delete_checkpoint", lambda: cold.delete_checkpoint(**place, checkpoint_id="c4")),
-        ("prune", lambda: cold.prune(**place, keep=3)),
+        ("put without a parent", lambda: saver.put(**ids, checkpoint_id="c11", checkpoint_data=state_of(11))),
+        ("get", lambda: saver.get(**ids)),
+        ("get, cold", lambda: cold.get(**ids)),
+        ("get by id", lambda: cold.get(**ids, checkpoint_id="c3")),
+        ("list_checkpoints", lambda: cold.list_checkpoints(**ids)),
+        ("put_writes", lambda: cold.put_writes(**ids, checkpoint_id="c9", task_id="t", writes=[("x", 1)] * 9)),
+        ("get_writes", lambda: cold.get_writes(**ids, checkpoint_id="c9")),
+        ("delete_checkpoint", lambda: cold.delete_checkpoint(**ids, checkpoint_id="c4")),
+        ("prune", lambda: cold.prune(**ids, keep=3)),
         ("copy_thread", lambda: cold.copy_thread("thread", "copy")),
         ("list_threads", lambda: cold.list_threads()),
         ("delete_thread", lambda: cold.delete_thread("copy")),

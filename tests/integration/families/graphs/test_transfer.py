@@ -56,17 +56,17 @@ def fill(config: MySQLConfig) -> None:
     with MySQLSaver(config) as saver:
         app = graph(saver)
         for thread in ("a", "ü/:*"):
-            place = {"configurable": {"thread_id": thread}}
+            index = {"configurable": {"thread_id": thread}}
             for _ in range(3):
-                app.invoke({"steps": ["begin"], "blob": b""}, place)
+                app.invoke({"steps": ["begin"], "blob": b""}, index)
                 if thread == "a":
-                    app.invoke(Command(resume="yes"), place)
+                    app.invoke(Command(resume="yes"), index)
     with SyncMySQLCheckpointSaver(config) as plain:
-        for place in range(3):
+        for index in range(3):
             plain.put(
                 thread_id="plain",
-                checkpoint_id=str(place),
-                checkpoint_data={"n": [2**100, place], "π": None},
+                checkpoint_id=str(index),
+                checkpoint_data={"n": [2**100, index], "π": None},
                 metadata={"source": "é"},
             )
 

@@ -15,11 +15,11 @@ from .conftest import EACH_WAY, Make, side_name
 
 ROLES = ("scopes", "items", "vectors", "codes", "signs", "ledger")
 DIMS = 8
-chance = random.Random(11)
+rng = random.Random(11)
 
 
 def vector() -> list[float]:
-    return [chance.gauss(0, 1) for _ in range(DIMS)]
+    return [rng.gauss(0, 1) for _ in range(DIMS)]
 
 
 class Kept:

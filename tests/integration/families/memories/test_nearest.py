@@ -45,17 +45,17 @@ async def test_search_by_meaning_equals_exhaustive_search(
     if not with_numpy:
         for module in (coding, scoring, table):
             monkeypatch.setattr(module, "np", None)
-    chance = random.Random(7)
+    rng = random.Random(7)
     writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
     all_items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
 
     def vector() -> list[float]:
-        return rounded([chance.gauss(0, 1) * chance.choice([0.01, 1, 1, 5]) for _ in range(24)])
+        return rounded([rng.gauss(0, 1) * rng.choice([0.01, 1, 1, 5]) for _ in range(24)])
 
     for start in range(0, 300, 100):
         batch = []
         for n in range(start, start + 100):
-            namespace = ("docs", chance.choice(["a", "b", "c", "a\x01"]))
+            namespace = ("docs", rng.choice(["a", "b", "c", "a\x01"]))
             all_items[(namespace, str(n))] = (vector(), n % 5)
             batch.append(Put(namespace, str(n), {"n": n % 5}, embedding=all_items[(namespace, str(n))][0]))
         await writer.put_batch(batch)
@@ -82,17 +82,17 @@ async def test_search_by_meaning_equals_exhaustive_search(
     assert not large.exact
     assert len(large) == 10
     for _ in range(15):
-        for namespace, key in chance.sample(sorted(all_items), 3):
-            if chance.random() < 0.4:
+        for namespace, key in rng.sample(sorted(all_items), 3):
+            if rng.random() < 0.4:
                 await writer.delete(namespace, key)
                 del all_items[(namespace, key)]
-            elif chance.random() < 0.3:
+            elif rng.random() < 0.3:
                 await writer.put(namespace, key, {"n": 0})
                 del all_items[(namespace, key)]
             else:
                 all_items[(namespace, key)] = (vector(), 3)
                 await writer.put(namespace, key, {"n": 3}, embedding=all_items[(namespace, key)][0])
-        name = f"new{chance.random()}"
+        name = f"new{rng.random()}"
         all_items[(("docs", "new"), name)] = (vector(), 1)
         await writer.put(("docs", "new"), name, {"n": 1}, embedding=all_items[(("docs", "new"), name)][0])
         assert (await check(reader, ("docs",), None)).exact
@@ -242,9 +242,9 @@ async def test_each_of_equal_embeddings_is_given_once(make_memories: Make, limit
 
 
 async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_memories: Make) -> None:
-    chance = random.Random(3)
-    centres = [[chance.gauss(0, 1) for _ in range(16)] for _ in range(4)]
-    stored = {f"{n:03}": rounded([value + 1e-4 * chance.gauss(0, 1) for value in centres[n % 4]]) for n in range(600)}
+    rng = random.Random(3)
+    centres = [[rng.gauss(0, 1) for _ in range(16)] for _ in range(4)]
+    stored = {f"{n:03}": rounded([value + 1e-4 * rng.gauss(0, 1) for value in centres[n % 4]]) for n in range(600)}
     writer, warm = make_memories(dims=16), make_memories(dims=16)
     await writer.put_batch([Put(HERE, key, 0, embedding=values) for key, values in stored.items()])
     await warm.search(HERE, embedding=stored["000"])
@@ -254,7 +254,9 @@ async def test_each_of_four_tight_clusters_is_found_by_its_own_embedding(make_me
             assert (hit.item.key, hit.score) == (key, 1.0)
 
 
-async def test_signs_of_another_width_take_nobody_s_place(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_signs_of_another_width_do_not_displace_others(
+    make_memories: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Six to eight dimensions need one byte of signs."""
     monkeypatch.setattr(nearest, "SERVER_CANDIDATES", 20)
     before, after = make_memories(dims=6), make_memories(dims=8)

@@ -112,7 +112,7 @@ class Memories(RuleBasedStateMachine):
     @rule(store=STORES, namespace=NAMESPACES, values=st.lists(VALUES, min_size=6, max_size=6), nearest=VECTOR)
     def fill_a_namespace(self, store: int, namespace: Any, values: list[Any], nearest: int) -> None:
         """Write items whose embeddings are near each other, and search for one of them."""
-        embeddings = [nearest - nearest % 4 + place % 4 for place in range(6)]
+        embeddings = [nearest - nearest % 4 + index % 4 for index in range(6)]
         rows = zip("kKlmn", values, embeddings, strict=False)
         items = [((namespace, key), value, ("given", one), False) for key, value, one in rows]
         self._call(store, "put_batch", [_put(item) for item in items])
@@ -381,7 +381,7 @@ class Memories(RuleBasedStateMachine):
         name = table_names("locus_")
         path_of_signs = "CONVERT(SUBSTRING_INDEX(owner, 0x00, 1) USING utf8mb4), SUBSTR(owner, LOCATE(0x00, owner) + 1)"
         vectors, signs, codes = (
-            set(self._sql(f"SELECT {scope}, item_key, place FROM {name[role]}{condition}"))
+            set(self._sql(f"SELECT {scope}, item_key, number FROM {name[role]}{condition}"))
             for role, scope, condition in (
                 ("vectors", "CONVERT(tenant USING utf8mb4), path", ""),
                 ("signs", path_of_signs, ""),

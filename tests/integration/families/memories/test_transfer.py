@@ -33,9 +33,9 @@ DEADLINE_S = 120.0
 TABLES = {
     "items": "tenant, path, item_key, value, metadata, version, ttl_us, COALESCE(search_text, pending_text), "
     "created_at, updated_at, expires_at",
-    "vectors": "tenant, path, item_key, place, digest, embedding",
-    "codes": "tenant, path, item_key, place, code",
-    "signs": "'', owner, item_key, place, expires, sig",
+    "vectors": "tenant, path, item_key, number, digest, embedding",
+    "codes": "tenant, path, item_key, number, code",
+    "signs": "'', owner, item_key, number, expires, sig",
 }
 
 

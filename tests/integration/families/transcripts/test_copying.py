@@ -56,7 +56,7 @@ def fill(store: Any, number: int) -> None:
     store.pop(LONG)
 
 
-def test_more_than_ten_thousand_items_are_copied_with_their_places(store: Any, copy: Copy) -> None:
+def test_more_than_ten_thousand_items_are_copied_with_their_positions(store: Any, copy: Copy) -> None:
     fill(store, 10_100)
     assert copy("test/project/long", "test/project/other")
     (there, items), (here, expected) = store.open(LONG._replace(name="other")), store.open(LONG)

@@ -123,7 +123,7 @@ class Transcripts(RuleBasedStateMachine):
     @rule(store=STORES, key=KEYS, item_id=st.sampled_from(["a", "A", "b"]), content=st.integers(100, 199))
     def replace(self, store: int, key: TranscriptKey, item_id: str, content: int) -> None:
         kept = self.model.get(key, Kept())
-        places = [place for place, (known, _) in enumerate(kept.items) if known == item_id]
+        places = [index for index, (known, _) in enumerate(kept.items) if known == item_id]
         if not places:
             with pytest.raises(NotFound):
                 self._call(store, "replace", key, item_id, content)

@@ -113,11 +113,11 @@ def test_no_damage_to_a_column_gives_another_value(saved: Saved, run_sql: RunSQL
     for damage in damages(run_sql, database, "locus_working_entries"):
         refused[damage.column] = refused.get(damage.column, 0) + saved.check(damage)
     assert saved.check(Damage("", "", "none", 0)) == 0
-    for column in ("value", "likeness", "checksum"):
+    for column in ("value", "canonical", "checksum"):
         assert refused[column] > 0, (column, "no damage was noticed")
 
 
-@pytest.mark.parametrize("columns", [["value"], ["value", "likeness", "size_bytes", "version", "checksum"]])
+@pytest.mark.parametrize("columns", [["value"], ["value", "canonical", "size_bytes", "version", "checksum"]])
 def test_values_that_are_exchanged_are_noticed(
     saved: Saved, run_sql: RunSQL, database: str, columns: list[str]
 ) -> None:
@@ -160,7 +160,7 @@ def test_a_damaged_number_is_not_added_to_and_a_damaged_value_does_not_match(
     run_sql(f"UPDATE {database}.locus_working_entries SET value = '8' WHERE name = 'count'")
     with pytest.raises(CorruptCheckpoint, match="Variable 'count' of session 's' cannot be read"):
         memory.increment("count")
-    run_sql(f"UPDATE {database}.locus_working_entries SET value = '\"y\"', likeness = '\"y\"' WHERE name = 'b'")
+    run_sql(f"UPDATE {database}.locus_working_entries SET value = '\"y\"', canonical = '\"y\"' WHERE name = 'b'")
     assert not memory.compare_and_set("b", "y", "z")
     memory.set_many({"count": 7, "b": "x"})
     assert memory.increment("count", -10) == -3
@@ -168,7 +168,7 @@ def test_a_damaged_number_is_not_added_to_and_a_damaged_value_does_not_match(
 
 
 @pytest.mark.parametrize(
-    "change", ["value = CONCAT(' ', value)", "likeness = 'x'", "version = version + 1", "checksum = checksum ^ 4"]
+    "change", ["value = CONCAT(' ', value)", "canonical = 'x'", "version = version + 1", "checksum = checksum ^ 4"]
 )
 def test_a_checkpoint_is_restored_completely_and_its_damage_is_detected(
     open_session: Open, run_sql: RunSQL, database: str, change: str

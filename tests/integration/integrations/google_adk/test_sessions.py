@@ -210,9 +210,9 @@ async def test_writers_of_several_sessions_lose_no_change_of_a_shared_state(make
     services = [make_sessions() for _ in range(4)]
     numbers = itertools.count()
 
-    async def work(place: int) -> None:
-        service = services[place]
-        session = await service.create_session(**ADA, session_id=f"s{place}")
+    async def work(index: int) -> None:
+        service = services[index]
+        session = await service.create_session(**ADA, session_id=f"s{index}")
         for _ in range(8):
             number = next(numbers)
             await service.append_event(session, said("x", state={f"app:{number}": number, f"user:{number}": number}))
@@ -231,14 +231,14 @@ async def test_two_writers_of_one_session_lose_no_event(make_sessions: MakeSessi
     services = [make_sessions(), make_sessions()]
     await services[0].create_session(**ADA, session_id="s")
 
-    async def work(place: int) -> None:
+    async def work(index: int) -> None:
         for number in range(10):
-            event = said(f"{place}/{number}", state={f"{place}": number, "user:last": number})
+            event = said(f"{index}/{number}", state={f"{index}": number, "user:last": number})
             while True:
-                session = await services[place].get_session(**ADA, session_id="s")
+                session = await services[index].get_session(**ADA, session_id="s")
                 assert session is not None
                 try:
-                    await services[place].append_event(session, event)
+                    await services[index].append_event(session, event)
                     break
                 except StaleSessionError:
                     continue
@@ -248,8 +248,8 @@ async def test_two_writers_of_one_session_lose_no_event(make_sessions: MakeSessi
     assert stored is not None
     texts = _texts(stored.events)
     assert len(texts) == 20
-    for place in range(2):
-        assert [text for text in texts if text.startswith(f"{place}/")] == [f"{place}/{number}" for number in range(10)]
+    for index in range(2):
+        assert [text for text in texts if text.startswith(f"{index}/")] == [f"{index}/{number}" for number in range(10)]
 
 
 def _texts(events: Sequence[Event]) -> list[str]:

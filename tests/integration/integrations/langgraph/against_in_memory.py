@@ -103,9 +103,9 @@ class Model(InMemorySaver):
     def copy_to(self, source: str, target: str) -> None:
         self.delete_thread(target)
         self.storage[target] = copy.deepcopy(self.storage[source])
-        for place in (self.writes, self.blobs):
-            for key in [key for key in place if key[0] == source]:
-                place[(target, *key[1:])] = copy.deepcopy(place[key])  # type: ignore[index]
+        for stored in (self.writes, self.blobs):
+            for key in [key for key in stored if key[0] == source]:
+                stored[(target, *key[1:])] = copy.deepcopy(stored[key])  # type: ignore[index]
 
     def ids(self, thread_id: str) -> list[str]:
         return sorted(self.storage[thread_id][""]) if thread_id in self.storage else []

@@ -30,7 +30,7 @@ each_way = pytest.mark.parametrize("side", EACH_WAY)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 
 
-def place(ns: str = "", checkpoint_id: str | None = None, thread_id: str = "thread") -> Any:
+def config_of(ns: str = "", checkpoint_id: str | None = None, thread_id: str = "thread") -> Any:
     named = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, **named}}
 
@@ -75,22 +75,22 @@ async def test_before_compares_ids_whatever_came_first_and_in_whichever_namespac
     saver, reference = open_saver(side), InMemorySaver()
     for one in (saver, reference):
         for ns, checkpoint_id in ARRIVALS:
-            await one.aput(place(ns), content(checkpoint_id), {}, {})
-        await one.aput(place("", thread_id="other"), content("06"), {}, {})
+            await one.aput(config_of(ns), content(checkpoint_id), {}, {})
+        await one.aput(config_of("", thread_id="other"), content("06"), {}, {})
     everything = [
         None,
         {"configurable": {"thread_id": "thread"}},
-        place(""),
-        place("sub"),
-        place("", thread_id="other"),
+        config_of(""),
+        config_of("sub"),
+        config_of("", thread_id="other"),
     ]
     for config in everything:
         for before in ("00", "01", "05", "06", "07", "08", "09", "10"):
-            found = await ids(saver, config, before=place("", before))
-            assert sorted(found) == sorted(await ids(reference, config, before=place("", before))), (config, before)
+            found = await ids(saver, config, before=config_of("", before))
+            assert sorted(found) == sorted(await ids(reference, config, before=config_of("", before))), (config, before)
             without_ns: Any = {"configurable": {"checkpoint_id": before}}
             assert await ids(saver, config, before=without_ns) == found
-    assert await ids(saver, place("sub"), before=place("", "08"), limit=1) == ["05"]
+    assert await ids(saver, config_of("sub"), before=config_of("", "08"), limit=1) == ["05"]
 
 
 @each_way
@@ -99,22 +99,22 @@ async def test_the_newest_is_what_the_server_took_last_though_before_compares_id
 ) -> None:
     saver = open_saver(side)
     for ns, checkpoint_id in ARRIVALS:
-        await saver.aput(place(ns), content(checkpoint_id), {}, {})
-    newest = await saver.aget_tuple(place())
+        await saver.aput(config_of(ns), content(checkpoint_id), {}, {})
+    newest = await saver.aget_tuple(config_of())
     assert newest.checkpoint["id"] == "07"
-    assert await ids(saver, place()) == ["07", "08", "03", "02", "01"]
-    assert await ids(saver, place(), before=newest.config) == ["03", "02", "01"]
+    assert await ids(saver, config_of()) == ["07", "08", "03", "02", "01"]
+    assert await ids(saver, config_of(), before=newest.config) == ["03", "02", "01"]
 
 
 @one_of_each
 async def test_before_compares_ids_over_many_pages(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
-    config = place()
+    config = config_of()
     for number in range(250):
         config = await saver.aput(config, content(f"{number:03}"), {}, {})
-    found = await ids(saver, place(), before=place("", "230"))
+    found = await ids(saver, config_of(), before=config_of("", "230"))
     assert found == [f"{number:03}" for number in range(230)][::-1]
-    assert await ids(saver, place(), before=place("", "230"), limit=120) == found[:120]
+    assert await ids(saver, config_of(), before=config_of("", "230"), limit=120) == found[:120]
 
 
 @each_way
@@ -123,7 +123,7 @@ async def test_a_listing_of_nothing_in_particular_is_one_of_all_threads(open_sav
     empty: Any = {}
     for one in (saver, reference):
         for thread_id in ("a", "b"):
-            await one.aput(place(thread_id=thread_id), content(f"of {thread_id}"), {"source": thread_id}, {})  # type: ignore[typeddict-item]
+            await one.aput(config_of(thread_id=thread_id), content(f"of {thread_id}"), {"source": thread_id}, {})  # type: ignore[typeddict-item]
         for config in (None, empty):
             assert sorted(await ids(one, config)) == ["of a", "of b"]
             assert await ids(one, config, filter={"source": "a"}) == ["of a"]
@@ -142,7 +142,7 @@ async def history(saver: BaseCheckpointSaver[Any], config: Any) -> Any:
 async def line(saver: Any, values: dict[int, dict[str, Any]], length: int, **metadata: Any) -> list[Any]:
     """Put a sequence of checkpoints, each with a write, some with values."""
     configs: list[Any] = []
-    config = place()
+    config = config_of()
     for number in range(length):
         at_hand = {**content(f"{number:03}", values.get(number)), "channel_versions": {"log": f"{number:03}.1"}}
         config = await saver.aput(config, at_hand, metadata if number else {}, {"log": f"{number:03}.1"})
@@ -165,24 +165,24 @@ async def test_the_history_of_a_channel_ends_where_the_chain_of_parents_is_a_cyc
         assert await history(saver, configs[0]) == {"writes": list(range(1, length))}
         assert await history(saver, tail) == {"writes": list(range(length))}
         await saver.aprune(["thread"])
-    assert await ids(saver, place()) == ["tail"]
+    assert await ids(saver, config_of()) == ["tail"]
 
 
 @each_way
 async def test_checkpoints_kept_by_pruning_have_no_deleted_parent(open_saver: OpenSaver, side: str) -> None:
     saver, other = open_saver(side), open_saver(side)
     for ns in ("", "child:1"):
-        config = place(ns)
+        config = config_of(ns)
         for number in range(3):
             config = await saver.aput(config, content(f"{number}"), {"run_id": f"run {number}"}, {})  # type: ignore[typeddict-unknown-key]
     await saver.adelete_for_runs(["run 0"])
     for reader in (saver, other):
-        assert await parents(reader, place()) == {"2": "1", "1": None}
+        assert await parents(reader, config_of()) == {"2": "1", "1": None}
     await saver.aprune(["thread"])
     for reader in (saver, other):
         for ns in ("", "child:1"):
-            assert await parents(reader, place(ns)) == {"2": None}
-            assert (await reader.aget_tuple(place(ns))).parent_config is None
+            assert await parents(reader, config_of(ns)) == {"2": None}
+            assert (await reader.aget_tuple(config_of(ns))).parent_config is None
 
 
 @each_way
@@ -192,10 +192,10 @@ async def test_a_checkpoint_that_still_needs_its_parent_goes_on_naming_it(open_s
     configs = await line(saver, {}, 4, **counters)
     await saver.aprune(["thread"])
     for reader in (other, saver):
-        assert await ids(reader, place()) == ["003"]
-        head = await reader.aget_tuple(place())
+        assert await ids(reader, config_of()) == ["003"]
+        head = await reader.aget_tuple(config_of())
         assert head.parent_config == configs[2]
-        assert await history(reader, place()) == {"writes": [0, 1, 2]}
+        assert await history(reader, config_of()) == {"writes": [0, 1, 2]}
     copy = await other.aput(head.parent_config, content("copy"), counters, {})  # as LangGraph forks a checkpoint
     assert await history(saver, copy) == {"writes": [0, 1, 2]}
 
@@ -208,7 +208,7 @@ async def test_a_snapshot_without_a_counter_outlives_removals(
     saver, other = open_saver(side), open_saver(side)
     snapshot = _DeltaSnapshot([1, 2, 3] * 99)
     await line(saver, {1: {"log": snapshot, "other": 1}}, 3, run_id="run")
-    config = place("", "002")
+    config = config_of("", "002")
     for number in (3, 4):  # another process continues; checkpoint 000 belongs to no run
         saver, other = other, saver
         config = await saver.aput(config, content(f"{number:03}"), {"run_id": f"run {number}"}, {})  # type: ignore[typeddict-unknown-key]
@@ -220,12 +220,12 @@ async def test_a_snapshot_without_a_counter_outlives_removals(
     else:
         await vacuum()
     for reader in (saver, other):
-        assert (await ids(reader, place()))[0] == "004"
-        assert await history(reader, place()) == {"seed": snapshot, "writes": [1, 2, 3]}
+        assert (await ids(reader, config_of()))[0] == "004"
+        assert await history(reader, config_of()) == {"seed": snapshot, "writes": [1, 2, 3]}
     await saver.aput(config, content("005", {"log": ["whole"]}), {}, {"log": "9"})
-    await saver.aput(place("", "005"), content("006"), {}, {})
+    await saver.aput(config_of("", "005"), content("006"), {}, {})
     await other.aprune(["thread"])
-    assert await history(other, place()) == {"writes": []}, (
+    assert await history(other, config_of()) == {"writes": []}, (
         "a value that stands whole ends what depends on the snapshot"
     )
 
@@ -235,42 +235,42 @@ async def test_a_channel_that_is_counted_and_then_is_not_keeps_nothing(open_save
     saver = open_saver(side)
     await line(saver, {0: {"log": _DeltaSnapshot([1])}}, 1)
     counted: Any = {"counters_since_delta_snapshot": {"log": (1, 1)}}
-    await saver.aput(place("", "000"), content("001"), counted, {})
-    await saver.aput(place("", "001"), content("002"), {}, {})  # the graph no longer has this channel
+    await saver.aput(config_of("", "000"), content("001"), counted, {})
+    await saver.aput(config_of("", "001"), content("002"), {}, {})  # the graph no longer has this channel
     await saver.aprune(["thread"])
-    assert await parents(saver, place()) == {"002": None}
+    assert await parents(saver, config_of()) == {"002": None}
 
 
 @each_way
 async def test_wrong_arguments_of_prune_change_nothing(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     for number in range(2):
-        await saver.aput(place(), content(f"{number}"), {}, {})
+        await saver.aput(config_of(), content(f"{number}"), {}, {})
     for strategy in ("keep_latest", "delete"):
         with pytest.raises(TypeError, match="not a str"):
             await saver.aprune("thread", strategy=strategy)
     with pytest.raises(ValueError, match="keep_all"):
         await saver.aprune(["thread"], strategy="keep_all")
-    assert await ids(saver, place()) == ["1", "0"]
+    assert await ids(saver, config_of()) == ["1", "0"]
 
 
 async def test_a_synchronous_call_in_the_running_loop_raises_what_others_raise(make_config: MakeConfig) -> None:
     async with AsyncMySQLSaver(make_config()) as saver:
-        await saver.aput(place(), content("0"), {}, {})
+        await saver.aput(config_of(), content("0"), {}, {})
         for call in (
-            lambda: saver.get_tuple(place()),
-            lambda: list(saver.list(place())),
-            lambda: saver.put(place(), content("1"), {}, {}),
-            lambda: saver.put_writes(place("", "0"), [("a", 1)], "task"),
+            lambda: saver.get_tuple(config_of()),
+            lambda: list(saver.list(config_of())),
+            lambda: saver.put(config_of(), content("1"), {}, {}),
+            lambda: saver.put_writes(config_of("", "0"), [("a", 1)], "task"),
             lambda: saver.delete_thread("thread"),
             lambda: saver.delete_for_runs(["run"]),
             lambda: saver.copy_thread("thread", "copy"),
             lambda: saver.prune(["thread"]),
-            lambda: saver.get_delta_channel_history(config=place(), channels=["a"]),
+            lambda: saver.get_delta_channel_history(config=config_of(), channels=["a"]),
         ):
             with pytest.raises(asyncio.InvalidStateError, match="await"):
                 call()
-        assert await ids(saver, place()) == ["0"]
+        assert await ids(saver, config_of()) == ["0"]
     async with AsyncMySQLStore(make_config()) as store:
         await store.aget(("a",), "b")
         with pytest.raises(asyncio.InvalidStateError, match="await"):
@@ -325,7 +325,7 @@ async def test_calls_of_subgraphs_go_with_the_checkpoint_that_called_them(
 ) -> None:
     saver = open_saver(side)
     graph = calling(saver, asks=False)
-    pruned, twin = (place(thread_id=name) for name in ("pruned", "twin"))
+    pruned, twin = (config_of(thread_id=name) for name in ("pruned", "twin"))
     for _ in range(3):
         for config in (pruned, twin):
             await invoke(graph, side, {"log": ["in"]}, config, durability=durability)
@@ -340,7 +340,7 @@ async def test_calls_of_subgraphs_go_with_the_checkpoint_that_called_them(
 async def test_a_call_that_waits_for_an_answer_stays(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
     graph = calling(saver, asks=True)
-    pruned, twin = (place(thread_id=name) for name in ("pruned", "twin"))
+    pruned, twin = (config_of(thread_id=name) for name in ("pruned", "twin"))
     for turn in range(2):
         for config in (pruned, twin):
             await invoke(graph, side, {"log": ["in"]}, config)
@@ -369,7 +369,7 @@ async def test_a_pruned_graph_with_a_delta_channel_goes_on_like_its_twin(
     builder.add_node("count", lambda state: {"log": [f"after {len(state['log'])}"]})
     builder.add_edge(START, "count")
     graph = builder.compile(checkpointer=(saver := open_saver(side)))
-    pruned, twin = (place(thread_id=name) for name in ("pruned", "twin"))
+    pruned, twin = (config_of(thread_id=name) for name in ("pruned", "twin"))
     for turn in range(3):
         for config in (pruned, twin):
             await invoke(graph, side, {"log": [f"turn {turn}"]}, config, durability=durability)
@@ -396,8 +396,8 @@ async def test_calls_go_only_with_a_checkpoint_that_was_stored(
         metadata: Any = {} if caller is None else {"parents": {"": caller}}
         if checkpoint_id == "9":
             metadata["not JSON"] = float("nan")
-        await saver.aput(place(ns), content(checkpoint_id), metadata, {})
-        await saver.aput_writes(place(ns, checkpoint_id), [("a", 1)], "task")
+        await saver.aput(config_of(ns), content(checkpoint_id), metadata, {})
+        await saver.aput_writes(config_of(ns, checkpoint_id), [("a", 1)], "task")
     assert await vacuum() == 2
     kept = {"", "call:of-3", "call:of-4", "memory", "call:odd", "call:none"}
     assert await namespaces(saver, "thread") == kept
@@ -408,7 +408,7 @@ async def test_calls_go_only_with_a_checkpoint_that_was_stored(
 @one_of_each
 async def test_the_parent_with_the_sends_of_an_older_checkpoint_stays_named(open_saver: OpenSaver, side: str) -> None:
     saver = open_saver(side)
-    first = await saver.aput(place(), content("1", v=1), {}, {})
+    first = await saver.aput(config_of(), content("1", v=1), {}, {})
     second = await saver.aput(first, content("2", v=1), {}, {})
     head = await saver.aput(second, content("3", v=1), {}, {})
     await saver.aput_writes(second, [(TASKS, "send")], "task")

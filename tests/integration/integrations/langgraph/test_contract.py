@@ -400,8 +400,8 @@ async def test_replacing_a_checkpoint_leaves_those_that_go_on_from_it_whole(
         await other.aprune(["thread"])
         places, contents = places[2:], contents[2:]
     for reader in (saver, other, open_saver(side)):
-        for place, content in zip(places, contents, strict=True):
-            assert (await reader.aget_tuple(place)).checkpoint["channel_values"] == content["channel_values"]
+        for config, content in zip(places, contents, strict=True):
+            assert (await reader.aget_tuple(config)).checkpoint["channel_values"] == content["channel_values"]
         assert [one.checkpoint["id"] for one in await listed(reader)] == [one["id"] for one in contents[::-1]]
 
 
@@ -434,7 +434,7 @@ async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(
         return (yield batch)
 
     def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.landed)))[0].rows)
+        return bool(slow._run(carried_out(Batch.of(batch.outcome_query)))[0].rows)
 
     assert not found()
     slow._run(carried_out(Batch(batch.statements)))

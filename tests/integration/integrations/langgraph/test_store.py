@@ -129,7 +129,7 @@ async def test_a_batch_answers_in_order_and_reads_before_it_writes(store: Any) -
             SearchOp(("none",)),
         ]
     )
-    assert [results[place] for place in (0, 2, 4, 5, 6, 9)] == [None, None, None, None, None, []]
+    assert [results[config_of] for config_of in (0, 2, 4, 5, 6, 9)] == [None, None, None, None, None, []]
     assert results[1].value == {"n": 1}
     assert {item.key for item in results[3]} == {"old", "gone"}
     assert results[7] == [("a",), ("b", "c")]

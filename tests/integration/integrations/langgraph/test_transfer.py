@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 RunSQL = Callable[..., tuple[Any, ...]]
 
 
-def config_of(thread_id: str) -> Any:
+def key_of(thread_id: str) -> Any:
     return {"configurable": {"thread_id": thread_id}}
 
 
@@ -40,54 +40,54 @@ def fill(saver: Any, *, delta: bool = True) -> None:
         graph = chat().compile(checkpointer=saver)
         for turn in range(8):
             given = {"messages": [HumanMessage(f"{thread_id} {turn} " * 40)], "notes": {"turn": turn}}
-            graph.invoke(given, config_of(thread_id))
-    past = list(graph.get_state_history(config_of("alice")))[9].config
+            graph.invoke(given, key_of(thread_id))
+    past = list(graph.get_state_history(key_of("alice")))[9].config
     graph.invoke({"messages": [HumanMessage("another way " * 40)]}, past)
-    graph.update_state(config_of("alice"), {"count": 99})
-    asking().compile(checkpointer=saver).invoke({"messages": [HumanMessage("hi")]}, config_of("asked"))
-    nested().compile(checkpointer=saver).invoke({"messages": [HumanMessage("hi")]}, config_of("nested"))
-    fan_out().compile(checkpointer=saver).invoke({"numbers": [1, 2, 3, 4, 5]}, config_of("sum"))
+    graph.update_state(key_of("alice"), {"count": 99})
+    asking().compile(checkpointer=saver).invoke({"messages": [HumanMessage("hi")]}, key_of("asked"))
+    nested().compile(checkpointer=saver).invoke({"messages": [HumanMessage("hi")]}, key_of("nested"))
+    fan_out().compile(checkpointer=saver).invoke({"numbers": [1, 2, 3, 4, 5]}, key_of("sum"))
     with pytest.raises(RuntimeError):
-        steps(3, {"step1": 1}).compile(checkpointer=saver).invoke({"log": []}, config_of("failed"))
+        steps(3, {"step1": 1}).compile(checkpointer=saver).invoke({"log": []}, key_of("failed"))
     if delta:
         for turn in range(9):
             given = {"lines": [f"in {turn}"], "whole": [f"in {turn}"]}
-            logging().compile(checkpointer=saver).invoke(given, config_of("delta"))
+            logging().compile(checkpointer=saver).invoke(given, key_of("delta"))
 
 
 def assert_same_checkpoints(source: Any, target: Any, *, in_order: bool = True) -> None:
     """Compare everything. Pass ``in_order=False`` for the published saver, which does not keep the order of writes."""
 
     def everything(saver: Any) -> dict[Any, Any]:
-        def place(found: Any) -> tuple[str, ...]:
+        def key_of(found: Any) -> tuple[str, ...]:
             configurable = found.config["configurable"]
             return tuple(configurable[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id"))
 
-        return {place(found): found for found in saver.list(None)}
+        return {key_of(found): found for found in saver.list(None)}
 
     before, after = everything(source), everything(target)
     assert before.keys() == after.keys()
     assert len(before) > 30
-    for place, found in before.items():
-        ours = after[place]
+    for key_of, found in before.items():
+        ours = after[key_of]
         if not in_order:
             found, ours = (
                 one._replace(pending_writes=sorted(one.pending_writes, key=lambda write: write[:2]))
                 for one in (found, ours)
             )
-        assert same_tuple(source, found, ours), place
+        assert same_tuple(source, found, ours), key_of
 
 
 def go_on(saver: Any) -> None:
     """Continue the copied threads, and check the results."""
-    found = asking().compile(checkpointer=saver).invoke(Command(resume="Ada"), config_of("asked"))
+    found = asking().compile(checkpointer=saver).invoke(Command(resume="Ada"), key_of("asked"))
     assert found["__interrupt__"][0].value == "Ada, how old are you?"
-    assert steps(3, {}).compile(checkpointer=saver).invoke(None, config_of("failed"))["log"] == [
+    assert steps(3, {}).compile(checkpointer=saver).invoke(None, key_of("failed"))["log"] == [
         "step0",
         "step1",
         "step2",
     ]
-    found = chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("on")]}, config_of("alice"))
+    found = chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("on")]}, key_of("alice"))
     assert found["count"] == 100
 
 
@@ -104,7 +104,7 @@ def test_checkpoints_of_any_saver_are_copied_as_they_are(open_saver: OpenSaver) 
     assert (again.copied, again.present) == (0, summary.copied)
     assert "already present" in str(again)
     go_on(open_saver("pymysql-sync"))
-    lines = logging().compile(checkpointer=target).invoke({"lines": ["on"], "whole": ["on"]}, config_of("delta"))
+    lines = logging().compile(checkpointer=target).invoke({"lines": ["on"], "whole": ["on"]}, key_of("delta"))
     assert lines["lines"] == lines["whole"]
 
 
@@ -129,7 +129,7 @@ async def test_a_copy_resumes_where_it_stopped_and_takes_only_the_named_threads(
     assert summary.complete
     assert summary.threads == 2
     assert summary.present > 5
-    assert [found async for found in target.alist(config_of("sum"))] == []
+    assert [found async for found in target.alist(key_of("sum"))] == []
 
 
 async def test_a_checkpoint_that_comes_out_otherwise_is_named(open_saver: OpenSaver) -> None:
@@ -193,18 +193,18 @@ async def test_an_import_resumes_where_it_stopped_and_leaves_threads_with_later_
     fill(source, delta=False)
     await import_checkpoints(config, make_config(driver="asyncmy"), TransferReport())
     saver = open_saver("pymysql-sync")
-    ids = [found.checkpoint["id"] for found in saver.list(config_of("Bob"))]
+    ids = [found.checkpoint["id"] for found in saver.list(key_of("Bob"))]
     for thread_id in ("Bob", "alice"):
-        newest = next(saver.list(config_of(thread_id))).checkpoint["id"]
+        newest = next(saver.list(key_of(thread_id))).checkpoint["id"]
         delete = saver._operations.versions.removing.delete_checkpoint("default", thread_id, "", newest)
         assert saver._run(delete)
-    chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("mine")]}, config_of("alice"))
+    chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("mine")]}, key_of("alice"))
     reported: list[str] = []
     summary = await import_checkpoints(config, make_config(driver="asyncmy"), TransferReport(notify=reported.append))
     assert (summary.copied, summary.left_alone) == (1, 1)
     assert not summary.complete
     assert "alice" in reported[0]
-    assert [found.checkpoint["id"] for found in saver.list(config_of("Bob"))] == ids
+    assert [found.checkpoint["id"] for found in saver.list(key_of("Bob"))] == ids
 
 
 async def test_a_database_without_those_tables_is_refused(make_config: MakeConfig) -> None:
@@ -216,7 +216,7 @@ def test_the_command_imports(
     published: tuple[MySQLConfig, PyMySQLSaver], server_dsn: str, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, source = published
-    chat().compile(checkpointer=source).invoke({"messages": [HumanMessage("hello")]}, config_of("thread"))
+    chat().compile(checkpointer=source).invoke({"messages": [HumanMessage("hello")]}, key_of("thread"))
     base = server_dsn.rpartition("/")[0]
     arguments = ["import-langgraph", "--dsn", f"{base}/{database}", "--source-dsn", f"{base}/{database}_old"]
     assert main([*arguments, "--dry-run"]) == 0

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 class TestFactory:
     @pytest.fixture
-    def place(self, server_dsn: str, database: str) -> dict[str, Any]:
+    def address(self, server_dsn: str, database: str) -> dict[str, Any]:
         config = MySQLConfig(dsn=server_dsn)
         (endpoint,) = config.endpoints
         return {
@@ -28,14 +28,14 @@ class TestFactory:
             "database": database,
         }
 
-    async def test_the_checkpointer_accepts_the_keywords_of_the_built_in_factory(self, place: dict[str, Any]) -> None:
-        async with mysql_checkpointer(**place, max_pool_size=3, driver="pymysql", keep_checkpoints=1) as one:
+    async def test_the_checkpointer_accepts_the_keywords_of_the_built_in_factory(self, address: dict[str, Any]) -> None:
+        async with mysql_checkpointer(**address, max_pool_size=3, driver="pymysql", keep_checkpoints=1) as one:
             assert one.config.pool_size == 3
             await one.save(a_state("x"), "t")
             assert contents(await one.load("t")) == ["x"]
 
-    async def test_the_checkpointer_accepts_a_dsn(self, place: dict[str, Any]) -> None:
-        dsn = "mysql://{user}:{password}@{host}:{port}/{database}?driver=aiomysql".format(**place)
+    async def test_the_checkpointer_accepts_a_dsn(self, address: dict[str, Any]) -> None:
+        dsn = "mysql://{user}:{password}@{host}:{port}/{database}?driver=aiomysql".format(**address)
         async with mysql_checkpointer(dsn=dsn) as one:
             assert one.config.driver == "aiomysql"
             await one.save(a_state("x"), "t")
@@ -64,15 +64,15 @@ class TestFactory:
         assert "hunter2" not in str(caught.value)
 
     async def test_locus_finds_it_by_name_once_registered(
-        self, place: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+        self, address: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(registry, "_CHECKPOINTERS", dict(registry._CHECKPOINTERS))
         register()
-        database = place.pop("database")
-        async with registry.get_checkpointer("mysql", **place, database=database) as one:  # type: ignore[attr-defined]
+        database = address.pop("database")
+        async with registry.get_checkpointer("mysql", **address, database=database) as one:  # type: ignore[attr-defined]
             assert isinstance(one, MySQLCheckpointer)
             await one.save(a_state("x"), "t")
-        async with registry.get_checkpointer(f"mysql:{database}", **place) as other:  # type: ignore[attr-defined]
+        async with registry.get_checkpointer(f"mysql:{database}", **address) as other:  # type: ignore[attr-defined]
             assert other.config.database == database
             assert contents(await other.load("t")) == ["x"]
         assert isinstance(registry.get_checkpointer("mysql"), MySQLCheckpointer)

@@ -85,18 +85,18 @@ def filled() -> InMemory:
             source.get_or_create_category(name="N", description="d", embedding=None, user_data=user) for _ in range(2)
         ]
         source.update_category(category_id=categories[0].id, summary="s")
-        for place in range(3):
+        for index in range(3):
             item = source.create_item(
-                resource_id=[resource.id, None, "gone"][place],
+                resource_id=[resource.id, None, "gone"][index],
                 memory_type="profile",
                 summary="Ada likes tea",
                 embedding=[0.5, 0.25],
                 happened_at=long_ago,
                 created_at=long_ago,
-                extra={"content_hash": "d1ce11a30dc62dad", "reinforcement_count": place, "ref_id": f"r{number}"},
+                extra={"content_hash": "d1ce11a30dc62dad", "reinforcement_count": index, "ref_id": f"r{number}"},
                 user_data=user,
             )
-            source.link_item_category(item.id, categories[place % 2].id, user)
+            source.link_item_category(item.id, categories[index % 2].id, user)
         source.link_item_category("gone", categories[0].id, user)
     return source
 

@@ -39,25 +39,25 @@ def same(found: list[tuple[str, float]], wanted: list[tuple[str, float]]) -> boo
     )
 
 
-def vector(chance: random.Random) -> list[float]:
+def vector(rng: random.Random) -> list[float]:
     """Return random numbers that 32-bit floats represent exactly."""
-    return array("f", (chance.gauss(0, 1) for _ in range(DIMS))).tolist()
+    return array("f", (rng.gauss(0, 1) for _ in range(DIMS))).tolist()
 
 
-async def change(memu: AnyMemu, chance: random.Random) -> None:
+async def change(memu: AnyMemu, rng: random.Random) -> None:
     """Add, change or delete an item."""
-    user = chance.choice([ADA, BOB, {**BOB, "agent_id": "x"}])
-    kind = chance.choice(["add", "add", "update", "delete", "other"])
+    user = rng.choice([ADA, BOB, {**BOB, "agent_id": "x"}])
+    kind = rng.choice(["add", "add", "update", "delete", "other"])
     there = list((await memu.memory_item_repo.list_items(user)).values())
     if kind == "add" or not there:
-        embedding = chance.choice([vector(chance), vector(chance), [0.0] * DIMS, [1.0, 2.0], None])
-        await memu.remember(str(chance.random()), user, embedding)
+        embedding = rng.choice([vector(rng), vector(rng), [0.0] * DIMS, [1.0, 2.0], None])
+        await memu.remember(str(rng.random()), user, embedding)
     elif kind == "update":
-        await memu.memory_item_repo.update_item(item_id=chance.choice(there).id, embedding=vector(chance))
+        await memu.memory_item_repo.update_item(item_id=rng.choice(there).id, embedding=vector(rng))
     elif kind == "delete":
-        await memu.memory_item_repo.delete_item(chance.choice(there).id)
+        await memu.memory_item_repo.delete_item(rng.choice(there).id)
     else:
-        await memu.memory_item_repo.update_item(item_id=chance.choice(there).id, memory_type="event")
+        await memu.memory_item_repo.update_item(item_id=rng.choice(there).id, memory_type="event")
 
 
 @pytest.mark.parametrize("fingerprinted", [0, 500])
@@ -69,14 +69,14 @@ async def test_searches_of_one_process_see_what_another_changes(
     if not numpy:
         monkeypatch.setattr(ranking, "np", None)
         monkeypatch.setattr(scoring, "np", None)
-    chance = random.Random(7)
+    rng = random.Random(7)
     one, other = make_memu(), make_memu()
     for _ in range(40):
-        await change(one, chance)
+        await change(one, rng)
     for turn in range(30):
-        await change(other, chance)
-        where = chance.choice([None, ADA, BOB, {"memory_type": "event"}, {"user_id__in": ["ada", "bob"]}])
-        query, wanted = vector(chance), chance.choice([1, 3, 100])
+        await change(other, rng)
+        where = rng.choice([None, ADA, BOB, {"memory_type": "event"}, {"user_id__in": ["ada", "bob"]}])
+        query, wanted = vector(rng), rng.choice([1, 3, 100])
         there = (await other.memory_item_repo.list_items(where)).values()
         for asked in (one, other):
             found = await asked.memory_item_repo.vector_search_items(query, wanted, where)

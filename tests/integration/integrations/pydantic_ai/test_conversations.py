@@ -103,9 +103,9 @@ async def test_of_two_writers_one_is_refused_and_nothing_is_lost(make_store: Mak
     await stores[0].save(conversation)
     for number in range(10):
         loaded = [await one.load("c") for one in stores]
-        for place, one in enumerate(loaded):
+        for index, one in enumerate(loaded):
             assert one is not None
-            one.messages.append(asked(f"{number} {place}"))
+            one.messages.append(asked(f"{number} {index}"))
         saves = [store.save(one) for store, one in zip(stores, loaded, strict=True) if one is not None]
         outcomes = await asyncio.gather(*saves, return_exceptions=True)
         assert sorted(type(one).__name__ for one in outcomes) == ["ConversationConflict", "list"]
@@ -129,7 +129,7 @@ async def test_a_fork_beside_a_deletion_has_its_whole_history_or_is_refused(make
     stores = make_store(), make_store()
     for number in range(10):
         source, new = f"source {number}", f"fork {number}"
-        messages: list[ModelMessage] = [asked(str(place)) for place in range(4)]
+        messages: list[ModelMessage] = [asked(str(index)) for index in range(4)]
         await stores[0].save(Conversation(conversation_id=source, messages=messages))
         await stores[1].load(source)
         forked, _ = await asyncio.gather(
@@ -153,7 +153,7 @@ async def test_a_deletion_leaves_what_forks_use_and_nothing_else(
         return int(count)
 
     store = make_store()
-    messages: list[ModelMessage] = [asked(str(place)) for place in range(6)]
+    messages: list[ModelMessage] = [asked(str(index)) for index in range(6)]
     await store.save(Conversation(conversation_id="a", messages=messages))
     fork = await store.fork("a", at=2, new_conversation_id="b")
     fork.messages.append(asked("fork"))
@@ -184,7 +184,7 @@ async def test_the_last_entries_are_read_alone(make_store: Make, run_sql: RunSQL
         return int(rows)
 
     store = make_store()
-    messages: list[ModelMessage] = [asked(str(place)) for place in range(2_000)]
+    messages: list[ModelMessage] = [asked(str(index)) for index in range(2_000)]
     await store.save(Conversation(conversation_id="c", messages=messages))
     for process in (store, make_store()):
         await process.load("warm")

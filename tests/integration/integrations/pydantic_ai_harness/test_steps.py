@@ -142,20 +142,20 @@ async def test_a_call_whose_answer_is_lost_is_carried_out_once(make_steps: MakeS
 
 async def test_writers_beside_each_other_lose_nothing(make_steps: MakeSteps) -> None:
     stores = [make_steps() for _ in range(3)]
-    histories = [[asked("shared"), *(asked(f"{place} {number}") for number in range(4))] for place in range(3)]
+    histories = [[asked("shared"), *(asked(f"{index} {number}") for number in range(4))] for index in range(3)]
     saves = [
-        store.save_snapshot(snapshot(history[:length], length, idempotency_key=f"{place}-{length}"))
-        for place, (store, history) in enumerate(zip(stores, histories, strict=True))
+        store.save_snapshot(snapshot(history[:length], length, idempotency_key=f"{index}-{length}"))
+        for index, (store, history) in enumerate(zip(stores, histories, strict=True))
         for length in range(1, 6)
     ]
     await asyncio.gather(*saves)
     found = await stores[0].list_snapshots(run_id="r")
     assert sorted(str(one.idempotency_key) for one in found) == sorted(
-        f"{place}-{length}" for place in range(3) for length in range(1, 6)
+        f"{index}-{length}" for index in range(3) for length in range(1, 6)
     )
     for one in found:
-        place, _, length = str(one.idempotency_key).partition("-")
-        assert one.messages == histories[int(place)][: int(length)]
+        index, _, length = str(one.idempotency_key).partition("-")
+        assert one.messages == histories[int(index)][: int(length)]
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])

@@ -7,27 +7,27 @@ from typing import Any
 from locus_mysql import NO_CHECKPOINT
 
 from ..stage import Call
-from .side import LONG, Case, Side
+from .stores import LONG, Case, Stores
 
 
-def save(side: Side, words: str = "plum", checkpoint_id: str | None = "c1", **options: Any) -> Call:
+def save(side: Stores, words: str = "plum", checkpoint_id: str | None = "c1", **options: Any) -> Call:
     return side.store.begin("save", "thread", {"said": [words, LONG]}, checkpoint_id, **options)
 
 
-def saved(side: Side) -> None:
+def saved(side: Stores) -> None:
     save(side).finish()
 
 
-def saved_over(side: Side) -> None:
+def saved_over(side: Stores) -> None:
     save(side, "fig").finish()
 
 
-def thread_saved_anew(side: Side) -> None:
+def thread_saved_anew(side: Stores) -> None:
     side.store.delete("thread")
     save(side, "fig").finish()
 
 
-def all_deleted(side: Side) -> None:
+def all_deleted(side: Stores) -> None:
     side.store.delete("thread")
 
 

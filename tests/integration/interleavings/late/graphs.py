@@ -9,17 +9,17 @@ from locus_mysql.families.graphs.records import LoadedWrite, NewValue, NewVersio
 from locus_mysql.families.graphs.values import EncodedValue
 
 from ..stage import Call
-from .side import LONG, TENANT, Case, Side
+from .stores import LONG, TENANT, Case, Stores
 
 
-def put(side: Side, words: str = "plum", checkpoint_id: str = "c1", parent: str | None = None) -> Call:
+def put(side: Stores, words: str = "plum", checkpoint_id: str = "c1", parent: str | None = None) -> Call:
     data = {"said": [words, LONG], "kept": LONG}
     return side.saver.begin(
         "put", thread_id="thread", checkpoint_id=checkpoint_id, checkpoint_data=data, parent_checkpoint_id=parent
     )
 
 
-def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> Call:
+def replaced(side: Stores, words: str = "plum", *, run_id: str | None = None) -> Call:
     """Begin a save as LangGraph's saver does it."""
     values = [NewValue("said", 1, EncodedValue("json", f'"{words} {LONG}"'.encode()))]
     new = NewVersion(
@@ -38,7 +38,7 @@ def replaced(side: Side, words: str = "plum", *, run_id: str | None = None) -> C
     return side.begin(side.versions.saving.save(TENANT, "thread", new, None))
 
 
-def write(side: Side, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
+def write(side: Stores, value: str = "yes", *, idx: int = 0, replace: bool = True) -> Call:
     row = LoadedWrite("task", idx, "channel", "", EncodedValue("json", f'[["channel", "{value}"]]'.encode()))
     other = LoadedWrite("task", 1, "other", "", EncodedValue("json", f'[["other", "{value}"]]'.encode()))
     version_key = keys.version_key("default", "c1")
@@ -46,16 +46,16 @@ def write(side: Side, value: str = "yes", *, idx: int = 0, replace: bool = True)
     return side.begin(saving.put_writes(TENANT, "thread", version_key, "task", [row, other], replace=replace))
 
 
-def put_first(side: Side) -> None:
+def put_first(side: Stores) -> None:
     put(side).finish()
 
 
-def put_two(side: Side) -> None:
+def put_two(side: Stores) -> None:
     put(side).finish()
     put(side, "fig", "c2", "c1").finish()
 
 
-def thread_goes_on(side: Side) -> None:
+def thread_goes_on(side: Stores) -> None:
     put(side, "later", "d1").finish()
     for number in range(10):
         replaced(side, f"again {number}").finish()
@@ -63,17 +63,17 @@ def thread_goes_on(side: Side) -> None:
     side.saver.begin("put", thread_id="source", checkpoint_id="s2", checkpoint_data={"said": LONG}).finish()
 
 
-def graph_made_anew(side: Side) -> None:
+def graph_made_anew(side: Stores) -> None:
     side.saver.delete_thread("thread")
     put(side, "later", "c1").finish()
     put(side, "later", "c9", "c1").finish()
 
 
-def graph_deleted(side: Side) -> None:
+def graph_deleted(side: Stores) -> None:
     side.saver.delete_thread("thread")
 
 
-def source_put(side: Side) -> None:
+def source_put(side: Stores) -> None:
     side.saver.put(thread_id="source", checkpoint_id="s1", checkpoint_data={"said": LONG})
 
 

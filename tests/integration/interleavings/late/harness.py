@@ -14,7 +14,7 @@ from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord,
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.transcripts.records import TranscriptKey
 
-from .side import Case, Side
+from .stores import Case, Stores
 
 WHEN = datetime(2026, 11, 1, tzinfo=UTC)
 PATH = "ada/main/MEMORY.md"
@@ -33,16 +33,16 @@ def effect(status: Any) -> ToolEffectRecord:
     return ToolEffectRecord(run_id="r", tool_call_id="1", tool_name="mail", status=status)
 
 
-def _write(side: Side, content: str, *, number: int | None = None) -> Operation[Any]:
+def _write(side: Stores, content: str, *, number: int | None = None) -> Operation[Any]:
     given = None if number is None else operation(number)
     return side.files.write(PATH, content, expected_version=side.made, operation=given)
 
 
-def file_written(side: Side) -> None:
+def file_written(side: Stores) -> None:
     side.made = side.run(_write(side, "before", number=0)).version
 
 
-def run_begun(side: Side) -> None:
+def run_begun(side: Stores) -> None:
     side.run(side.runs.register_run(RunRecord(run_id="r", parent_run_id="p", started_at=WHEN)))
     for texts in (["one"], ["one", "two"], ["one", "two", "three"]):
         side.run(side.runs.save_snapshot(snapshot(texts)))
@@ -80,7 +80,7 @@ HARNESS: dict[str, Case] = {
 }
 
 
-def harness_goes_on(side: Side) -> None:
+def harness_goes_on(side: Stores) -> None:
     """Write what follows in the file and the run."""
     found = side.run(side.files.read(PATH, max_chars=9))
     version = None if found is None else found.version
@@ -91,11 +91,11 @@ def harness_goes_on(side: Side) -> None:
     side.run(side.runs.record_tool_effect(effect("failed")))
 
 
-def file_deleted(side: Side) -> None:
+def file_deleted(side: Stores) -> None:
     found = side.run(side.files.read(PATH, max_chars=9))
     if found is not None:
         side.run(side.files.delete(PATH, expected_version=found.version))
 
 
-def run_deleted(side: Side) -> None:
+def run_deleted(side: Stores) -> None:
     side.transcripts.delete(TranscriptKey("pydantic-ai-steps", "", "r"), parts=True)

@@ -7,20 +7,20 @@ from typing import Any
 from locus_mysql.memory import Put
 
 from ..stage import Call
-from .side import Case, Side
+from .stores import Case, Stores
 
 PLACE = ("users", "ada")
 
 
-def item(side: Side, value: str = "tea", **options: Any) -> Call:
+def item(side: Stores, value: str = "tea", **options: Any) -> Call:
     return side.memories.begin("put", PLACE, "drink", {"text": value}, **options)
 
 
-def item_put(side: Side) -> None:
+def item_put(side: Stores) -> None:
     item(side).finish()
 
 
-def item_put_anew(side: Side) -> None:
+def item_put_anew(side: Stores) -> None:
     side.memories.delete(PLACE, "drink")
     item(side, "water").finish()
 
@@ -46,9 +46,9 @@ MEMORIES: dict[str, Case] = {
 }
 
 
-def item_put_again(side: Side) -> None:
+def item_put_again(side: Stores) -> None:
     item(side, "water").finish()
 
 
-def item_deleted(side: Side) -> None:
+def item_deleted(side: Stores) -> None:
     side.memories.delete(PLACE, "drink")

@@ -12,47 +12,47 @@ from locus_mysql.integrations.memu.items import ItemOperations
 from locus_mysql.integrations.memu.relations import RelationOperations
 from locus_mysql.integrations.memu.resources import ResourceOperations
 
-from .side import Case, Side
+from .stores import Case, Stores
 
 ADA = {"user_id": "ada"}
 
 
-def remember(side: Side, summary: str = "Ada likes tea", *, reinforce: bool = False) -> Operation[Any]:
+def remember(side: Stores, summary: str = "Ada likes tea", *, reinforce: bool = False) -> Operation[Any]:
     return ItemOperations(side.memu).create_item(
         memory_type="profile", summary=summary, embedding=[1.0, 0.0], user_data=ADA, reinforce=reinforce
     )
 
 
-def categorize(side: Side, description: str = "What she drinks") -> Operation[Any]:
+def categorize(side: Stores, description: str = "What she drinks") -> Operation[Any]:
     return CategoryOperations(side.memu).get_or_create_category(
         name="drinks", description=description, embedding=[1.0, 0.0], user_data=ADA
     )
 
 
-def remembered(side: Side) -> None:
+def remembered(side: Stores) -> None:
     side.made = side.run(remember(side, reinforce=True)), side.run(categorize(side))
 
 
-def linked(side: Side) -> None:
+def linked(side: Stores) -> None:
     remembered(side)
     side.run(_link(side))
 
 
-def _link(side: Side) -> Operation[Any]:
+def _link(side: Stores) -> Operation[Any]:
     made_item, category = side.made
     return RelationOperations(side.memu).link_item_category(made_item.id, category.id, ADA)
 
 
-def _unlink(side: Side) -> Operation[Any]:
+def _unlink(side: Stores) -> Operation[Any]:
     made_item, category = side.made
     return RelationOperations(side.memu).unlink_item_category(made_item.id, category.id)
 
 
-def _update(side: Side, summary: str = "Ada likes coffee") -> Operation[Any]:
+def _update(side: Stores, summary: str = "Ada likes coffee") -> Operation[Any]:
     return ItemOperations(side.memu).update_item(item_id=side.made[0].id, summary=summary)
 
 
-def _resource(side: Side) -> Operation[Any]:
+def _resource(side: Stores) -> Operation[Any]:
     return ResourceOperations(side.memu).create_resource(
         url="u", modality="text", local_path="p", caption=None, embedding=None, user_data=ADA
     )
@@ -79,7 +79,7 @@ MEMU: dict[str, Case] = {
 }
 
 
-def memu_goes_on(side: Side) -> None:
+def memu_goes_on(side: Stores) -> None:
     side.run(remember(side, reinforce=True))
     side.run(categorize(side, "Drinks"))
     if side.made:
@@ -88,12 +88,12 @@ def memu_goes_on(side: Side) -> None:
                 side.run(operation)
 
 
-def memu_unlinked(side: Side) -> None:
+def memu_unlinked(side: Stores) -> None:
     if side.made:
         side.run(_unlink(side))
 
 
-def memu_cleared(side: Side) -> None:
+def memu_cleared(side: Stores) -> None:
     side.run(ItemOperations(side.memu).clear_items())
     side.run(CategoryOperations(side.memu).clear_categories())
     side.run(remember(side, reinforce=True))

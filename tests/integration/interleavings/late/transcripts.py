@@ -8,12 +8,12 @@ from typing import Any
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
 
 from ..stage import Call
-from .side import Case, Side
+from .stores import Case, Stores
 
 SESSION = TranscriptKey("test", "project", "session")
 
 
-def added(side: Side, number: int = 1, **options: Any) -> Call:
+def added(side: Stores, number: int = 1, **options: Any) -> Call:
     return side.transcripts.begin("append", SESSION, [NewItem(number, str(number))], **options)
 
 
@@ -21,22 +21,22 @@ def listed(before: Any, items: Sequence[NewItem]) -> Any:
     return [*(before or []), *(item.content for item in items)]
 
 
-def some_added(side: Side) -> None:
+def some_added(side: Stores) -> None:
     added(side, 1).finish()
     added(side, 2, fold=listed).finish()
     side.transcripts.append(SESSION._replace(part="sub"), [NewItem(1, "1")])
 
 
-def two_written(side: Side) -> Call:
+def two_written(side: Stores) -> Call:
     writes = [Write(SESSION, [NewItem(5, "5")]), Write(SESSION._replace(name="user"), (), Header(5))]
     return side.transcripts.begin("write", writes)
 
 
-def one_removed(side: Side) -> Call:
+def one_removed(side: Stores) -> Call:
     return side.transcripts.begin("write", [Write(SESSION, remove=[1], needs="2")])
 
 
-def one_deleted(side: Side) -> Call:
+def one_deleted(side: Stores) -> Call:
     revision = side.transcripts.get(SESSION).revision
     return side.transcripts.begin("write", [Write(SESSION, delete=True, expected=revision)])
 
@@ -64,14 +64,14 @@ TRANSCRIPTS: dict[str, Case] = {
 }
 
 
-def transcript_goes_on(side: Side) -> None:
+def transcript_goes_on(side: Stores) -> None:
     added(side, 7, fold=listed).finish()
 
 
-def transcript_made_anew(side: Side) -> None:
+def transcript_made_anew(side: Stores) -> None:
     side.transcripts.delete(SESSION, parts=True)
     some_added(side)
 
 
-def transcript_deleted(side: Side) -> None:
+def transcript_deleted(side: Stores) -> None:
     side.transcripts.delete(SESSION, parts=True)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from locus_mysql.families.checkpoints.leases import Lease
 
 from ..stage import Call
-from .side import TENANT, Case, Side
+from .stores import TENANT, Case, Stores
 
 
-def lease(side: Side, token: bytes | None = None) -> Lease:
+def lease(side: Stores, token: bytes | None = None) -> Lease:
     taken = Lease((TENANT, "thread"), 60)
     if token is not None:
         taken.token = token
     return taken
 
 
-def taken(side: Side) -> None:
+def taken(side: Stores) -> None:
     side.made = lease(side)
     side.run(side.leases.acquire(side.made))
 
 
-def released(side: Side) -> None:
+def released(side: Stores) -> None:
     taken(side)
     side.run(side.leases.release(side.made))
 
@@ -32,18 +32,18 @@ TURNS: dict[str, Case] = {
 }
 
 
-def _acquire(side: Side) -> Call:
+def _acquire(side: Stores) -> Call:
     side.made = lease(side)
     return side.begin(side.leases.acquire(side.made))
 
 
-def turn_goes_round(side: Side) -> None:
+def turn_goes_round(side: Stores) -> None:
     """End the current turn, and begin a turn of another process."""
     if side.made is not None:
         side.run(side.leases.release(side.made))
     side.run(side.leases.acquire(lease(side)))
 
 
-def turn_goes_back(side: Side) -> None:
+def turn_goes_back(side: Stores) -> None:
     if side.made is not None:
         side.run(side.leases.release(side.made))

@@ -8,10 +8,10 @@ from typing import Any
 from locus_mysql.families.working import calls
 
 from ..stage import Call
-from .side import TENANT, Case, Side
+from .stores import TENANT, Case, Stores
 
 
-def ask(side: Side, *commands: calls.Command[Any], ttl_us: int | None = None) -> Call:
+def ask(side: Stores, *commands: calls.Command[Any], ttl_us: int | None = None) -> Call:
     address = calls.Address(TENANT, "session")
     call = calls.Call("call", address, commands, ttl_us=ttl_us, token=os.urandom(16))
     return side.begin(side.working.execute(call))
@@ -21,24 +21,24 @@ def variable(value: int = 1, key: str = "a") -> calls.Variable:
     return calls.Variable(key, str(value).encode(), str(value).encode())
 
 
-def filled(side: Side) -> None:
+def filled(side: Stores) -> None:
     ask(side, calls.Write((variable(), variable(2, "b")))).finish()
     ask(side, calls.WriteTask(b'"task"')).finish()
     ask(side, calls.Append(b'"note"')).finish()
     ask(side, calls.CreateCheckpoint("kept")).finish()
 
 
-def session_goes_on(side: Side) -> None:
+def session_goes_on(side: Stores) -> None:
     ask(side, calls.Write((variable(7),))).finish()
     ask(side, calls.Append(b'"later"')).finish()
 
 
-def session_made_anew(side: Side) -> None:
+def session_made_anew(side: Stores) -> None:
     ask(side, calls.End()).finish()
     filled(side)
 
 
-def session_ended(side: Side) -> None:
+def session_ended(side: Stores) -> None:
     ask(side, calls.End()).finish()
 
 

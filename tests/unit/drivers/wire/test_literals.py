@@ -46,11 +46,11 @@ def test_a_type_that_no_column_holds_is_refused(value: object) -> None:
 
 def test_too_few_or_too_many_parameters_are_refused() -> None:
     for params in ((), (1, 2)):
-        with pytest.raises(TypeError, match="1 places for parameters"):
+        with pytest.raises(TypeError, match="1 placeholders"):
             packets([Statement("SELECT %s", params)], pipeline=True, limit_bytes=1024)
 
 
-def test_a_percent_sign_in_a_value_is_no_place_for_another() -> None:
+def test_a_percent_sign_in_a_value_is_no_placeholder_for_another() -> None:
     (packet,) = packets([Statement("SELECT %s, %s", ("%s", "a"))], pipeline=True, limit_bytes=1024)
     assert packet == b"SELECT '%s', 'a'"
 

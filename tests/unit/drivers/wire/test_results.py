@@ -160,13 +160,13 @@ def test_columns_that_were_read_before_are_distinguished_from_others(pieces: lis
         assert first == second == meant(rows)
 
 
-@pytest.mark.parametrize("place", [1, 2, 3])
-def test_columns_that_came_before_are_out_of_order_under_other_numbers(place: int) -> None:
+@pytest.mark.parametrize("index", [1, 2, 3])
+def test_columns_that_came_before_are_out_of_order_under_other_numbers(index: int) -> None:
     rows = Rows([TEXT, BINARY, BIGINT], [(b"a", b"b", b"1")])
     whole = encoded([rows])
     assert read(whole) == [meant(rows)]
     begin = 0
-    for _ in range(place):
+    for _ in range(index):
         begin += 4 + int.from_bytes(whole[begin : begin + 3], "little")
     shifted = bytearray(whole)
     shifted[begin + 3] += 1

@@ -52,8 +52,8 @@ class _Group:
         def statement(*arguments: Any, **options: Any) -> Any:
             params = (*arguments, *options.values())
             made = tuple(
-                _named(method if place == 1 else f"{method}_{place}", params if place == 1 else (), kind)
-                for place, kind in enumerate(kinds, 1)
+                _named(method if index == 1 else f"{method}_{index}", params if index == 1 else (), kind)
+                for index, kind in enumerate(kinds, 1)
             )
             return made if get_origin(returned) is tuple and method != "copy_thread" else made[0]
 
@@ -147,17 +147,17 @@ class Server:
 
     def answer(self, batch: Batch) -> tuple[Results | None, Exception | None]:
         found = []
-        landed = None
+        earlier_attempt = None
         for one in batch.statements:
             given = self.pages[one.sql].pop(0) if self.pages.get(one.sql) else ()
             if isinstance(given, Exception):
                 return None, given
-            if given == "landed":
-                landed = (1,)
+            if given == "carried out":
+                earlier_attempt = (1,)
                 given = ()
             result = Result(affected=given) if isinstance(given, int) else Result(rows=tuple(given))
             found.append(result)
-        return Results([] if landed else found, batch, landed=landed), None
+        return Results([] if earlier_attempt else found, batch, earlier_attempt=earlier_attempt), None
 
     def params(self, name: str) -> list[tuple[Any, ...]]:
         return [one.params for one in self.asked if one.sql == name]

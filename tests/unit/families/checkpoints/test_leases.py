@@ -28,7 +28,7 @@ def acquire(rows: Iterable[Any], fate_unknown: bool = False) -> tuple[Any, bytes
     try:
         batch = operation.send(answer(batch, fate_unknown=fate_unknown, acquire_2=Result(rows=tuple(rows))))
         sent.append(names(batch))
-        assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
+        assert batch.outcome_query == Query("find", ("tenant", token), row=OutcomeRow)
         operation.send(answer(batch))
     except StopIteration as ended:
         return ended.value, token, held, sent

@@ -88,10 +88,10 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
     ]
     day_us = 86_400_000_000
     assert server.params("orphaned") == [("tenant", maintenance.PAGE)]
-    assert [(*place, ttl) for *place, _, ttl in server.params("restore_row")] == [("tenant", "lost", 60_000_000)]
+    assert [(*key, ttl) for *key, _, ttl in server.params("restore_row")] == [("tenant", "lost", 60_000_000)]
     assert server.params("expired") == [("tenant", maintenance.PAGE)]
     assert server.params("threads_before") == [("tenant", 2 * day_us, "", maintenance.PAGE)]
-    assert [(*place, age) for *place, _, age in server.params("lock_idle")] == [
+    assert [(*key, age) for *key, _, age in server.params("lock_idle")] == [
         ("owner", "gone", maintenance._NEVER_US),
         ("tenant", "idle", 2 * day_us),
         ("tenant", "saved", 2 * day_us),
@@ -125,7 +125,7 @@ def test_a_tenant_is_forgotten_thread_by_thread_until_there_is_none() -> None:
     server = Server(
         tenant_threads=[[("a",), ("b",)], [("c",)], []],
         find=[[(2,)], [], [(4,)]],
-        lock_any=[0, "landed", 0],
+        lock_any=[0, "carried out", 0],
     )
     ops = operations()
     for name in "abc":

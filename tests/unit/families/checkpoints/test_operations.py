@@ -63,8 +63,8 @@ def save(ops: Any, state: dict[str, Any], seq: int, name: str) -> Batch:
 
 def test_a_save_is_one_recognisable_batch() -> None:
     batch = save(operations(), {"a": 1}, 1, "c")
-    assert batch.landed is not None
-    assert "c" in batch.landed.params
+    assert batch.outcome_query is not None
+    assert "c" in batch.outcome_query.params
 
 
 def test_a_save_whose_earlier_try_landed_succeeds() -> None:

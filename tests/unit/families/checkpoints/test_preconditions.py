@@ -82,7 +82,7 @@ def test_a_condition_that_does_not_hold_is_a_conflict(
     if fate_unknown:  # the first attempt may arrive late and must then have no effect
         voiding = operation.send(found)
         assert voiding.statements == (Statement("record", ("tenant", b"t" * 16)),)
-        assert voiding.landed == Query("find", ("tenant", b"t" * 16), row=OutcomeRow)
+        assert voiding.outcome_query == Query("find", ("tenant", b"t" * 16), row=OutcomeRow)
         found = answer(voiding)
     with pytest.raises(Conflict) as caught:
         operation.send(found)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.dialect.checkpoints.queries import CheckpointPlace
+from locus_mysql.dialect.checkpoints.queries import CheckpointPosition
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints import queries
 
@@ -27,7 +27,7 @@ def test_pages_are_asked_for_until_there_are_enough_matches() -> None:
     keys = server.params("find_by_metadata")[0][1]
     assert server.params("find_by_metadata") == [
         ("tenant", keys, 2, None),
-        ("tenant", keys, 100, CheckpointPlace(str(AT), 0, "t")),
+        ("tenant", keys, 100, CheckpointPosition(str(AT), 0, "t")),
     ]
     enough = Server(find_by_metadata=[hits("x", "y"), hits("never")])
     assert len(enough.run(operations().queries.query_by_metadata("tenant", "a", 1, 2))) == 2
@@ -50,7 +50,7 @@ def test_states_are_asked_for_until_there_are_enough_matches() -> None:
     assert [(info["checkpoint_id"], state) for info, state in found] == [("x", BIG), ("z", BIG)]
     assert [(size, behind) for *_, size, behind in server.params("load_by_metadata")] == [
         (2, None),
-        (100, CheckpointPlace(str(AT), 1, "y")),
+        (100, CheckpointPosition(str(AT), 1, "y")),
     ]
     enough = Server(load_by_metadata=[state_rows("x", "y"), state_rows("never")])
     assert len(enough.run(operations().queries.states_by_metadata("tenant", "a", 1, 2))) == 2

@@ -73,7 +73,7 @@ def test_a_checkpoint_is_deleted_under_its_thread_s_lock() -> None:
     token = params(batch, "lock")[2]
     assert params(batch, "lock") == (*KEY, token, version)
     assert params(batch, "record_deleted") == (*KEY, "c", token)
-    assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
+    assert batch.outcome_query == Query("find", ("tenant", token), row=OutcomeRow)
     assert done(operation, answer(batch, clear_id=Result(affected=1, last_insert_id=3))) is True
     assert ops.context.cache.snapshot(KEY).newest[0].seq == 4
     assert ops.context.cache.snapshot(KEY).version == token

@@ -61,8 +61,8 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
     row = row_of(batch)
     assert new(BIG).provisional is False
     assert (row.parent_seq, row.continues, row.provisional) == (None, False, what.provisional)
-    assert batch.landed == Query("find_saved", (*KEY, row.checkpoint_id, row.token), row=Saved)
-    assert params(batch, "guard") == (batch.landed,)
+    assert batch.outcome_query == Query("find_saved", (*KEY, row.checkpoint_id, row.token), row=Saved)
+    assert params(batch, "guard") == (batch.outcome_query,)
     assert params(batch, "take_seq")[2:] == (
         row.token,
         None if "ttl_s" not in options else options["ttl_s"] * 1_000_000,
@@ -211,8 +211,8 @@ def test_a_missing_thread_row_is_restored_and_the_state_is_saved_whole() -> None
     operation = ops.saving.save(*KEY, new(LONGER))
     next(operation)
     restoring = operation.throw(Duplicate("locus_checkpoints", "PRIMARY", "twice"))
-    ((restore_row, (*place, token, ttl_us)),) = [(one.sql, one.params) for one in restoring.statements]
-    assert (restore_row, tuple(place), len(str(token) and token), ttl_us) == ("restore_row", KEY, 16, 60_000_000)  # type: ignore[arg-type]
+    ((restore_row, (*key, token, ttl_us)),) = [(one.sql, one.params) for one in restoring.statements]
+    assert (restore_row, tuple(key), len(str(token) and token), ttl_us) == ("restore_row", KEY, 16, 60_000_000)  # type: ignore[arg-type]
     assert names(operation.send(answer(restoring))).startswith("take_seq guard insert_whole")
 
 

@@ -27,7 +27,7 @@ def side(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-class Place:
+class ScriptedStore:
     """A store's operations with a scripted server."""
 
     def __init__(self, awaited: bool) -> None:
@@ -94,85 +94,85 @@ TAKE, GIVE = "acquire acquire_2", "release release_2"
 
 
 async def test_a_turn_is_taken_held_and_given_back(side: bool) -> None:
-    place = Place(side)
-    turn = place.turn()
+    store = ScriptedStore(side)
+    turn = store.turn()
     async with turn as lease:
         assert side or turn.block._renewing.daemon
-        assert place.checkpoints.context.turns.of(KEY) is lease
+        assert store.checkpoints.context.turns.of(KEY) is lease
         assert not lease.ended
-        assert place.sent == [TAKE]
-    assert place.checkpoints.context.turns.of(KEY) is None
+        assert store.sent == [TAKE]
+    assert store.checkpoints.context.turns.of(KEY) is None
     assert lease.ended
-    assert place.sent == [TAKE, GIVE]
+    assert store.sent == [TAKE, GIVE]
     renewing = turn.block._renewing
     assert renewing.done() if side else not renewing.is_alive()
-    async with place.turn() as another:
+    async with store.turn() as another:
         assert another.token != lease.token
 
 
 async def test_a_block_within_a_turn_is_part_of_it(side: bool) -> None:
-    place = Place(side)
-    async with place.turn() as outer:
-        async with place.turn(wait_s=0) as inner:
+    store = ScriptedStore(side)
+    async with store.turn() as outer:
+        async with store.turn(wait_s=0) as inner:
             assert inner is outer
         assert not outer.ended
-        assert place.sent == [TAKE]
-        async with place.turn(key=("tenant", "another")) as other:
+        assert store.sent == [TAKE]
+        async with store.turn(key=("tenant", "another")) as other:
             assert other is not outer
-        assert place.checkpoints.context.turns.of(KEY) is outer
-    assert place.sent == [TAKE, TAKE, GIVE, GIVE]
+        assert store.checkpoints.context.turns.of(KEY) is outer
+    assert store.sent == [TAKE, TAKE, GIVE, GIVE]
 
 
 @pytest.mark.parametrize("how", ["ended", "of the parent"])
 async def test_an_expired_turn_cannot_be_joined(side: bool, how: str) -> None:
-    place = Place(side)
+    store = ScriptedStore(side)
     over = Lease(KEY, 20.0)
-    place.checkpoints.context.turns.enter(over)
+    store.checkpoints.context.turns.enter(over)
     if how == "ended":
         over.ended = True
     else:
         over._process = -1
-    async with place.turn() as lease:
+    async with store.turn() as lease:
         assert lease is not over
-    assert place.sent == [TAKE, GIVE]
+    assert store.sent == [TAKE, GIVE]
 
 
 async def test_a_waiter_polls_until_the_turn_is_free(side: bool) -> None:
-    place = Place(side)
-    place.whose = [[(0, 1_000)], [(0, 1_000)], MINE]
-    async with place.turn():
+    store = ScriptedStore(side)
+    store.whose = [[(0, 1_000)], [(0, 1_000)], MINE]
+    async with store.turn():
         pass
-    assert place.sent == [TAKE, TAKE, TAKE, GIVE]
+    assert store.sent == [TAKE, TAKE, TAKE, GIVE]
 
 
 async def test_a_waiter_that_times_out_raises_and_blocks_nobody(side: bool) -> None:
-    place = Place(side)
-    place.whose = [SOMEBODY_S]
+    store = ScriptedStore(side)
+    store.whose = [SOMEBODY_S]
     for wait_s in (0, 0.01):
         with pytest.raises(ThreadBusy) as caught:
-            async with place.turn(wait_s=wait_s):
+            async with store.turn(wait_s=wait_s):
                 pass
         assert "'t'" in str(caught.value)
-    assert set(place.sent) == {TAKE}
-    assert place.checkpoints.context.turns.of(KEY) is None
-    place.whose = [MINE]
-    async with place.turn(wait_s=1):
+    assert set(store.sent) == {TAKE}
+    assert store.checkpoints.context.turns.of(KEY) is None
+    store.whose = [MINE]
+    async with store.turn(wait_s=1):
         pass
 
 
 async def test_waiters_of_one_process_queue_without_polling(side: bool) -> None:
-    place = Place(side)
+    store = ScriptedStore(side)
     entered, leave = threading.Event(), threading.Event()
     outcomes: list[str] = []
 
     async def hold() -> None:
-        async with place.turn():
+        async with store.turn():
             entered.set()
             await until(leave.is_set)
 
     async def wait(wait_s: float) -> None:
         try:
-            async with place.turn(wait_s=wait_s):
+            async with store.turn(wait_s=wait_s):
                 outcomes.append("had it")
         except ThreadBusy:
             outcomes.append("busy")
@@ -183,7 +183,7 @@ async def test_waiters_of_one_process_queue_without_polling(side: bool) -> None:
         await wait(0.01)
         waiting = asyncio.create_task(wait(PATIENCE_S))
         await asyncio.sleep(0)
-        assert place.requests == [TAKE]
+        assert store.requests == [TAKE]
         leave.set()
         await asyncio.gather(holding, waiting)
     else:
@@ -193,52 +193,52 @@ async def test_waiters_of_one_process_queue_without_polling(side: bool) -> None:
         await asyncio.to_thread(asyncio.run, wait(0.01))
         threads.append(threading.Thread(target=asyncio.run, args=(wait(PATIENCE_S),)))
         threads[1].start()
-        assert place.requests == [TAKE]
+        assert store.requests == [TAKE]
         leave.set()
         for thread in threads:
             thread.join(PATIENCE_S)
     assert outcomes == ["busy", "had it"]
-    assert place.requests == [TAKE, GIVE, TAKE, GIVE]
+    assert store.requests == [TAKE, GIVE, TAKE, GIVE]
 
 
 @pytest.mark.parametrize("error", [Unavailable("The server is gone."), KeyboardInterrupt()])
 async def test_a_turn_that_may_have_been_taken_is_released_and_cannot_be_taken_late(
     side: bool, error: Exception
 ) -> None:
-    place = Place(side)
-    place.fails["acquire"] = error
+    store = ScriptedStore(side)
+    store.fails["acquire"] = error
     with pytest.raises(type(error)):
-        async with place.turn():
+        async with store.turn():
             pass
-    assert place.sent == [TAKE, "record", GIVE]
-    place.fails.clear()
-    async with place.turn(wait_s=1):
+    assert store.sent == [TAKE, "record", GIVE]
+    store.fails.clear()
+    async with store.turn(wait_s=1):
         pass
 
 
 async def test_a_turn_is_renewed_repeatedly(side: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "RENEWALS", 5_000)
-    place = Place(side)
-    async with place.turn() as lease:
-        await until(lambda: place.sent.count("renew") > 3)
+    store = ScriptedStore(side)
+    async with store.turn() as lease:
+        await until(lambda: store.sent.count("renew") > 3)
         assert not lease.lost
-    count = place.sent.count("renew")
-    assert place.requests == [TAKE, GIVE]
+    count = store.sent.count("renew")
+    assert store.requests == [TAKE, GIVE]
     await asyncio.sleep(0.02)
-    assert place.sent.count("renew") <= count + 1  # one may have been under way
+    assert store.sent.count("renew") <= count + 1  # one may have been under way
 
 
 async def test_a_lost_turn_is_not_renewed(
     side: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(turns, "RENEWALS", 5_000)
-    place = Place(side)
-    place.renewed = lambda: 0
-    turn = place.turn()
+    store = ScriptedStore(side)
+    store.renewed = lambda: 0
+    turn = store.turn()
     async with turn as lease:
         await until(lambda: lease.lost)
         await until(lambda: turn.block._renewing.done() if side else not turn.block._renewing.is_alive())
-        assert place.sent.count("renew") == 1
+        assert store.sent.count("renew") == 1
     assert "A turn was lost: it was not renewed in time, or its thread was deleted." in caplog.text
 
 
@@ -246,12 +246,12 @@ async def test_a_turn_that_cannot_be_renewed_is_lost_when_it_expires(
     side: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(turns, "RENEWALS", 5_000)
-    place = Place(side)
-    place.fails["renew"] = Unavailable("The server is gone.")
-    turn = place.turn(lease_s=3_600)
+    store = ScriptedStore(side)
+    store.fails["renew"] = Unavailable("The server is gone.")
+    turn = store.turn(lease_s=3_600)
     monkeypatch.setattr(turns, "RENEWALS", 1_000_000)
     async with turn as lease:
-        await until(lambda: place.sent.count("renew") > 2)
+        await until(lambda: store.sent.count("renew") > 2)
         assert not lease.lost
         assert "A turn could not be renewed; trying again: Unavailable" in caplog.text
         turn.block._renewed_at -= 3_601
@@ -259,7 +259,7 @@ async def test_a_turn_that_cannot_be_renewed_is_lost_when_it_expires(
 
 
 async def test_a_renewal_counts_from_when_it_was_asked_for_and_not_after_the_end(side: bool) -> None:
-    block = Place(side).turn().block
+    block = ScriptedStore(side).turn().block
     block._renewed(5.0, True)
     assert block._renewed_at == 5.0
     block._lease.ended = True
@@ -273,48 +273,48 @@ async def test_a_renewal_counts_from_when_it_was_asked_for_and_not_after_the_end
 
 
 async def test_a_turn_that_cannot_be_released_expires(side: bool, caplog: pytest.LogCaptureFixture) -> None:
-    place = Place(side)
-    place.fails["release"] = Unavailable("The server is gone.")
-    async with place.turn():
+    store = ScriptedStore(side)
+    store.fails["release"] = Unavailable("The server is gone.")
+    async with store.turn():
         pass
     assert "A turn could not be released; it ends when its lease expires: Unavailable" in caplog.text
-    place.fails.clear()
-    async with place.turn(wait_s=1):
+    store.fails.clear()
+    async with store.turn(wait_s=1):
         pass
 
 
 async def test_a_forked_child_releases_no_turn(side: bool) -> None:
-    place = Place(side)
-    turn = place.turn()
+    store = ScriptedStore(side)
+    turn = store.turn()
     async with turn as lease:
         lease._process = -1
-    assert place.requests == [TAKE]
+    assert store.requests == [TAKE]
     if side:
         turn.block._renewing.cancel()
     else:
         turn.block._stop.set()
-    async with place.turn(wait_s=1):  # the lock is free
+    async with store.turn(wait_s=1):  # the lock is free
         pass
 
 
 async def test_a_task_that_is_cancelled_gives_back_first() -> None:
-    place = Place(True)
+    store = ScriptedStore(True)
     going_on = asyncio.Event()
-    run = place.run_async
+    run = store.run_async
 
     async def slow(operation: Any) -> Any:
-        if place.requests:
+        if store.requests:
             await going_on.wait()
         return await run(operation)
 
-    place.run_async = slow  # type: ignore[method-assign]
+    store.run_async = slow  # type: ignore[method-assign]
 
     async def hold() -> None:
-        async with place.turn():
+        async with store.turn():
             pass
 
     task = asyncio.create_task(hold())
-    await until(lambda: place.requests == [TAKE])
+    await until(lambda: store.requests == [TAKE])
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()
@@ -323,7 +323,7 @@ async def test_a_task_that_is_cancelled_gives_back_first() -> None:
     going_on.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert place.requests == [TAKE, GIVE]
+    assert store.requests == [TAKE, GIVE]
 
 
 def test_pauses_grow_but_end_with_the_owner_s_turn_or_the_timeout(side: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +336,7 @@ def test_pauses_grow_but_end_with_the_owner_s_turn_or_the_timeout(side: bool, mo
     monkeypatch.setattr(turns.random, "uniform", draw)
     now = [100.0]
     monkeypatch.setattr(turns.time, "monotonic", lambda: now[0])
-    block = Place(side).turn(wait_s=0).block
+    block = ScriptedStore(side).turn(wait_s=0).block
     pauses = [block._pause(50.0, 200.0) for _ in range(7)]
     assert pauses == pytest.approx([FIRST_PAUSE_S * 2**n for n in range(5)] + [LONGEST_PAUSE_S] * 2)
     assert [least for least, _ in bounds] == pytest.approx([pause / 2 for pause in pauses])

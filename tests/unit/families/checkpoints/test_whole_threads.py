@@ -48,8 +48,8 @@ def test_a_copy_is_one_transaction_that_is_recognised() -> None:
     assert names(batch) == "copy_thread record"
     token = params(batch, "record")[1]
     assert len(token) == 16
-    assert batch.landed == Query("find", ("tenant", token), row=OutcomeRow)
-    assert params(batch, "copy_thread") == ("tenant", "s", "t", 60_000_000, batch.landed)
+    assert batch.outcome_query == Query("find", ("tenant", token), row=OutcomeRow)
+    assert params(batch, "copy_thread") == ("tenant", "s", "t", 60_000_000, batch.outcome_query)
     assert done(operation, answer(batch)) is True
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
 
@@ -122,9 +122,9 @@ def test_a_rewritten_thread_keeps_ids_order_and_lineage() -> None:
     ops = operations()
     third = {"messages": [*LONGER["messages"], "and more"]}
     rows = stored(ops, BIG, LONGER, third, provisional=[3])
-    placed = rewritten(rows, upper, "t", CLEAR, compression="zlib")
-    values = [one.row for one in placed]
-    assert [(one.seq, one.base_seq, one.created_at) for one in placed] == [
+    sequenced = rewritten(rows, upper, "t", CLEAR, compression="zlib")
+    values = [one.row for one in sequenced]
+    assert [(one.seq, one.base_seq, one.created_at) for one in sequenced] == [
         (1, 1, "2026-01-01 00:00:00.000000"),
         (2, 1, "2026-01-01 00:00:00.000000"),
         (3, 2, "2026-01-01 00:00:00.000000"),
@@ -148,8 +148,8 @@ def test_a_row_without_a_name_is_skipped_and_its_successor_follows_the_nearest_n
     third = {"messages": [*LONGER["messages"], "and more"]}
     rows = stored(ops, BIG, LONGER, third)
     rows[1] = rows[1]._replace(checkpoint_id=None)
-    placed = rewritten(rows, upper, "t", CLEAR, compression="none")
-    assert [(one.seq, one.base_seq, one.row.parent_seq) for one in placed] == [(1, 1, None), (3, 1, 1)]
+    sequenced = rewritten(rows, upper, "t", CLEAR, compression="none")
+    assert [(one.seq, one.base_seq, one.row.parent_seq) for one in sequenced] == [(1, 1, None), (3, 1, 1)]
     rows = [*rows[:2], rows[2]._replace(parent_seq=0)]  # its parent row does not exist
     assert rewritten(rows, upper, "t", CLEAR, compression="none")[1].row.parent_seq is None
     rows = [*rows[:2], rows[2]._replace(parent_seq=3)]  # itself
@@ -158,8 +158,8 @@ def test_a_row_without_a_name_is_skipped_and_its_successor_follows_the_nearest_n
 
 def test_an_empty_text_is_treated_as_none() -> None:
     rows = stored(operations(), BIG)
-    (placed,) = rewritten(rows, lambda *_: new(BIG), "t", CLEAR, compression="none")
-    assert placed.row.search_text is None
+    (sequenced,) = rewritten(rows, lambda *_: new(BIG), "t", CLEAR, compression="none")
+    assert sequenced.row.search_text is None
 
 
 def test_a_thread_is_rewritten_in_one_transaction_and_anew_if_it_was_saved_to() -> None:
@@ -169,8 +169,8 @@ def test_a_thread_is_rewritten_in_one_transaction_and_anew_if_it_was_saved_to() 
     server.run(ops.whole_threads.rewrite(*KEY, upper))
     rewrites = "lock_unchanged guard record_all record delete_all put_row put_row"
     assert server.sent == ["read_thread", rewrites, "read_thread", rewrites]
-    (*place, version, known), _ = server.params("lock_unchanged")
-    assert (tuple(place), len(version), known) == (KEY, 16, b"v" * 16)
+    (*index, version, known), _ = server.params("lock_unchanged")
+    assert (tuple(index), len(version), known) == (KEY, 16, b"v" * 16)
     assert server.params("record")[0] == ("tenant", version)
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
     busy = Server(read_thread=[rows] * 20, lock_unchanged=[outdated()] * 20)

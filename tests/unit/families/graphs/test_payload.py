@@ -72,8 +72,8 @@ def test_a_write_is_the_same_when_read(value: EncodedValue, compression: Literal
 @given(st.binary(min_size=1, max_size=3_000), COMPRESSIONS, st.data())
 def test_a_changed_byte_is_noticed(content: bytes, compression: Literal["zlib", "none"], data: st.DataObject) -> None:
     sealed = bytearray(seal(content, compression))
-    place = data.draw(st.integers(0, len(sealed) - 1))
-    sealed[place] ^= 1 << data.draw(st.integers(0, 7))
+    offset = data.draw(st.integers(0, len(sealed) - 1))
+    sealed[offset] ^= 1 << data.draw(st.integers(0, 7))
     try:
         found = unseal(bytes(sealed))
     except CorruptCheckpoint:

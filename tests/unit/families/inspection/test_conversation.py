@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from locus.core.messages import Message, Role, ToolCall, ToolResult
 from locus.core.state import AgentState, ToolExecution
 
-from locus_mysql.families.inspection.conversation import messages_of, place_of_messages, shown_with_calls
+from locus_mysql.families.inspection.conversation import messages_of, path_of_messages, shown_with_calls
 from tests.growth import assert_linear, steps_of
 
 JSON = st.recursive(
@@ -65,7 +65,7 @@ def test_langchains_messages_are_recognised_in_each_form_in_which_they_are_dumpe
 
 def test_a_graphs_channel_of_messages_is_found_in_a_checkpoint() -> None:
     state = {"v": 1, "channel_values": {"messages": [{"type": "human", "content": "hi"}]}}
-    assert place_of_messages(state) == ("channel_values", "messages")
+    assert path_of_messages(state) == ("channel_values", "messages")
     assert [(message.role, message.text) for message in messages_of(state)] == [("user", "hi")]
 
 

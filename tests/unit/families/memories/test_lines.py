@@ -89,8 +89,8 @@ def test_a_line_is_read_as_it_was_written(kept: KeptItem) -> None:
 @given(items(), st.data())
 def test_no_changed_byte_goes_unnoticed(kept: KeptItem, data: st.DataObject) -> None:
     line = bytearray(item_line(kept))
-    place = data.draw(st.integers(0, len(line) - 1))
-    line[place] ^= data.draw(st.integers(1, 255))
+    index = data.draw(st.integers(0, len(line) - 1))
+    line[index] ^= data.draw(st.integers(1, 255))
     with pytest.raises(InvalidInput, match=r"^Line 7: "):
         parse_line(bytes(line), 7)
 

@@ -73,16 +73,16 @@ def test_no_score_is_above_its_bound_and_bounds_fall(metric: Any, known: str) ->
     def check(stored: list[list[float]], asked: list[float]) -> None:
         codes = CodeTable(5)
         coded = [encode_vector(values, 5) for values in stored]
-        codes.fill([((b"n\0", b"%d" % place, 0), one.code) for place, one in enumerate(coded)])
+        codes.fill([((b"n\0", b"%d" % index, 0), one.code) for index, one in enumerate(coded)])
         if known == "embeddings" and codes.can_keep_embeddings:
             codes.keep_embeddings()
-            for place, one in enumerate(coded):
-                codes.add_embedding((b"n\0", b"%d" % place, 0), one.embedding)
+            for index, one in enumerate(coded):
+                codes.add_embedding((b"n\0", b"%d" % index, 0), one.embedding)
             assert codes.has_all_embeddings
         query = QueryVector(floats_of(asked, 5), metric)
         scores = query.scores([one.embedding for one in coded])
         ranked = list(codes.ranked(query))
-        assert sorted(one.key for one in ranked) == sorted((b"n\0", b"%d" % place, 0) for place in range(len(stored)))
+        assert sorted(one.key for one in ranked) == sorted((b"n\0", b"%d" % index, 0) for index in range(len(stored)))
         assert [one.bound for one in ranked] == sorted((one.bound for one in ranked), reverse=True)
         for (_, name, _), bound, floor in ranked:
             score = scores[int(name)]
@@ -98,8 +98,8 @@ def test_a_table_contains_the_codes_put_and_not_removed() -> None:
     @given(st.lists(operation, max_size=40), st.booleans())
     def check(operations: list[tuple[str, int, list[float] | None]], keep: bool) -> None:
         codes, expected = CodeTable(5), {}
-        for path, place, values in operations:
-            key = (path.encode(), b"k", place)
+        for path, index, values in operations:
+            key = (path.encode(), b"k", index)
             if values is None:
                 codes.remove(key)
                 expected.pop(key, None)
@@ -136,7 +136,7 @@ def test_a_table_contains_the_codes_put_and_not_removed() -> None:
 @pytest.mark.parametrize("begun", [0, 1, 70])
 def test_candidates_are_those_of_the_time_of_the_call(begun: int) -> None:
     codes = CodeTable(2)
-    coded = {(b"n\0", b"%d" % place, 0): encode_vector([1, place], 2).code for place in range(100)}
+    coded = {(b"n\0", b"%d" % index, 0): encode_vector([1, index], 2).code for index in range(100)}
     codes.fill(list(coded.items()))
     query = QueryVector(floats_of([0, 1], 2), "dot")
     expected = [one.key for one in codes.ranked(query)]

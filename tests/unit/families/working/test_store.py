@@ -24,7 +24,7 @@ from locus_mysql.errors import (
 )
 from locus_mysql.families.working import operations
 from locus_mysql.families.working.calls import Address, Call, Limits, Write, WriteTask
-from locus_mysql.families.working.values import encode, likeness, variable
+from locus_mysql.families.working.values import canonical_form, encode, variable
 from locus_mysql.runtime.exact_json import encode_json
 from locus_mysql.working import (
     MISSING,
@@ -597,9 +597,9 @@ def test_values_that_json_cannot_hold_are_refused_also_where_an_encoder_would_ta
         encode(value, "It", 1_000_000, "s")
 
 
-def test_likenesses_are_equal_for_equal_values_only() -> None:
+def test_canonical_forms_are_equal_for_equal_values_only() -> None:
     same = [[{"a": 1, "b": [2]}, {"b": [2], "a": 1}], [["é", 1e16], ["é", 1e16]], ["\ud800", "\ud800"]]
     for one, other in same:
-        assert likeness(encode_json(one)) == likeness(encode_json(other))
+        assert canonical_form(encode_json(one)) == canonical_form(encode_json(other))
     values: list[Any] = [[1], [1.0], [True], ["1"], [], {}, [{}], {"a": 1}, [1, 1], ["{"], 1, "é", ["é"], "x" * 99]
-    assert len({likeness(encode_json(value)) for value in values}) == len(values)
+    assert len({canonical_form(encode_json(value)) for value in values}) == len(values)

@@ -109,8 +109,8 @@ def replaced(
             "versions_show_the_last_write_of_each_key",
         ),
         (
-            replaced(calls.CompareAndSet, lambda one: replace(one, likeness=one.likeness and one.variable.likeness)),
-            "compare_and_set_compares_likenesses",
+            replaced(calls.CompareAndSet, lambda one: replace(one, canonical=one.canonical and one.variable.canonical)),
+            "compare_and_set_compares_canonical_forms",
         ),
         (replaced(calls.Append, lambda one: calls.Append(one.note.replace(b"\n", b""))), "notes_stay_in_order"),
         (

@@ -99,12 +99,12 @@ CHANGES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("place", [1, 33, 97, 99])
-def test_a_message_changed_in_place_is_noticed(change: str, place: int) -> None:
+@pytest.mark.parametrize("index", [1, 33, 97, 99])
+def test_a_message_changed_in_place_is_noticed(change: str, index: int) -> None:
     pieces = MessagePieces(10_000_000)
     messages = conversation(100)
     assert dump(pieces, messages) == whole(messages)
-    CHANGES[change](messages[place])
+    CHANGES[change](messages[index])
     assert dump(pieces, messages) == whole(messages)
     assert dump(pieces, messages[:-1]) == whole(messages[:-1])
 

@@ -23,13 +23,13 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows(vectors: list[list[float]]) -> list[ranking.Embedded]:
-    return [(f"id{place:02}", place, encode_floats(array("f", vector))) for place, vector in enumerate(vectors)]
+    return [(f"id{index:02}", index, encode_floats(array("f", vector))) for index, vector in enumerate(vectors)]
 
 
 def by_force(query: list[float], vectors: list[list[float]], factors: dict[str, float]) -> list[float]:
     scores = []
-    for place, vector in enumerate(vectors):
-        factor = factors.get(f"id{place:02}")
+    for index, vector in enumerate(vectors):
+        factor = factors.get(f"id{index:02}")
         lengths = math.hypot(*query) * math.hypot(*vector)
         product = math.fsum(a * b for a, b in zip(query, vector, strict=True))
         if factor is not None:
@@ -68,13 +68,13 @@ def test_a_changed_pool_equals_a_newly_built_one(
         if not numpy:
             patched.setattr(ranking, "np", None)
         table = EmbeddingTable.of(3, rows(vectors))
-        kept = [id for id in table.places if data.draw(st.booleans())]
-        fresh = [(f"new{place}", place, encode_floats(array("f", vector))) for place, vector in enumerate(more)]
+        kept = [id for id in table.indexes if data.draw(st.booleans())]
+        fresh = [(f"new{index}", index, encode_floats(array("f", vector))) for index, vector in enumerate(more)]
         changed = table.changed(3, kept, fresh)
         expected = {id: (mark, raw) for id, mark, raw in rows(vectors) if id in kept}
         expected |= {id: (mark, raw) for id, mark, raw in fresh}
         assert changed.fingerprint[0] == len(expected) == len(changed.ids)
-        assert {id: (mark, changed.raw(place)) for id, (place, mark) in changed.places.items()} == expected
+        assert {id: (mark, changed.raw(index)) for id, (index, mark) in changed.indexes.items()} == expected
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locus_mysql.families.inspection.records import Message, ToolCall
-from locus_mysql.server.pages.thread import conversation, place_of
+from locus_mysql.server.pages.thread import conversation, index_of_match
 
 
 def message(text: str, *calls: ToolCall) -> Message:
@@ -16,9 +16,9 @@ def test_the_last_message_with_most_of_the_words_is_found() -> None:
         [message("Chapter 20"), message("chapter 120"), message("", call), message("A chapter")], {}
     )
 
-    assert place_of(messages, "chapter 20") == 0
-    assert place_of(messages, "CHAPTER") == 3
-    assert place_of(messages, "bonn") == 2
-    assert place_of(messages, "trains") == 2
-    assert place_of(messages, "chap") is None
-    assert place_of(messages, "...") is None
+    assert index_of_match(messages, "chapter 20") == 0
+    assert index_of_match(messages, "CHAPTER") == 3
+    assert index_of_match(messages, "bonn") == 2
+    assert index_of_match(messages, "trains") == 2
+    assert index_of_match(messages, "chap") is None
+    assert index_of_match(messages, "...") is None

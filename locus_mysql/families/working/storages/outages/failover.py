@@ -21,7 +21,7 @@ from .mirror import Mirror
 from .replay import Replay, now_us
 from .seeding import Seeding
 from .session_state import SessionState, SessionStates
-from .steps import OUTAGES, Acquire, Execute, ForgetTenant, Settings, Steps
+from .steps import OUTAGES, Acquire, Execute, ForgetTenant, Settings, StepGenerator
 
 
 class Failover:
@@ -40,7 +40,7 @@ class Failover:
         self._replaying = Replay(settings, mirror, states)
         self._seeding = Seeding(mirror, states, self._lock)
 
-    def serve(self, call: calls.Call) -> Steps[calls.Reply]:
+    def serve(self, call: calls.Call) -> StepGenerator[calls.Reply]:
         """Execute a call."""
         state = self.states.enter(call.address)
         try:
@@ -48,7 +48,7 @@ class Failover:
         finally:
             self.states.leave(state)
 
-    def flush(self) -> Steps[int]:
+    def flush(self) -> StepGenerator[int]:
         """Replay all queued writes, as far as the primary answers; returns the number of those still queued."""
         for state in list(self.states.waiting.values()):
             if not (yield from self._admitted(state.address, at_once=True)):
@@ -61,7 +61,7 @@ class Failover:
                 state.lock.release()
         return self.states.entries
 
-    def forget_tenant(self, tenant: str) -> Steps[int]:
+    def forget_tenant(self, tenant: str) -> StepGenerator[int]:
         """Remove all sessions of a tenant, also from this process's memory; returns how many the primary had."""
         for state in self.states.of_tenant(tenant):
             yield Acquire(state.lock)
@@ -87,7 +87,7 @@ class Failover:
             return OutageStatus(self.breaker.open)
         return OutageStatus(self.breaker.open or state.offline, state.journal.entries, tuple(state.lost))
 
-    def _serve(self, state: SessionState, call: calls.Call) -> Steps[calls.Reply]:
+    def _serve(self, state: SessionState, call: calls.Call) -> StepGenerator[calls.Reply]:
         while True:
             admitted = yield from self._admitted(call.address)
             failure: Exception | None = None
@@ -121,7 +121,7 @@ class Failover:
             f"{self.settings.timeout_s:g}). Whether the call was carried out is not known. Try again later."
         )
 
-    def _admitted(self, address: calls.Address, *, at_once: bool = False) -> Steps[bool]:
+    def _admitted(self, address: calls.Address, *, at_once: bool = False) -> StepGenerator[bool]:
         """Return whether the primary may be called. One call at a time probes a primary that did not answer."""
         admission = self.breaker.admit(at_once=at_once)
         if admission is not Admission.PROBE:
@@ -142,7 +142,7 @@ class Failover:
             WORKING.info("the primary storage of working memory answers again; %d writes wait", self.states.entries)
         return answered
 
-    def _on_primary(self, state: SessionState, call: calls.Call) -> Steps[calls.Reply]:
+    def _on_primary(self, state: SessionState, call: calls.Call) -> StepGenerator[calls.Reply]:
         outages = self.breaker.outages
         with self._lock:
             generation = state.learned.begin()
@@ -183,7 +183,9 @@ class Failover:
                 "the fallback serves meanwhile" if self.settings.has_fallback else "calls are refused meanwhile",
             )
 
-    def _on_fallback(self, state: SessionState, call: calls.Call, failure: Exception | None) -> Steps[calls.Reply]:
+    def _on_fallback(
+        self, state: SessionState, call: calls.Call, failure: Exception | None
+    ) -> StepGenerator[calls.Reply]:
         """Carry out a call on the fallback and queue its writes. The caller holds the session's lock.
 
         Args:
@@ -219,7 +221,9 @@ class Failover:
             ) from failure
         return reply
 
-    def _queue(self, state: SessionState, call: calls.Call, reply: calls.Reply, *, uncertain: bool) -> Steps[None]:
+    def _queue(
+        self, state: SessionState, call: calls.Call, reply: calls.Reply, *, uncertain: bool
+    ) -> StepGenerator[None]:
         state.last_write = call
         state.fallback_stamp = reply.stamp
         for command in call.commands:
@@ -256,7 +260,9 @@ class Failover:
             if used > allowed:
                 raise CapacityExceeded(limit, used, allowed, call.address.session_id)
 
-    def _update_fallback(self, state: SessionState, call: calls.Call, updates: list[calls.Command[Any]]) -> Steps[None]:
+    def _update_fallback(
+        self, state: SessionState, call: calls.Call, updates: list[calls.Command[Any]]
+    ) -> StepGenerator[None]:
         """Send updates to the fallback, which serves the session by now, after a late answer of the primary."""
         yield Acquire(state.lock)
         try:
@@ -267,12 +273,12 @@ class Failover:
         finally:
             state.lock.release()
 
-    def _replay(self, state: SessionState) -> Steps[bool]:
+    def _replay(self, state: SessionState) -> StepGenerator[bool]:
         """Write the queued writes; returns whether all are written. The caller holds the session's lock."""
         outages = self.breaker.outages
         return self._replaying.replay(state, lambda error: self._failed(outages, error))
 
-    def _replay_another(self, state: SessionState) -> Steps[None]:
+    def _replay_another(self, state: SessionState) -> StepGenerator[None]:
         """Replay another session, which may have no further calls."""
         other = self.states.next_waiting()
         if other is None or other is state or not other.lock.acquire():

@@ -47,7 +47,7 @@ class JournalEntry:
     Args:
         command: The command; a `Write` or `Remove` has one variable.
         at_us: When it was written, by this process's clock.
-        expects: The likeness that the variable must have; None if it must not exist.
+        expects: The canonical form that the variable must have; None if it must not exist.
     """
 
     command: calls.Command[Any]
@@ -69,7 +69,7 @@ class JournalEntry:
         """Approximate size."""
         match self.command:
             case calls.Write((variable,)):
-                return ENTRY_BYTES + variable.size_bytes + len(variable.likeness)
+                return ENTRY_BYTES + variable.size_bytes + len(variable.canonical)
             case calls.WriteTask(value):
                 return ENTRY_BYTES + len(value or b"")
             case calls.Append(note):
@@ -109,11 +109,11 @@ class Part:
         """The last entry that writes a variable."""
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
 
-    def drop(self, places: Collection[int]) -> None:
+    def drop(self, indexes: Collection[int]) -> None:
         """Remove entries by their indexes."""
-        dropped = set(places)
-        self.size_bytes -= sum(self.entries[place].size_bytes for place in dropped)
-        self.entries = [entry for place, entry in enumerate(self.entries) if place not in dropped]
+        dropped = set(indexes)
+        self.size_bytes -= sum(self.entries[index].size_bytes for index in dropped)
+        self.entries = [entry for index, entry in enumerate(self.entries) if index not in dropped]
 
     def coalesce(self, entry: JournalEntry) -> None:
         """Add an entry and remove those that it supersedes."""
@@ -121,22 +121,22 @@ class Part:
         superseded: list[int] = []
         match entry.command:
             case calls.Write() | calls.Remove():
-                superseded = [place for place, other in tail if other.key == entry.key]
+                superseded = [index for index, other in tail if other.key == entry.key]
             case calls.Increment() as increment:
-                place, last = next(((at, other) for at, other in reversed(tail) if other.key == entry.key), (0, None))
+                index, last = next(((at, other) for at, other in reversed(tail) if other.key == entry.key), (0, None))
                 joined = None if last is None else _added(last, increment)
                 if joined is not None:
-                    superseded, entry = [place], joined
+                    superseded, entry = [index], joined
             case calls.Clear():
                 superseded = [
-                    place for place, other in tail if other.key is not None or isinstance(other.command, calls.Clear)
+                    index for index, other in tail if other.key is not None or isinstance(other.command, calls.Clear)
                 ]
             case calls.ClearNotes():
-                superseded = _places(tail, calls.Append, calls.ClearNotes)
+                superseded = _indexes(tail, calls.Append, calls.ClearNotes)
             case calls.WriteTask():
-                superseded = _places(tail, calls.WriteTask)
+                superseded = _indexes(tail, calls.WriteTask)
             case calls.Touch(ttl_us):
-                superseded = _places(tail, calls.Touch)
+                superseded = _indexes(tail, calls.Touch)
                 if ttl_us is None and superseded:
                     return
         if superseded:
@@ -144,9 +144,9 @@ class Part:
         self.append(entry)
 
     def _after_last_barrier(self) -> int:
-        for place in range(len(self.entries), 0, -1):
-            if isinstance(self.entries[place - 1].command, BARRIERS):
-                return place
+        for index in range(len(self.entries), 0, -1):
+            if isinstance(self.entries[index - 1].command, BARRIERS):
+                return index
         return 0
 
     @property
@@ -203,14 +203,14 @@ class Journal:
     def set_ttl(self, key: str, left_us: int | None, now_us: int) -> None:
         """Set the time to live that the last queued `Write` of a variable gives it."""
         for part in reversed(self.parts):
-            for place in range(len(part.entries) - 1, -1, -1):
-                entry = part.entries[place]
+            for index in range(len(part.entries) - 1, -1, -1):
+                entry = part.entries[index]
                 if entry.key != key:
                     continue
                 if isinstance(entry.command, calls.Write):
                     (variable,) = entry.command.variables
                     renewed = calls.Write((replace(variable, ttl_us=left_us),))
-                    part.entries[place] = replace(entry, command=renewed, at_us=now_us)
+                    part.entries[index] = replace(entry, command=renewed, at_us=now_us)
                     return
                 break
 
@@ -228,13 +228,13 @@ class Journal:
             single = Part(closed=True)
             single.append(entry)
             singles.append(single)
-        place = self.parts.index(part)
-        self.parts[place : place + 1] = singles
+        index = self.parts.index(part)
+        self.parts[index : index + 1] = singles
 
-    def drop(self, part: Part, places: Collection[int]) -> None:
+    def drop(self, part: Part, indexes: Collection[int]) -> None:
         """Remove entries of a part by their indexes."""
         self._count(part, -1)
-        part.drop(places)
+        part.drop(indexes)
         self._count(part)
 
     def _recognised(self, call: calls.Call) -> bool:
@@ -274,16 +274,16 @@ def entries_of(call: calls.Call, reply: calls.Reply, now_us: int) -> Iterator[Jo
                 yield from (JournalEntry(calls.Write((variable,)), now_us) for variable in variables)
             case calls.Remove(keys):
                 yield from (JournalEntry(calls.Remove((key,)), now_us) for key in keys)
-            case calls.CompareAndSet(variable, likeness):
+            case calls.CompareAndSet(variable, canonical):
                 if result:
-                    yield JournalEntry(calls.Write((variable,)), now_us, likeness)
+                    yield JournalEntry(calls.Write((variable,)), now_us, canonical)
             case _ if not isinstance(command, calls.READS):
                 yield JournalEntry(command, now_us)
 
 
-def _places(entries: list[tuple[int, JournalEntry]], *kinds: type[calls.Command[Any]]) -> list[int]:
+def _indexes(entries: list[tuple[int, JournalEntry]], *kinds: type[calls.Command[Any]]) -> list[int]:
     """The indexes of the entries whose commands are of these types."""
-    return [place for place, entry in entries if isinstance(entry.command, kinds)]
+    return [index for index, entry in entries if isinstance(entry.command, kinds)]
 
 
 def _added(last: JournalEntry, increment: calls.Increment) -> JournalEntry | None:

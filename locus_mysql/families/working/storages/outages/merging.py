@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ... import calls
-from ...values import likeness
+from ...values import canonical_form
 from .journal import BARRIERS, Anything, JournalEntry, Part
 
 MEANWHILE = "another process wrote meanwhile"
@@ -58,9 +58,9 @@ class Snapshot:
             reply.stamp,
         )
 
-    def likeness(self, key: str) -> bytes | None:
-        """The likeness of a variable; None if it does not exist."""
-        return likeness(self.found[key].value) if key in self.found else None
+    def canonical(self, key: str) -> bytes | None:
+        """The canonical form of a variable; None if it does not exist."""
+        return canonical_form(self.found[key].value) if key in self.found else None
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class OwnWrites:
         seen: All versions up to this one, which this process has seen.
         spans: Ranges of versions that this process wrote, in rising order, without overlaps: above the first number, up
             to the second.
-        values: Likenesses of variables that this process may have written at an unknown version; None: a deletion.
+        values: Canonical forms of variables that this process may have written at an unknown version; None: a deletion.
         tasks: The same for task states.
         notes: The same for notes.
     """
@@ -86,8 +86,8 @@ class OwnWrites:
         """Return whether a version is not from a later write of another process."""
         if version <= self.seen:
             return True
-        place = bisect_left(self.spans, version, key=lambda span: span[1])
-        return place < len(self.spans) and self.spans[place][0] < version
+        index = bisect_left(self.spans, version, key=lambda span: span[1])
+        return index < len(self.spans) and self.spans[index][0] < version
 
     def wrote(self, before: int, stamp: int) -> None:
         """Add the versions after one stamp, up to another."""
@@ -100,7 +100,7 @@ class OwnWrites:
         """Return whether a variable is not newer."""
         if self.version(snapshot.versions.variables.get(key, 0)):
             return True
-        return key in self.values and self.values[key] == snapshot.likeness(key)
+        return key in self.values and self.values[key] == snapshot.canonical(key)
 
     def task(self, snapshot: Snapshot) -> bool:
         """Return whether the task state is not newer."""
@@ -123,7 +123,7 @@ class OwnWrites:
         for command in commands:
             match command:
                 case calls.Write(variables):
-                    self.values.update((variable.key, variable.likeness) for variable in variables)
+                    self.values.update((variable.key, variable.canonical) for variable in variables)
                 case calls.WriteTask(value):
                     self.tasks.add(value)
                 case calls.Append(note):
@@ -246,7 +246,7 @@ class _Merging:
             self._removed[variable.key] = None
             self._expired_us[variable.key] = self.now_us + left_us
         else:
-            self._variables.append(calls.Variable(variable.key, variable.value, variable.likeness, left_us))
+            self._variables.append(calls.Variable(variable.key, variable.value, variable.canonical, left_us))
             self._written.add(variable.key)
 
     def _clear(self) -> None:
@@ -262,7 +262,7 @@ class _Merging:
         """Drop a write or deletion of a variable that is newer, or not what the write expects."""
         if not self.own.variable(self.snapshot, key):
             self._lose(f"variable {key!r}")
-        elif not isinstance(entry.expects, Anything) and self.snapshot.likeness(key) != entry.expects:
+        elif not isinstance(entry.expects, Anything) and self.snapshot.canonical(key) != entry.expects:
             self._lose(f"variable {key!r}", "it did not have the value that compare_and_set expected")
         else:
             return False
@@ -279,9 +279,9 @@ def doubtful_entries(part: Part, snapshot: Snapshot, own: OwnWrites) -> tuple[li
     The part was sent so long ago that the storage may have forgotten its token. If it was carried out, there is
     something newer, and nothing shows whether that is this write or another process's.
     """
-    places: list[int] = []
+    indexes: list[int] = []
     lost: list[str] = []
-    for place, entry in enumerate(part.entries):
+    for index, entry in enumerate(part.entries):
         match entry.command:
             case calls.Increment(key, by) if not own.variable(snapshot, key):
                 lost.append(f"variable {key!r}: it is no longer known whether {by} was added")
@@ -289,5 +289,5 @@ def doubtful_entries(part: Part, snapshot: Snapshot, own: OwnWrites) -> tuple[li
                 lost.append("a note: it is no longer known whether it was added")
             case _:
                 continue
-        places.append(place)
-    return places, lost
+        indexes.append(index)
+    return indexes, lost

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from .....errors import UsageError
 from ... import calls
-from ...values import likeness
+from ...values import canonical_form
 from ..in_memory import InMemoryStorage
 
 #: The mirror has no limits except on its total size.
@@ -120,7 +120,7 @@ class Mirror:
         """A write of a variable that keeps its time to live."""
         (now,) = self._ask(address, calls.Read((key,)))
         left_us = now[key].left_us if key in now else None
-        return calls.Write((calls.Variable(key, value, likeness(value), left_us),))
+        return calls.Write((calls.Variable(key, value, canonical_form(value), left_us),))
 
 
 def names_of(update: calls.Command[Any], notes: str = NOTES) -> list[str]:
@@ -146,7 +146,7 @@ def _differences(now: dict[str, calls.Found], then: dict[str, calls.Found]) -> l
     """The commands that turn one set of variables into another."""
     gone = tuple(key for key in now if key not in then)
     other = tuple(
-        calls.Variable(key, found.value, likeness(found.value), found.left_us)
+        calls.Variable(key, found.value, canonical_form(found.value), found.left_us)
         for key, found in then.items()
         if key not in now or now[key].value != found.value or not _same_ttl(now[key].left_us, found.left_us)
     )
@@ -172,13 +172,13 @@ def _differing_notes(now: list[bytes], then: list[bytes], last: int | None) -> l
 
 def _overlap(now: list[bytes], then: list[bytes]) -> int:
     """The largest number of notes with which the first list ends and the second begins; in linear time."""
-    # The length of the longest proper prefix of `then` that ends at each place of it (Knuth, Morris and Pratt).
+    # The length of the longest proper prefix of `then` that ends at each position of it (Knuth, Morris and Pratt).
     prefixes, size = [0] * len(then), 0
-    for place in range(1, len(then)):
-        while size and then[place] != then[size]:
+    for index in range(1, len(then)):
+        while size and then[index] != then[size]:
             size = prefixes[size - 1]
-        size += then[place] == then[size]
-        prefixes[place] = size
+        size += then[index] == then[size]
+        prefixes[index] = size
     size = 0
     for note in now[-len(then) :] if then else []:
         while size and (size == len(then) or note != then[size]):

@@ -15,7 +15,7 @@ from .journal import Part
 from .merging import OwnWrites, Snapshot, doubtful_entries, merge
 from .mirror import Mirror
 from .session_state import SessionState, SessionStates
-from .steps import OUTAGES, Execute, Settings, Steps
+from .steps import OUTAGES, Execute, Settings, StepGenerator
 
 #: The least timeout of a replayed part, which takes longer than a call. The primary has just answered then.
 REPLAY_S = 10.0
@@ -39,7 +39,7 @@ class Replay:
     def __init__(self, settings: Settings, mirror: Mirror, states: SessionStates) -> None:
         self.settings, self.mirror, self.states = settings, mirror, states
 
-    def replay(self, state: SessionState, failed: Callable[[Exception], None]) -> Steps[bool]:
+    def replay(self, state: SessionState, failed: Callable[[Exception], None]) -> StepGenerator[bool]:
         """Write all queued writes of a session; returns whether that succeeded. Then the primary serves the session.
 
         Args:
@@ -64,7 +64,7 @@ class Replay:
         self.states.count(state)
         return True
 
-    def _replay_part(self, state: SessionState, part: Part, lost: list[str]) -> Steps[int]:
+    def _replay_part(self, state: SessionState, part: Part, lost: list[str]) -> StepGenerator[int]:
         """Write a part; returns the session's stamp.
 
         Raises:
@@ -93,7 +93,7 @@ class Replay:
                 return reply.stamp
         raise calls.StampMoved
 
-    def _read_snapshot(self, state: SessionState, part: Part, lost: list[str]) -> Steps[Snapshot]:
+    def _read_snapshot(self, state: SessionState, part: Part, lost: list[str]) -> StepGenerator[Snapshot]:
         """Read the session's content on the primary. If it no longer has the session, report that once."""
         commands = Snapshot.commands(part, state.own)
         reply = yield Execute("primary", calls.Call("replay", state.address, commands), self.settings.timeout_s)
@@ -112,7 +112,7 @@ class Replay:
         if not part.sent and part.risky:
             part.sent = (calls.Touch(),)
 
-    def _send(self, state: SessionState, part: Part, if_stamp: int) -> Steps[calls.Reply]:
+    def _send(self, state: SessionState, part: Part, if_stamp: int) -> StepGenerator[calls.Reply]:
         """Send the commands of a part, if there are any."""
         if not part.sent:
             return calls.Reply((), if_stamp)
@@ -166,7 +166,7 @@ class Replay:
             except Exception:
                 WORKING.warning("on_lost failed", exc_info=True)
 
-    def _discard(self, state: SessionState) -> Steps[None]:
+    def _discard(self, state: SessionState) -> StepGenerator[None]:
         """Remove the session from the fallback, where it would be outdated in the next outage, unless others use it."""
         if state.fallback_stamp:
             end = (calls.End(),)

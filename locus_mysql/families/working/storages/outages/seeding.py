@@ -10,10 +10,10 @@ from typing import Any, cast
 from .....engine.logs import WORKING
 from .....errors import UsageError
 from ... import calls
-from ...values import likeness
+from ...values import canonical_form
 from .mirror import UNLIMITED, Known, Mirror
 from .session_state import SessionState, SessionStates
-from .steps import Execute, Steps
+from .steps import Execute, StepGenerator
 
 #: The number of notes that are sent to the fallback at a time.
 NOTES_AT_ONCE = 200
@@ -31,7 +31,7 @@ class Seeding:
     def __init__(self, mirror: Mirror, states: SessionStates, lock: threading.Lock) -> None:
         self.mirror, self.states, self._lock = mirror, states, lock
 
-    def go_offline(self, state: SessionState, call: calls.Call) -> Steps[None]:
+    def go_offline(self, state: SessionState, call: calls.Call) -> StepGenerator[None]:
         """Switch a session to the fallback. The caller holds the session's lock."""
         seeded = False
         try:
@@ -48,7 +48,7 @@ class Seeding:
                 state.offline = False
                 self.states.count(state)
 
-    def send(self, call: calls.Call, commands: list[calls.Command[Any]]) -> Steps[int]:
+    def send(self, call: calls.Call, commands: list[calls.Command[Any]]) -> StepGenerator[int]:
         """Execute commands on the fallback; returns the session's stamp. If there is no room, they are skipped."""
         seed = calls.Call("seed", call.address, tuple(commands), UNLIMITED, call.ttl_us, token=os.urandom(16))
         try:
@@ -58,7 +58,7 @@ class Seeding:
             return 0
         return reply.stamp
 
-    def _versions(self, state: SessionState) -> Steps[calls.Versions]:
+    def _versions(self, state: SessionState) -> StepGenerator[calls.Versions]:
         """The versions that the fallback holds of the session, of this outage.
 
         They are of this outage if a process wrote there since the primary last answered this process. Otherwise they
@@ -78,7 +78,7 @@ def _missing(known: Known, versions: calls.Versions) -> list[list[calls.Command[
     """Return the commands, call by call, that send the fallback known content of a session that it lacks."""
     commands: list[calls.Command[Any]] = []
     variables = tuple(
-        calls.Variable(key, found.value, likeness(found.value), found.left_us)
+        calls.Variable(key, found.value, canonical_form(found.value), found.left_us)
         for key, found in known.variables.items()
         if key not in versions.variables
     )

@@ -47,7 +47,7 @@ class ForgetTenant:
 
 
 Step: TypeAlias = Execute | Acquire | ForgetTenant
-Steps: TypeAlias = Generator[Step, Any, T]
+StepGenerator: TypeAlias = Generator[Step, Any, T]
 
 
 @dataclass(frozen=True, slots=True)

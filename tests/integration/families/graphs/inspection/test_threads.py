@@ -124,12 +124,12 @@ async def test_each_message_is_of_the_checkpoint_that_first_had_it(
     then = await inspector.states("versions", "t", at=turns[3].created_at)
     assert [turn.checkpoint_id for turn in then] == [turn.checkpoint_id for turn in turns[:4]]
     assert await inspector.states("versions", "t", at=turns[0].created_at - timedelta(seconds=1)) == []
-    for place in range(4):
-        known = await inspector.state("versions", "t", at=times[place])
-        before = await inspector.state("versions", "t", at=times[place] - timedelta(microseconds=1))
+    for index in range(4):
+        known = await inspector.state("versions", "t", at=times[index])
+        before = await inspector.state("versions", "t", at=times[index] - timedelta(microseconds=1))
         assert known is not None
-        assert len(known.messages) > place
-        assert before is None or len(before.messages) <= place
+        assert len(known.messages) > index
+        assert before is None or len(before.messages) <= index
 
 
 async def test_pending_writes_show_what_a_graph_waits_for(saver: AsyncMySQLSaver, inspector: Inspector) -> None:
@@ -397,8 +397,8 @@ async def test_code_named_in_stored_data_is_never_imported(
     rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
         for tenant, version_key, task_id, idx, *texts in rows:
-            place = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
-            payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", place)
+            identity = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+            payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
             which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
             run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)
         view = await inspector.state("versions", "hostile")

@@ -37,8 +37,10 @@ PATIENCE_S = 60.0
 both_sides = pytest.mark.parametrize("execute", SIDES, ids=lambda side: side.__name__)
 
 
-def variable(key: str, value: bytes = b"1", ttl_us: int | None = None, likeness: bytes | None = None) -> calls.Variable:
-    return calls.Variable(key, value, likeness or value, ttl_us)
+def variable(
+    key: str, value: bytes = b"1", ttl_us: int | None = None, canonical: bytes | None = None
+) -> calls.Variable:
+    return calls.Variable(key, value, canonical or value, ttl_us)
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def call(*commands: Any, **options: Any) -> calls.Call:
 
 
 EVERYTHING = (
-    calls.Write((variable("a"), variable("b", b"2", HOUR_US, b"likeness"))),
+    calls.Write((variable("a"), variable("b", b"2", HOUR_US, b"canonical"))),
     calls.WriteTask(b"{}"),
     calls.Append(b"1"),
     calls.CreateCheckpoint("c"),

@@ -69,14 +69,14 @@ class TestDamage:
         rows = self.rows()
         which = data.draw(st.integers(0, len(rows) - 1))
         payload = rows[which].payload
-        place = data.draw(st.integers(0, len(payload) - 1))
+        offset = data.draw(st.integers(0, len(payload) - 1))
         other = data.draw(st.binary(max_size=6))
         for damaged in (
-            payload[:place],  # cut off
-            payload[place:],
-            payload[:place] + other + payload[place + len(other) :],  # overwritten
-            payload[:place] + other + payload[place:],  # put in
-            payload[:place] + payload[place + 1 :],  # left out
+            payload[:offset],  # cut off
+            payload[offset:],
+            payload[:offset] + other + payload[offset + len(other) :],  # overwritten
+            payload[:offset] + other + payload[offset:],  # put in
+            payload[:offset] + payload[offset + 1 :],  # left out
             data.draw(st.sampled_from(rows)).payload,  # that of another row
         ):
             self.assert_noticed(rows, which, damaged)

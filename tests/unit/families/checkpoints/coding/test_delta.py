@@ -49,7 +49,7 @@ def edited(state: State, edit: tuple[str, str, int, int], turn: int) -> State:
     items = state.get(name)
     items = items if isinstance(items, list) else []
     if kind == "append":
-        state[name] = items + [message(turn * 10 + place, size) for place in range(number)]
+        state[name] = items + [message(turn * 10 + index, size) for index in range(number)]
     elif kind == "change" and items:
         items[number % len(items)] = message(-turn)
         state[name] = items

@@ -62,14 +62,14 @@ def stored(encoded: EncodedValue) -> Inline | Stored:
     return Stored(encoded.kind, front, back, 0, digest, (Link(1, 0, len(body), 0),))
 
 
-def row(place: int) -> CheckpointRow:
-    return CheckpointRow("", f"c{place}", None, AT + timedelta(minutes=place), 1)
+def row(index: int) -> CheckpointRow:
+    return CheckpointRow("", f"c{index}", None, AT + timedelta(minutes=index), 1)
 
 
-def outline(place: int, encoded: EncodedValue | None, parent: int | None) -> Outline:
+def outline(index: int, encoded: EncodedValue | None, parent: int | None) -> Outline:
     value = None if encoded is None else stored(encoded)
     parent_id = None if parent is None else f"c{parent}"
-    return Outline(f"c{place}", parent_id, AT + timedelta(minutes=place), json.dumps({"step": place}), value)
+    return Outline(f"c{index}", parent_id, AT + timedelta(minutes=index), json.dumps({"step": index}), value)
 
 
 @pytest.mark.parametrize("encode", [in_msgpack, in_json])

@@ -28,7 +28,7 @@ OTHER = calls.Address("t", "other")
 DEADLINE_S = 60.0
 
 
-class Side:
+class FallbackClient:
     """One side of a storage that probes its primary at each call."""
 
     def __init__(self, *, awaited: bool) -> None:
@@ -74,8 +74,8 @@ class Side:
 
 
 @pytest.fixture(params=[False, True], ids=["blocking", "awaited"])
-def side(request: pytest.FixtureRequest) -> Any:
-    one = Side(awaited=request.param)
+def client(request: pytest.FixtureRequest) -> Any:
+    one = FallbackClient(awaited=request.param)
     yield one
     if one.loop:
         one.loop.close()
@@ -85,138 +85,138 @@ def values(found: Any) -> dict[str, bytes]:
     return {key: one.value for key, one in found.items()}
 
 
-def test_values_used_before_an_outage_are_available_in_it(side: Side) -> None:
-    side.others(calls.Write((variable("read", 1), variable("gone", 1))), calls.Append(b"1"), calls.WriteTask(b"{}"))
-    side.ask(calls.Read(("read",)), calls.ReadNotes(), calls.ReadTask())
-    side.do(calls.Write((variable("written", 2), variable("removed", 3))))
-    side.do(calls.Remove(("removed",)))
-    side.do(calls.Increment("n", 5))
-    side.do(calls.Append(b"2"))
-    side.goes()
-    assert values(side.do(calls.ReadAll())) == {"read": b"1", "written": b"2", "n": b"5"}
-    assert side.do(calls.ReadNotes()) == [b"1", b"2"]
-    assert side.do(calls.ReadTask()) == b"{}"
-    assert side.storage.condition(HERE) == OutageStatus(True, 0, ())
+def test_values_used_before_an_outage_are_available_in_it(client: FallbackClient) -> None:
+    client.others(calls.Write((variable("read", 1), variable("gone", 1))), calls.Append(b"1"), calls.WriteTask(b"{}"))
+    client.ask(calls.Read(("read",)), calls.ReadNotes(), calls.ReadTask())
+    client.do(calls.Write((variable("written", 2), variable("removed", 3))))
+    client.do(calls.Remove(("removed",)))
+    client.do(calls.Increment("n", 5))
+    client.do(calls.Append(b"2"))
+    client.goes()
+    assert values(client.do(calls.ReadAll())) == {"read": b"1", "written": b"2", "n": b"5"}
+    assert client.do(calls.ReadNotes()) == [b"1", b"2"]
+    assert client.do(calls.ReadTask()) == b"{}"
+    assert client.storage.condition(HERE) == OutageStatus(True, 0, ())
 
 
-def test_queued_writes_are_replayed_before_the_primary_serves(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1), variable("b", 1), variable("n", 1))))
-    side.goes()
-    side.do(calls.Write((variable("a", 2), variable("c", 2))))
-    side.do(calls.Remove(("b",)))
+def test_queued_writes_are_replayed_before_the_primary_serves(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1), variable("b", 1), variable("n", 1))))
+    client.goes()
+    client.do(calls.Write((variable("a", 2), variable("c", 2))))
+    client.do(calls.Remove(("b",)))
     for _ in range(3):
-        side.do(calls.Increment("n", 1))
-    side.ask(calls.Append(b"1"), calls.Append(b"2"))
-    side.do(calls.WriteTask(b"[]"))
-    assert side.storage.condition(HERE).degraded
-    assert side.storage.pending == side.storage.condition(HERE).pending > 0
-    side.comes()
-    assert values(side.do(calls.ReadAll())) == {"a": b"2", "c": b"2", "n": b"4"}
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"2", "c": b"2", "n": b"4"}
-    assert side.others(calls.ReadNotes(), calls.ReadTask()) == ([b"1", b"2"], b"[]")
-    assert side.storage.condition(HERE) == OutageStatus(False, 0, ())
-    assert side.lost == []
+        client.do(calls.Increment("n", 1))
+    client.ask(calls.Append(b"1"), calls.Append(b"2"))
+    client.do(calls.WriteTask(b"[]"))
+    assert client.storage.condition(HERE).degraded
+    assert client.storage.pending == client.storage.condition(HERE).pending > 0
+    client.comes()
+    assert values(client.do(calls.ReadAll())) == {"a": b"2", "c": b"2", "n": b"4"}
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"2", "c": b"2", "n": b"4"}
+    assert client.others(calls.ReadNotes(), calls.ReadTask()) == ([b"1", b"2"], b"[]")
+    assert client.storage.condition(HERE) == OutageStatus(False, 0, ())
+    assert client.lost == []
 
 
-def test_newer_writes_of_other_processes_win_and_are_reported(side: Side) -> None:
-    side.ask(
+def test_newer_writes_of_other_processes_win_and_are_reported(client: FallbackClient) -> None:
+    client.ask(
         calls.Write((variable("a", 1), variable("b", 1), variable("c", 1))), calls.WriteTask(b"1"), calls.Append(b"1")
     )
-    side.goes()
-    side.do(calls.Write((variable("a", 2), variable("b", 2))))
-    side.do(calls.Remove(("c",)))
-    side.do(calls.WriteTask(b"2"))
-    side.do(calls.Increment("n", 2))
-    side.do(calls.ClearNotes())
-    side.do(calls.Append(b"2"))
-    side.others(calls.Write((variable("a", 9), variable("c", 9))))
-    side.others(calls.WriteTask(b"9"))
-    side.others(calls.Increment("n", 40))
-    side.others(calls.Append(b"9"))
-    side.comes()
-    assert side.flush() == 0
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"9", "b": b"2", "c": b"9", "n": b"42"}
-    assert side.others(calls.ReadTask(), calls.ReadNotes()) == (b"9", [b"1", b"9", b"2"])
-    lost = side.storage.condition(HERE).lost
+    client.goes()
+    client.do(calls.Write((variable("a", 2), variable("b", 2))))
+    client.do(calls.Remove(("c",)))
+    client.do(calls.WriteTask(b"2"))
+    client.do(calls.Increment("n", 2))
+    client.do(calls.ClearNotes())
+    client.do(calls.Append(b"2"))
+    client.others(calls.Write((variable("a", 9), variable("c", 9))))
+    client.others(calls.WriteTask(b"9"))
+    client.others(calls.Increment("n", 40))
+    client.others(calls.Append(b"9"))
+    client.comes()
+    assert client.flush() == 0
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"9", "b": b"2", "c": b"9", "n": b"42"}
+    assert client.others(calls.ReadTask(), calls.ReadNotes()) == (b"9", [b"1", b"9", b"2"])
+    lost = client.storage.condition(HERE).lost
     assert sorted(text.partition(":")[0] for text in lost) == [
         "clearing the scratchpad",
         "the task's state",
         "variable 'a'",
         "variable 'c'",
     ]
-    assert side.lost == [(HERE, lost)]
+    assert client.lost == [(HERE, lost)]
 
 
-def test_a_deletion_by_others_is_newer_too(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1),)))
-    side.goes()
-    side.do(calls.Write((variable("a", 2),)))
-    side.others(calls.Remove(("a",)))
-    side.comes()
-    side.flush()
-    assert side.others(calls.ReadAll()) == ({},)
-    assert side.storage.condition(HERE).lost == ("variable 'a': another process wrote meanwhile",)
+def test_a_deletion_by_others_is_newer_too(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1),)))
+    client.goes()
+    client.do(calls.Write((variable("a", 2),)))
+    client.others(calls.Remove(("a",)))
+    client.comes()
+    client.flush()
+    assert client.others(calls.ReadAll()) == ({},)
+    assert client.storage.condition(HERE).lost == ("variable 'a': another process wrote meanwhile",)
 
 
-def test_clearing_also_removes_unknown_data_but_nothing_newer(side: Side) -> None:
-    side.others(calls.Write((variable("unknown", 1), variable("newer", 1))))
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(calls.Clear())
-    side.do(calls.Write((variable("a", 2),)))
-    side.others(calls.Write((variable("newer", 2),)))
-    side.comes()
-    side.flush()
-    assert values(side.others(calls.ReadAll())[0]) == {"newer": b"2", "a": b"2"}
-    assert len(side.storage.condition(HERE).lost) == 1
+def test_clearing_also_removes_unknown_data_but_nothing_newer(client: FallbackClient) -> None:
+    client.others(calls.Write((variable("unknown", 1), variable("newer", 1))))
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(calls.Clear())
+    client.do(calls.Write((variable("a", 2),)))
+    client.others(calls.Write((variable("newer", 2),)))
+    client.comes()
+    client.flush()
+    assert values(client.others(calls.ReadAll())[0]) == {"newer": b"2", "a": b"2"}
+    assert len(client.storage.condition(HERE).lost) == 1
 
 
 @pytest.mark.parametrize("carried_out", [False, True], ids=["not carried out", "carried out"])
-def test_the_call_that_began_the_outage_counts_once(side: Side, carried_out: bool) -> None:
-    side.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
+def test_the_call_that_began_the_outage_counts_once(client: FallbackClient, carried_out: bool) -> None:
+    client.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
     for address in (HERE, OTHER):
-        side.goes(loses=carried_out)
-        side.ask(calls.Increment("n", 1), calls.Append(b"2"), address=address)
-        side.primary.loses = lambda: False
-        side.do(calls.Increment("n", 1), address=address)
-        side.do(calls.Append(b"3"), address=address)
-        side.comes()
-        side.flush()
-    assert values(side.others(calls.ReadAll())[0]) == {"n": b"3"}
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2", b"3"],)
-    assert side.others(calls.ReadNotes(), address=OTHER) == ([b"2", b"3"],)
-    assert side.lost == []
+        client.goes(loses=carried_out)
+        client.ask(calls.Increment("n", 1), calls.Append(b"2"), address=address)
+        client.primary.loses = lambda: False
+        client.do(calls.Increment("n", 1), address=address)
+        client.do(calls.Append(b"3"), address=address)
+        client.comes()
+        client.flush()
+    assert values(client.others(calls.ReadAll())[0]) == {"n": b"3"}
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3"],)
+    assert client.others(calls.ReadNotes(), address=OTHER) == ([b"2", b"3"],)
+    assert client.lost == []
 
 
-def test_a_late_call_that_lost_to_a_newer_write_has_no_effect(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1),)))
-    side.goes()
-    side.do(calls.Write((variable("a", 2),)))
-    late = side.primary.asked[-1]
-    side.others(calls.Write((variable("a", 9),)))
-    side.comes()
-    side.flush()
-    side.primary.kept.execute_blocking(late)  # it was in flight during the whole outage
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"9"}
-    assert len(side.storage.condition(HERE).lost) == 1
+def test_a_late_call_that_lost_to_a_newer_write_has_no_effect(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1),)))
+    client.goes()
+    client.do(calls.Write((variable("a", 2),)))
+    late = client.primary.asked[-1]
+    client.others(calls.Write((variable("a", 9),)))
+    client.comes()
+    client.flush()
+    client.primary.kept.execute_blocking(late)  # it was in flight during the whole outage
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"9"}
+    assert len(client.storage.condition(HERE).lost) == 1
 
 
-def test_a_write_after_one_with_an_unknown_outcome_is_not_lost(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1),)))
-    side.goes(loses=True)
-    side.do(calls.Write((variable("a", 2),)))
-    side.do(calls.Write((variable("a", 3),)))
-    side.comes()
-    side.flush()
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"3"}
-    assert side.lost == []
+def test_a_write_after_one_with_an_unknown_outcome_is_not_lost(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1),)))
+    client.goes(loses=True)
+    client.do(calls.Write((variable("a", 2),)))
+    client.do(calls.Write((variable("a", 3),)))
+    client.comes()
+    client.flush()
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"3"}
+    assert client.lost == []
 
 
-def test_a_replay_whose_answer_is_lost_counts_once(side: Side) -> None:
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.ask(calls.Append(b"2"), calls.Increment("n", 1))
-    replayed = side.primary.execute_blocking
+def test_a_replay_whose_answer_is_lost_counts_once(client: FallbackClient) -> None:
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.ask(calls.Append(b"2"), calls.Increment("n", 1))
+    replayed = client.primary.execute_blocking
 
     def loses_replays(asked: Any) -> calls.Reply:
         reply = replayed(asked)
@@ -224,292 +224,292 @@ def test_a_replay_whose_answer_is_lost_counts_once(side: Side) -> None:
             raise Unavailable("The answer is lost.")
         return reply
 
-    side.primary.execute_blocking = loses_replays  # type: ignore[method-assign]
-    side.comes()
+    client.primary.execute_blocking = loses_replays  # type: ignore[method-assign]
+    client.comes()
     for _ in range(3):
-        side.do(calls.Append(b"3"))
-    side.primary.execute_blocking = replayed  # type: ignore[method-assign]
-    assert side.flush() == 0
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"3", b"3"],)
-    assert values(side.others(calls.ReadAll())[0]) == {"n": b"1"}
+        client.do(calls.Append(b"3"))
+    client.primary.execute_blocking = replayed  # type: ignore[method-assign]
+    assert client.flush() == 0
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"3", b"3"],)
+    assert values(client.others(calls.ReadAll())[0]) == {"n": b"1"}
 
 
-def test_checkpoints_keep_their_place(side: Side) -> None:
-    side.others(calls.Write((variable("unknown", 0),)))
-    side.do(calls.Write((variable("a", 1),)))
-    side.goes()
-    side.do(calls.Write((variable("a", 2),)))
-    side.do(calls.CreateCheckpoint("middle"))
-    side.ask(calls.Write((variable("a", 3), variable("b", 3))), calls.Append(b"1"))
-    side.do(calls.RestoreCheckpoint("middle", "undo"))
-    assert values(side.do(calls.ReadAll())) == {"a": b"2"}
-    side.do(calls.Write((variable("c", 4),)))
-    side.comes()
-    assert values(side.do(calls.ReadAll())) == {"unknown": b"0", "a": b"2", "c": b"4"}
-    assert side.do(calls.ReadNotes()) == []
-    side.do(calls.RestoreCheckpoint("undo", "redo"))
-    assert values(side.others(calls.ReadAll())[0]) == {"unknown": b"0", "a": b"3", "b": b"3"}
+def test_checkpoints_keep_their_place(client: FallbackClient) -> None:
+    client.others(calls.Write((variable("unknown", 0),)))
+    client.do(calls.Write((variable("a", 1),)))
+    client.goes()
+    client.do(calls.Write((variable("a", 2),)))
+    client.do(calls.CreateCheckpoint("middle"))
+    client.ask(calls.Write((variable("a", 3), variable("b", 3))), calls.Append(b"1"))
+    client.do(calls.RestoreCheckpoint("middle", "undo"))
+    assert values(client.do(calls.ReadAll())) == {"a": b"2"}
+    client.do(calls.Write((variable("c", 4),)))
+    client.comes()
+    assert values(client.do(calls.ReadAll())) == {"unknown": b"0", "a": b"2", "c": b"4"}
+    assert client.do(calls.ReadNotes()) == []
+    client.do(calls.RestoreCheckpoint("undo", "redo"))
+    assert values(client.others(calls.ReadAll())[0]) == {"unknown": b"0", "a": b"3", "b": b"3"}
 
 
-def test_a_checkpoint_that_only_the_primary_has_is_restored_later(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1),)))
-    side.do(calls.CreateCheckpoint("before"))
-    side.goes()
+def test_a_checkpoint_that_only_the_primary_has_is_restored_later(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1),)))
+    client.do(calls.CreateCheckpoint("before"))
+    client.goes()
     with pytest.raises(Unavailable, match="can be restored when the storage is available"):
-        side.do(calls.RestoreCheckpoint("before", "undo"))
-    side.comes()
-    side.do(calls.RestoreCheckpoint("before", "undo"))
+        client.do(calls.RestoreCheckpoint("before", "undo"))
+    client.comes()
+    client.do(calls.RestoreCheckpoint("before", "undo"))
 
 
-def test_the_end_of_a_session_is_replayed_unless_others_wrote(side: Side) -> None:
+def test_the_end_of_a_session_is_replayed_unless_others_wrote(client: FallbackClient) -> None:
     for address in (HERE, OTHER):
-        side.do(calls.Write((variable("a", 1),)), address=address)
-    side.goes()
+        client.do(calls.Write((variable("a", 1),)), address=address)
+    client.goes()
     for address in (HERE, OTHER):
-        side.do(calls.Write((variable("b", 1),)), address=address)
-        assert side.do(calls.End(), address=address) is True
-        assert side.do(calls.ReadAll(), address=address) == {}
-    side.others(calls.Write((variable("c", 9),)), address=OTHER)
-    side.comes()
-    assert side.flush() == 0
-    assert side.others(calls.ReadAll()) == ({},)
-    assert values(side.others(calls.ReadAll(), address=OTHER)[0]) == {"a": b"1", "c": b"9"}
-    assert side.lost == [(OTHER, ("the end of the session: another process wrote meanwhile",))]
+        client.do(calls.Write((variable("b", 1),)), address=address)
+        assert client.do(calls.End(), address=address) is True
+        assert client.do(calls.ReadAll(), address=address) == {}
+    client.others(calls.Write((variable("c", 9),)), address=OTHER)
+    client.comes()
+    assert client.flush() == 0
+    assert client.others(calls.ReadAll()) == ({},)
+    assert values(client.others(calls.ReadAll(), address=OTHER)[0]) == {"a": b"1", "c": b"9"}
+    assert client.lost == [(OTHER, ("the end of the session: another process wrote meanwhile",))]
 
 
-def test_a_session_that_was_ended_meanwhile_is_begun_anew_and_that_is_reported(side: Side) -> None:
-    side.ask(calls.Write((variable("a", 1),)), calls.Append(b"1"))
-    side.goes()
-    side.do(calls.Append(b"2"))
-    side.others(calls.End())
-    side.comes()
-    side.flush()
-    assert side.others(calls.ReadNotes(), calls.ReadAll()) == ([b"2"], {})
-    assert "ended or expired" in side.storage.condition(HERE).lost[0]
+def test_a_session_that_was_ended_meanwhile_is_begun_anew_and_that_is_reported(client: FallbackClient) -> None:
+    client.ask(calls.Write((variable("a", 1),)), calls.Append(b"1"))
+    client.goes()
+    client.do(calls.Append(b"2"))
+    client.others(calls.End())
+    client.comes()
+    client.flush()
+    assert client.others(calls.ReadNotes(), calls.ReadAll()) == ([b"2"], {})
+    assert "ended or expired" in client.storage.condition(HERE).lost[0]
 
 
-def test_writes_that_the_primary_refuses_are_reported_and_the_others_written(side: Side) -> None:
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.ask(calls.Write((variable("a", 1),)), calls.Increment("n", 1), calls.Append(b"2"), limits=limits(keys=2))
-    side.others(calls.Write((variable("x", 1),)), calls.Write((variable("n", '"text"'),)))
-    side.comes()
-    assert side.flush() == 0
-    assert values(side.others(calls.ReadAll())[0]) == {"x": b"1", "n": b'"text"'}
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2"],)
-    assert sorted(side.storage.condition(HERE).lost) == [
+def test_writes_that_the_primary_refuses_are_reported_and_the_others_written(client: FallbackClient) -> None:
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.ask(calls.Write((variable("a", 1),)), calls.Increment("n", 1), calls.Append(b"2"), limits=limits(keys=2))
+    client.others(calls.Write((variable("x", 1),)), calls.Write((variable("n", '"text"'),)))
+    client.comes()
+    assert client.flush() == 0
+    assert values(client.others(calls.ReadAll())[0]) == {"x": b"1", "n": b'"text"'}
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2"],)
+    assert sorted(client.storage.condition(HERE).lost) == [
         "variable 'a': refused with CapacityExceeded",
         "variable 'n': refused with InvalidInput",
     ]
 
 
-def test_a_comparison_holds_on_the_primary_too(side: Side) -> None:
-    side.others(calls.Write((variable("a", 1),)))
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(calls.Append(b"2"))
-    assert side.do(calls.CompareAndSet(variable("a", 2), None)) is True  # by the state that this process has
-    assert side.do(calls.CompareAndSet(variable("b", 1), None)) is True
-    assert side.do(calls.CompareAndSet(variable("b", 2), b"1")) is True
-    side.comes()
-    side.flush()
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"1", "b": b"2"}
-    (lost,) = side.storage.condition(HERE).lost
+def test_a_comparison_holds_on_the_primary_too(client: FallbackClient) -> None:
+    client.others(calls.Write((variable("a", 1),)))
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(calls.Append(b"2"))
+    assert client.do(calls.CompareAndSet(variable("a", 2), None)) is True  # by the state that this process has
+    assert client.do(calls.CompareAndSet(variable("b", 1), None)) is True
+    assert client.do(calls.CompareAndSet(variable("b", 2), b"1")) is True
+    client.comes()
+    client.flush()
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"1", "b": b"2"}
+    (lost,) = client.storage.condition(HERE).lost
     assert lost == "variable 'a': it did not have the value that compare_and_set expected"
 
 
-def test_variables_keep_their_time_to_live(side: Side) -> None:
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(
+def test_variables_keep_their_time_to_live(client: FallbackClient) -> None:
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(
         calls.Write((variable("short", 1, 1), variable("long", 1, 3_600_000_000), variable("kept", 1, 3_600_000_000)))
     )
-    assert side.do(calls.CompareAndSet(variable("kept", 2), b"1")) is True
-    side.comes()
-    (found,) = side.others(calls.ReadAll()) if side.flush() == 0 else ({},)
+    assert client.do(calls.CompareAndSet(variable("kept", 2), b"1")) is True
+    client.comes()
+    (found,) = client.others(calls.ReadAll()) if client.flush() == 0 else ({},)
     assert set(found) == {"long", "kept"}
     assert all(3_500_000_000 < one.left_us <= 3_600_000_000 for one in found.values())
 
 
-def test_sessions_without_further_calls_are_replayed_too(side: Side) -> None:
-    addresses = [calls.Address("t", f"quiet-{place}") for place in range(3)]
-    side.goes()
+def test_sessions_without_further_calls_are_replayed_too(client: FallbackClient) -> None:
+    addresses = [calls.Address("t", f"quiet-{index}") for index in range(3)]
+    client.goes()
     for address in addresses:
-        side.do(calls.Append(b"1"), address=address)
-    side.comes()
+        client.do(calls.Append(b"1"), address=address)
+    client.comes()
     for _ in addresses:
-        side.do(calls.ReadTask())
-    assert [side.others(calls.ReadNotes(), address=address) for address in addresses] == [([b"1"],)] * 3
-    assert side.storage.pending == 0
+        client.do(calls.ReadTask())
+    assert [client.others(calls.ReadNotes(), address=address) for address in addresses] == [([b"1"],)] * 3
+    assert client.storage.pending == 0
 
 
-def test_writes_beyond_the_queue_limit_are_refused(side: Side) -> None:
-    side.storage = side.make(side.primary, max_pending=2)
-    side.do(calls.Append(b"0"))
-    side.goes()
-    side.do(calls.ReadTask())
-    side.ask(calls.Append(b"1"), calls.Append(b"2"))
+def test_writes_beyond_the_queue_limit_are_refused(client: FallbackClient) -> None:
+    client.storage = client.make(client.primary, max_pending=2)
+    client.do(calls.Append(b"0"))
+    client.goes()
+    client.do(calls.ReadTask())
+    client.ask(calls.Append(b"1"), calls.Append(b"2"))
     with pytest.raises(CapacityExceeded, match="max_pending"):
-        side.do(calls.Append(b"3"))
-    assert side.do(calls.ReadNotes()) == [b"0", b"1", b"2"]
-    side.comes()
-    side.do(calls.Append(b"4"))
-    assert side.others(calls.ReadNotes()) == ([b"0", b"1", b"2", b"4"],)
+        client.do(calls.Append(b"3"))
+    assert client.do(calls.ReadNotes()) == [b"0", b"1", b"2"]
+    client.comes()
+    client.do(calls.Append(b"4"))
+    assert client.others(calls.ReadNotes()) == ([b"0", b"1", b"2", b"4"],)
 
 
-def test_without_a_fallback_calls_are_refused_at_once(side: Side) -> None:
-    side.storage = side.make(side.primary, None, first_retry_s=3600, longest_retry_s=3600)
-    side.do(calls.Append(b"1"))
-    side.goes()
+def test_without_a_fallback_calls_are_refused_at_once(client: FallbackClient) -> None:
+    client.storage = client.make(client.primary, None, first_retry_s=3600, longest_retry_s=3600)
+    client.do(calls.Append(b"1"))
+    client.goes()
     with pytest.raises(Unavailable):
-        side.do(calls.Append(b"2"))
-    asked = len(side.primary.asked)
+        client.do(calls.Append(b"2"))
+    asked = len(client.primary.asked)
     with pytest.raises(Unavailable, match="not tried again yet"):
-        side.do(calls.Append(b"3"))
-    assert len(side.primary.asked) == asked
-    side.comes()
-    assert side.flush() == 0
-    side.storage = side.make(side.primary, None)
-    assert side.do(calls.ReadNotes()) == [b"1"]
+        client.do(calls.Append(b"3"))
+    assert len(client.primary.asked) == asked
+    client.comes()
+    assert client.flush() == 0
+    client.storage = client.make(client.primary, None)
+    assert client.do(calls.ReadNotes()) == [b"1"]
 
 
 @pytest.mark.parametrize("error", [Unavailable("."), TimeoutError(), ConnectionResetError()])
-def test_without_a_fallback_every_kind_of_outage_is_unavailable(side: Side, error: Exception) -> None:
-    side.storage = side.make(side.primary, None)
-    side.primary.error = lambda: error
-    side.goes()
+def test_without_a_fallback_every_kind_of_outage_is_unavailable(client: FallbackClient, error: Exception) -> None:
+    client.storage = client.make(client.primary, None)
+    client.primary.error = lambda: error
+    client.goes()
     with pytest.raises(Unavailable):
-        side.do(calls.Append(b"1"))
-    assert side.storage.degraded
+        client.do(calls.Append(b"1"))
+    assert client.storage.degraded
 
 
-def test_without_a_fallback_a_primary_that_hangs_is_unavailable(side: Side) -> None:
-    side.storage = side.make(side.primary, None, timeout_s=0.05)
-    side.primary.hanging = True
+def test_without_a_fallback_a_primary_that_hangs_is_unavailable(client: FallbackClient) -> None:
+    client.storage = client.make(client.primary, None, timeout_s=0.05)
+    client.primary.hanging = True
     try:
         with pytest.raises(Unavailable, match=r"timeout_s is 0\.05.*not known"):
-            side.do(calls.Append(b"1"))
+            client.do(calls.Append(b"1"))
     finally:
-        side.primary.hangs.set()
+        client.primary.hangs.set()
 
 
 @pytest.mark.parametrize("error", [Unavailable("."), TimeoutError(), ConnectionResetError(), ReadOnlyServer(".")])
-def test_several_kinds_of_failure_count_as_an_outage(side: Side, error: Exception) -> None:
-    side.goes()
-    side.primary.error = lambda: error
-    side.do(calls.Append(b"1"))
-    assert side.storage.degraded
+def test_several_kinds_of_failure_count_as_an_outage(client: FallbackClient, error: Exception) -> None:
+    client.goes()
+    client.primary.error = lambda: error
+    client.do(calls.Append(b"1"))
+    assert client.storage.degraded
 
 
 @pytest.mark.parametrize("error", [PrivilegeMissing("."), CapacityExceeded("max_keys", 2, 1, "s")])
-def test_other_errors_are_no_outage(side: Side, error: Exception) -> None:
-    side.goes()
-    side.primary.error = lambda: error
+def test_other_errors_are_no_outage(client: FallbackClient, error: Exception) -> None:
+    client.goes()
+    client.primary.error = lambda: error
     with pytest.raises(type(error)):
-        side.do(calls.Append(b"1"))
-    assert not side.storage.degraded
+        client.do(calls.Append(b"1"))
+    assert not client.storage.degraded
 
 
-def test_a_primary_that_hangs_is_given_up_on(side: Side) -> None:
-    side.storage = side.make(side.primary, timeout_s=0.05, first_retry_s=3600, longest_retry_s=3600)
-    side.primary.hanging = True
+def test_a_primary_that_hangs_is_given_up_on(client: FallbackClient) -> None:
+    client.storage = client.make(client.primary, timeout_s=0.05, first_retry_s=3600, longest_retry_s=3600)
+    client.primary.hanging = True
     began = time.monotonic()
-    side.do(calls.Append(b"1"))
-    side.do(calls.Append(b"2"))
-    assert side.do(calls.ReadNotes()) == [b"1", b"2"]
+    client.do(calls.Append(b"1"))
+    client.do(calls.Append(b"2"))
+    assert client.do(calls.ReadNotes()) == [b"1", b"2"]
     assert time.monotonic() - began < DEADLINE_S / 2
-    assert len(side.primary.asked) == 1
-    side.primary.hanging = False
-    side.primary.hangs.set()
+    assert len(client.primary.asked) == 1
+    client.primary.hanging = False
+    client.primary.hangs.set()
     deadline = time.monotonic() + DEADLINE_S
-    while side.flush():
+    while client.flush():
         assert time.monotonic() < deadline
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2"],)
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2"],)
 
 
-def test_one_outage_logs_one_warning_and_one_recovery(side: Side, caplog: pytest.LogCaptureFixture) -> None:
+def test_one_outage_logs_one_warning_and_one_recovery(client: FallbackClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "locus_mysql.working")
-    side.goes()
+    client.goes()
     for _ in range(5):
-        side.do(calls.Append(b"1"))
+        client.do(calls.Append(b"1"))
     assert [record.levelname for record in caplog.records] == ["WARNING"]
-    side.comes()
-    side.do(calls.Append(b"1"))
+    client.comes()
+    client.do(calls.Append(b"1"))
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
-def test_the_fallback_of_the_next_outage_holds_nothing_old(side: Side) -> None:
-    side.do(calls.Write((variable("a", 1),)))
-    side.goes()
-    side.do(calls.Write((variable("a", 2), variable("b", 2))))
-    side.comes()
-    side.do(calls.Write((variable("a", 3),)))
-    side.do(calls.Remove(("b",)))
-    side.goes()
-    assert values(side.do(calls.ReadAll())) == {"a": b"3"}
+def test_the_fallback_of_the_next_outage_holds_nothing_old(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("a", 1),)))
+    client.goes()
+    client.do(calls.Write((variable("a", 2), variable("b", 2))))
+    client.comes()
+    client.do(calls.Write((variable("a", 3),)))
+    client.do(calls.Remove(("b",)))
+    client.goes()
+    assert values(client.do(calls.ReadAll())) == {"a": b"3"}
 
 
-def test_fallbacks_can_have_fallbacks(side: Side) -> None:
+def test_fallbacks_can_have_fallbacks(client: FallbackClient) -> None:
     second = Frail()
-    last = side.make(second)
-    side.storage = side.make(side.primary, last)
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(calls.Append(b"2"))
+    last = client.make(second)
+    client.storage = client.make(client.primary, last)
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(calls.Append(b"2"))
     second.away = True
-    side.do(calls.Append(b"3"))
-    assert side.do(calls.ReadNotes()) == [b"1", b"2", b"3"]
+    client.do(calls.Append(b"3"))
+    assert client.do(calls.ReadNotes()) == [b"1", b"2", b"3"]
     second.away = False
-    side.do(calls.Append(b"4"))
-    assert side.do(calls.ReadNotes()) == [b"1", b"2", b"3", b"4"]
+    client.do(calls.Append(b"4"))
+    assert client.do(calls.ReadNotes()) == [b"1", b"2", b"3", b"4"]
     assert second.kept.execute_blocking(call(calls.ReadNotes())).results == ([b"1", b"2", b"3", b"4"],)
-    side.comes()
-    assert side.do(calls.ReadNotes()) == [b"1", b"2", b"3", b"4"]
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"4"],)
+    client.comes()
+    assert client.do(calls.ReadNotes()) == [b"1", b"2", b"3", b"4"]
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"4"],)
     assert second.kept.execute_blocking(call(calls.ReadNotes())).results == ([],)
 
 
-def test_data_of_an_earlier_outage_is_removed_from_the_fallback(side: Side) -> None:
+def test_data_of_an_earlier_outage_is_removed_from_the_fallback(client: FallbackClient) -> None:
     second = Frail()
-    side.storage = side.make(side.primary, second)
-    side.do(calls.Write((variable("a", 1), variable("b", 1))))
-    side.goes()
-    side.do(calls.Write((variable("a", 2),)))
+    client.storage = client.make(client.primary, second)
+    client.do(calls.Write((variable("a", 1), variable("b", 1))))
+    client.goes()
+    client.do(calls.Write((variable("a", 2),)))
     second.execute_blocking(
         call(calls.Write((variable("left", 2),)))
     )  # so that it is not removed when the outage is over
-    side.comes()
-    side.do(calls.Write((variable("a", 3),)))
-    side.do(calls.Remove(("b",)))
+    client.comes()
+    client.do(calls.Write((variable("a", 3),)))
+    client.do(calls.Remove(("b",)))
     assert set(second.kept.execute_blocking(call(calls.ReadAll())).results[0]) == {"a", "b", "left"}  # type: ignore[call-overload]
-    side.goes()
-    assert values(side.do(calls.ReadAll())) == {"a": b"3"}
+    client.goes()
+    assert values(client.do(calls.ReadAll())) == {"a": b"3"}
 
 
-def test_writes_of_other_processes_to_the_fallback_are_kept(side: Side) -> None:
+def test_writes_of_other_processes_to_the_fallback_are_kept(client: FallbackClient) -> None:
     second = Frail()
-    side.storage = side.make(side.primary, second)
-    side.do(calls.Write((variable("a", 1), variable("b", 1))))
+    client.storage = client.make(client.primary, second)
+    client.do(calls.Write((variable("a", 1), variable("b", 1))))
     second.execute_blocking(call(calls.Write((variable("a", 2),))))
-    side.goes()
-    assert values(side.do(calls.ReadAll())) == {"a": b"2", "b": b"1"}
+    client.goes()
+    assert values(client.do(calls.ReadAll())) == {"a": b"2", "b": b"1"}
 
 
-def test_a_forked_child_leaves_queued_writes_to_its_parent(side: Side) -> None:
-    side.goes()
-    side.do(calls.Append(b"1"))
-    parent = side.storage
-    child = side.make(side.primary)
+def test_a_forked_child_leaves_queued_writes_to_its_parent(client: FallbackClient) -> None:
+    client.goes()
+    client.do(calls.Append(b"1"))
+    parent = client.storage
+    child = client.make(client.primary)
     child.__dict__.update(parent.__dict__)
     child.reset_in_child()
     assert (child.pending, parent.pending) == (0, 1)
-    side.storage = child
-    side.do(calls.Append(b"2"))
-    side.comes()
-    assert side.flush() == 0
-    side.storage = parent
-    assert side.flush() == 0
-    assert side.others(calls.ReadNotes()) == ([b"2", b"1"],)
+    client.storage = child
+    client.do(calls.Append(b"2"))
+    client.comes()
+    assert client.flush() == 0
+    client.storage = parent
+    assert client.flush() == 0
+    assert client.others(calls.ReadNotes()) == ([b"2", b"1"],)
 
 
 async def test_stats_show_an_outage() -> None:
@@ -528,23 +528,25 @@ async def test_stats_show_an_outage() -> None:
     assert (await memory.stats()).degraded is False
 
 
-def test_closing_writes_queued_calls_or_logs_the_number_lost(side: Side, caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_writes_queued_calls_or_logs_the_number_lost(
+    client: FallbackClient, caplog: pytest.LogCaptureFixture
+) -> None:
     def close() -> None:
-        if side.loop:
-            side.loop.run_until_complete(side.storage.aclose())
+        if client.loop:
+            client.loop.run_until_complete(client.storage.aclose())
         else:
-            side.storage.close()
+            client.storage.close()
 
-    side.goes()
-    side.do(calls.Append(b"1"))
-    side.do(calls.Append(b"2"))
+    client.goes()
+    client.do(calls.Append(b"1"))
+    client.do(calls.Append(b"2"))
     close()
     assert "2 writes still wait" in caplog.text
     caplog.clear()
-    side.comes()
+    client.comes()
     close()
     assert caplog.text == ""
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2"],)
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2"],)
 
 
 async def test_a_cancelled_call_leaves_nothing_behind() -> None:

@@ -13,9 +13,9 @@ from locus_mysql.families.working.storages.outages.breaker import Breaker
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 
 from .frail import HERE, Frail, variable
-from .test_fallback import OTHER, Side, side, values
+from .test_fallback import OTHER, FallbackClient, client, values
 
-__all__ = ["side"]
+__all__ = ["client"]
 
 
 def test_a_task_change_with_a_lost_answer_is_recognised_as_own() -> None:
@@ -43,16 +43,16 @@ def test_a_task_change_with_a_lost_answer_is_recognised_as_own() -> None:
     assert SyncWorkingMemory("s", frail.kept).get_task_state() == changed
 
 
-def test_a_comparison_with_an_unknown_outcome_is_not_reported_as_failed(side: Side) -> None:
-    side.do(calls.Write((variable("lock", 1),)))
-    side.others(calls.Write((variable("lock", 0),)))
-    side.goes(loses=True)
+def test_a_comparison_with_an_unknown_outcome_is_not_reported_as_failed(client: FallbackClient) -> None:
+    client.do(calls.Write((variable("lock", 1),)))
+    client.others(calls.Write((variable("lock", 0),)))
+    client.goes(loses=True)
     with pytest.raises(Unavailable):
-        side.do(calls.CompareAndSet(variable("lock", 2), b"0"))
-    side.primary.loses = lambda: False
-    side.comes()
-    assert values(side.do(calls.ReadAll())) == {"lock": b"2"}
-    assert side.lost == []
+        client.do(calls.CompareAndSet(variable("lock", 2), b"0"))
+    client.primary.loses = lambda: False
+    client.comes()
+    assert values(client.do(calls.ReadAll())) == {"lock": b"2"}
+    assert client.lost == []
 
 
 def test_a_primary_that_answers_but_takes_no_writes_is_tried_less_and_less_often() -> None:
@@ -73,99 +73,99 @@ def test_a_primary_that_answers_but_takes_no_writes_is_tried_less_and_less_often
     assert breaker.admit().name == "PROBE"
 
 
-def test_sessions_only_read_in_an_outage_leave_nothing_behind(side: Side) -> None:
+def test_sessions_only_read_in_an_outage_leave_nothing_behind(client: FallbackClient) -> None:
     others = [calls.Address("t", f"other {number}") for number in range(50)]
     for address in others:
-        side.do(calls.Write((variable("a", 1),)), address=address)
-    side.goes()
+        client.do(calls.Write((variable("a", 1),)), address=address)
+    client.goes()
     for address in others:
-        assert values(side.do(calls.ReadAll(), address=address)) == {"a": b"1"}
-    side.comes()
+        assert values(client.do(calls.ReadAll(), address=address)) == {"a": b"1"}
+    client.comes()
     for _ in range(100):
-        side.do(calls.Read(("a",)))
-    fallback: Any = side.storage.fallback
+        client.do(calls.Read(("a",)))
+    fallback: Any = client.storage.fallback
     assert len(fallback._sessions) == 0
-    assert not any(side.storage.condition(address).degraded for address in others)
+    assert not any(client.storage.condition(address).degraded for address in others)
 
 
-def test_a_checkpoint_of_a_session_never_seen_may_be_on_the_primary(side: Side) -> None:
-    side.others(calls.CreateCheckpoint("c"))
-    side.goes()
+def test_a_checkpoint_of_a_session_never_seen_may_be_on_the_primary(client: FallbackClient) -> None:
+    client.others(calls.CreateCheckpoint("c"))
+    client.goes()
     with pytest.raises(Unavailable):  # the outage has been detected by now
-        side.do(calls.RestoreCheckpoint("c", "u"))
+        client.do(calls.RestoreCheckpoint("c", "u"))
     with pytest.raises(Unavailable):
-        side.do(calls.RestoreCheckpoint("c", "u"))
+        client.do(calls.RestoreCheckpoint("c", "u"))
 
 
 @pytest.mark.parametrize("carried_out", [False, True], ids=["not carried out", "carried out"])
 def test_a_call_older_than_the_token_retention_is_not_repeated(
-    side: Side, carried_out: bool, monkeypatch: pytest.MonkeyPatch
+    client: FallbackClient, carried_out: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    side.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
-    side.goes(loses=carried_out)
-    side.ask(calls.Increment("n", 1), calls.Append(b"2"))
-    side.primary.loses = lambda: False
-    side.do(calls.Increment("m", 1))
-    side.primary.kept._done.clear()
+    client.ask(calls.Write((variable("n", 1),)), calls.Append(b"1"))
+    client.goes(loses=carried_out)
+    client.ask(calls.Increment("n", 1), calls.Append(b"2"))
+    client.primary.loses = lambda: False
+    client.do(calls.Increment("m", 1))
+    client.primary.kept._done.clear()
     monkeypatch.setattr(replay, "now_us", lambda: 2**62)
-    side.comes()
-    side.flush()
-    assert values(side.others(calls.ReadAll())[0]) == {"n": b"2", "m": b"1"}
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2"],)
-    assert bool(side.lost) is carried_out
+    client.comes()
+    client.flush()
+    assert values(client.others(calls.ReadAll())[0]) == {"n": b"2", "m": b"1"}
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2"],)
+    assert bool(client.lost) is carried_out
 
 
-def test_a_call_in_flight_is_not_extended(side: Side) -> None:
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(calls.Append(b"2"))
-    side.ask(calls.Append(b"3"), calls.Increment("n", 1), calls.Write((variable("a", 1),)))
+def test_a_call_in_flight_is_not_extended(client: FallbackClient) -> None:
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(calls.Append(b"2"))
+    client.ask(calls.Append(b"3"), calls.Increment("n", 1), calls.Write((variable("a", 1),)))
     answers = iter([True])
-    side.primary.mute = lambda: not next(answers, False)
-    side.comes()
+    client.primary.mute = lambda: not next(answers, False)
+    client.comes()
     for number in range(3):
-        side.ask(calls.Append(b"4"), calls.Increment("n", 1), calls.Write((variable("a", number),)))
-    side.primary.mute = lambda: False
-    assert side.flush() == 0
-    assert side.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
-    assert values(side.others(calls.ReadAll())[0]) == {"n": b"4", "a": b"2"}
-    assert side.lost == []
+        client.ask(calls.Append(b"4"), calls.Increment("n", 1), calls.Write((variable("a", number),)))
+    client.primary.mute = lambda: False
+    assert client.flush() == 0
+    assert client.others(calls.ReadNotes()) == ([b"1", b"2", b"3", b"4", b"4", b"4"],)
+    assert values(client.others(calls.ReadAll())[0]) == {"n": b"4", "a": b"2"}
+    assert client.lost == []
 
 
-def test_forgetting_a_tenant_removes_its_queued_writes_and_cached_values(side: Side) -> None:
+def test_forgetting_a_tenant_removes_its_queued_writes_and_cached_values(client: FallbackClient) -> None:
     def forget() -> int:
-        if side.loop:
-            return side.loop.run_until_complete(side.storage.forget_tenant("t"))
-        return side.storage.forget_tenant_blocking("t")
+        if client.loop:
+            return client.loop.run_until_complete(client.storage.forget_tenant("t"))
+        return client.storage.forget_tenant_blocking("t")
 
     other = calls.Address("another", "s")
     for address in (HERE, OTHER, other):
-        side.do(calls.Write((variable("a", 1),)), address=address)
-    side.goes()
+        client.do(calls.Write((variable("a", 1),)), address=address)
+    client.goes()
     for address in (HERE, other):
-        side.do(calls.Write((variable("b", 2),)), address=address)
+        client.do(calls.Write((variable("b", 2),)), address=address)
     with pytest.raises(Unavailable):
         forget()
     for address in (HERE, OTHER):
-        assert side.do(calls.ReadAll(), address=address) == {}
-    assert values(side.do(calls.ReadAll(), address=other)) == {"a": b"1", "b": b"2"}
-    side.comes()
+        assert client.do(calls.ReadAll(), address=address) == {}
+    assert values(client.do(calls.ReadAll(), address=other)) == {"a": b"1", "b": b"2"}
+    client.comes()
     assert forget() == 2
-    assert side.flush() == 0
-    assert side.others(calls.ReadAll()) == ({},)
-    assert values(side.others(calls.ReadAll(), address=other)[0]) == {"a": b"1", "b": b"2"}
-    assert side.lost == []
+    assert client.flush() == 0
+    assert client.others(calls.ReadAll()) == ({},)
+    assert values(client.others(calls.ReadAll(), address=other)[0]) == {"a": b"1", "b": b"2"}
+    assert client.lost == []
 
 
-def test_a_comparison_behind_a_write_that_was_sent_holds_when_that_was_carried_out(side: Side) -> None:
-    side.do(calls.Append(b"1"))
-    side.goes()
-    side.do(calls.ReadAll())
-    side.do(calls.CompareAndSet(variable("a", 1), None))
-    side.primary.mute = lambda: True
-    side.comes()
-    side.do(calls.CompareAndSet(variable("a", 2), b"1"))
-    side.primary.mute = lambda: False
-    assert side.flush() == 0
-    assert values(side.others(calls.ReadAll())[0]) == {"a": b"2"}
-    assert side.lost == []
+def test_a_comparison_behind_a_write_that_was_sent_holds_when_that_was_carried_out(client: FallbackClient) -> None:
+    client.do(calls.Append(b"1"))
+    client.goes()
+    client.do(calls.ReadAll())
+    client.do(calls.CompareAndSet(variable("a", 1), None))
+    client.primary.mute = lambda: True
+    client.comes()
+    client.do(calls.CompareAndSet(variable("a", 2), b"1"))
+    client.primary.mute = lambda: False
+    assert client.flush() == 0
+    assert values(client.others(calls.ReadAll())[0]) == {"a": b"2"}
+    assert client.lost == []

@@ -83,8 +83,8 @@ def test_a_probe_that_was_given_up_is_taken_by_the_next() -> None:
 
 def noted(*commands: calls.Command[Any], results: tuple[object, ...] | None = None) -> Journal:
     journal = Journal()
-    for place, command in enumerate(commands):
-        journal.record(call(command), calls.Reply((True,) if results is None else (results[place],), 1), place)
+    for index, command in enumerate(commands):
+        journal.record(call(command), calls.Reply((True,) if results is None else (results[index],), 1), index)
     return journal
 
 

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on LangGraph: a graph asks a human, is resumed in another process, and rewound."""
+"""The chapter on LangGraph: a graph asks a human, is resumed in another process, and rewound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .worker import Answer
 CHAIR = "order/7"
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -41,7 +41,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def asked(screen: Screen, graph: Any) -> None:
     """The graph stops to ask; its state is saved."""
-    screen.scene("A graph stops to ask a human")
+    screen.section("A graph stops to ask a human")
     stopped = await graph.ainvoke({"item": "a chair"}, thread(CHAIR))
     question = stopped["__interrupt__"][0].value
     screen.line("graph", question)
@@ -51,7 +51,7 @@ async def asked(screen: Screen, graph: Any) -> None:
 
 async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
     """A process that has never seen the thread answers, and runs the graph to its end."""
-    screen.scene("Another process has the answer, and goes on")
+    screen.section("Another process has the answer, and goes on")
     given = Answer(options=options_of(config), thread_id=CHAIR, answer="yes")
     async with running("examples.langgraph.worker", given) as other:
         log = (await other.next_event()).get("log", "")
@@ -63,7 +63,7 @@ async def answered(screen: Screen, graph: Any, config: MySQLConfig) -> None:
 
 async def rewound(screen: Screen, graph: Any) -> None:
     """Rewind to the question with another item: a branch of the same thread."""
-    screen.scene("Back in time: the question again, about a table")
+    screen.section("Back in time: the question again, about a table")
     history = [state async for state in graph.aget_state_history(thread(CHAIR))]
     for state in history:
         checkpoint_id = state.config["configurable"]["checkpoint_id"]
@@ -82,7 +82,7 @@ async def rewound(screen: Screen, graph: Any) -> None:
 
 async def removed(screen: Screen, saver: AsyncMySQLSaver) -> None:
     """Prune all checkpoints but the newest, which still loads."""
-    screen.scene("Pruned to the newest checkpoint")
+    screen.section("Pruned to the newest checkpoint")
     newest = await saver.aget_tuple(thread(CHAIR))
     await saver.aprune([CHAIR])
     left = [found async for found in saver.alist(thread(CHAIR))]

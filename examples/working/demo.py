@@ -1,4 +1,4 @@
-"""The scenes of the chapter on working memory: a session survives the death of its process and of its Redis."""
+"""The chapter on working memory: a session survives the death of its process and of its Redis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NOTES = [
 
 @dataclass(frozen=True)
 class Stage:
-    """The objects that every scene uses."""
+    """The objects that every section uses."""
 
     screen: Screen
     mysql: MySQLStorage
@@ -63,7 +63,7 @@ class Stage:
             await storage.aclose()
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables and a private Redis; return True if every check held.
 
     Args:
@@ -74,7 +74,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         LocusMySQLError: The database cannot be used, or Redis is not available.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
-    logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the scenes report outages themselves
+    logging.getLogger("locus_mysql.working").setLevel(logging.ERROR)  # the sections report outages themselves
     async with chapter(config, stream, _schemas) as this, Database(this.config) as database:
         screen = this.screen
         screen.title(f"What agents have in hand, at {', '.join(map(str, this.config.endpoints))} and in a Redis")
@@ -96,7 +96,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, config: MySQLConfig, database: Database) -> None:
     """A process is killed between two steps of its task; another one continues."""
-    screen.scene("A process that is killed between two steps, and another one that goes on")
+    screen.section("A process that is killed between two steps, and another one that goes on")
     async with WorkingMemory("night-train", database) as session:
         await make_agent(session).arun(BEGIN)
         step = Step(options=options_of(config), session_id="night-train", prompt=TRAIN)
@@ -116,7 +116,7 @@ async def killed(screen: Screen, config: MySQLConfig, database: Database) -> Non
 
 async def worked(stage: Stage) -> None:
     """An agent works, with its session on Redis."""
-    stage.screen.scene("A session on Redis, with MySQL behind it, and this process behind that")
+    stage.screen.section("A session on Redis, with MySQL behind it, and this process behind that")
     await stage.turn(BEGIN)
     await stage.turn(TRAIN)
     async with stage.of_another_process() as elsewhere:
@@ -127,7 +127,7 @@ async def worked(stage: Stage) -> None:
 async def bereft(stage: Stage) -> None:
     """Redis is killed; the agent continues."""
     screen = stage.screen
-    screen.scene("Redis is killed while the agent works")
+    screen.section("Redis is killed while the agent works")
     screen.line("Redis", f"killed with SIGKILL, exit code {stage.redis.kill()}")
     answer = await stage.turn(HOTEL)
     screen.check("step 2 of 3" in answer, "the agent continues after step 1: MySQL has its state without Redis")
@@ -141,7 +141,7 @@ async def bereft(stage: Stage) -> None:
 async def back(stage: Stage) -> None:
     """Redis is restarted, and receives the writes of the outage."""
     screen = stage.screen
-    screen.scene("Redis is started again")
+    screen.section("Redis is started again")
     stage.redis.start()
     storage = stage.session.storage
     left = await storage.flush() if isinstance(storage, FallbackStorage) else 0
@@ -163,7 +163,7 @@ async def back(stage: Stage) -> None:
 async def overtaken(stage: Stage) -> None:
     """Another process writes first when Redis is back: its value is kept, and the discarded write is reported."""
     screen = stage.screen
-    screen.scene("Another process is faster when Redis is back once more")
+    screen.section("Another process is faster when Redis is back once more")
     stage.redis.kill()
     await stage.session.set("hotel", "the one at the station")
     stage.redis.start()

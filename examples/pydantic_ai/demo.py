@@ -1,4 +1,4 @@
-"""The scenes of the chapter on Pydantic AI: a killed conversation, two writers, and forks."""
+"""The chapter on Pydantic AI: a killed conversation, two writers, and forks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .worker import Shift
 EACH = 5
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -45,7 +45,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, store: PydanticConversationStore, config: MySQLConfig) -> None:
     """A process is killed between two turns; this one continues the conversation."""
-    screen.scene("A process runs a turn, and is killed before the next one")
+    screen.section("A process runs a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), questions=["My router blinks red."])
     async with running("examples.pydantic_ai.worker", shift) as other:
         screen.line(f"pid {other.pid}", (await other.next_event()).get("answer", ""))
@@ -57,7 +57,7 @@ async def killed(screen: Screen, store: PydanticConversationStore, config: MySQL
 
 async def shared(screen: Screen, store: PydanticConversationStore, config: MySQLConfig) -> None:
     """Two processes run turns of one conversation at the same time."""
-    screen.scene("Two processes on one conversation")
+    screen.section("Two processes on one conversation")
     theirs, mine = ([f"{who} {number}" for number in range(EACH)] for who in ("theirs", "mine"))
     refused = 0
     async with running("examples.pydantic_ai.worker", Shift(options=options_of(config), questions=theirs)) as other:
@@ -78,7 +78,7 @@ async def shared(screen: Screen, store: PydanticConversationStore, config: MySQL
 
 async def forked(screen: Screen, store: PydanticConversationStore) -> None:
     """A fork shares the history of a conversation, and keeps it when the conversation is deleted."""
-    screen.scene("A fork, and the deletion of what it was forked from")
+    screen.section("A fork, and the deletion of what it was forked from")
     fork = await store.fork(CONVERSATION, at=2, new_conversation_id="router-7-again")
     entries = await store.load_entries(CONVERSATION) or []
     await store.delete(CONVERSATION)

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on memories: facts from one conversation, used in another one, found by similarity."""
+"""The chapter on memories: facts from one conversation, used in another one, found by similarity."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COFFEE = "I drink black coffee now."
 
 @dataclass(frozen=True)
 class Stage:
-    """The objects that every scene uses."""
+    """The objects that every section uses."""
 
     screen: Screen
     config: MySQLConfig
@@ -47,7 +47,7 @@ class Stage:
         return str(result.text)
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -73,7 +73,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 async def stored(stage: Stage) -> None:
     """A user states facts about herself in one conversation; they are stored separately from it."""
     screen = stage.screen
-    screen.scene("A conversation in which an agent learns facts")
+    screen.section("A conversation in which an agent learns facts")
     for prompt in (DRINK, HOME, TRADE):
         await stage.turn("monday", prompt)
     facts = await stage.memory.search(ADA)
@@ -86,7 +86,7 @@ async def stored(stage: Stage) -> None:
 async def used(stage: Stage) -> None:
     """In another conversation, partly in another process, each question receives the fact that fits it."""
     screen = stage.screen
-    screen.scene("Another conversation, begun by another process")
+    screen.section("Another conversation, begun by another process")
     question = Question(options=options_of(stage.config), user="ada", thread_id="friday", prompt=ASK_DRINK)
     async with running("examples.memories.worker", question) as other:
         first = (await other.next_event()).get("answer", "")
@@ -104,7 +104,7 @@ async def used(stage: Stage) -> None:
 async def apart(stage: Stage) -> None:
     """Another user, and a user whose name has the same beginning, receive none of her facts."""
     screen = stage.screen
-    screen.scene("Other users ask the same")
+    screen.section("Other users ask the same")
     answers = [await stage.turn(f"of-{user}", ASK_DRINK, user=user) for user in ("bob", "ada2")]
     screen.check(answers == ["I do not know."] * 2, "they receive none of her facts")
     acme = stage.config.model_copy(update={"tenant": "acme"})
@@ -116,7 +116,7 @@ async def apart(stage: Stage) -> None:
 async def changed(stage: Stage) -> None:
     """A newer fact replaces one, and another is deleted."""
     screen = stage.screen
-    screen.scene("A fact changes, and one is forgotten")
+    screen.section("A fact changes, and one is forgotten")
     await stage.turn("saturday", COFFEE)
     answered = await stage.turn("sunday", ASK_DRINK)
     item = await stage.memory.get_item(ADA, "drink")

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on Google ADK: a killed conversation, two writers, a stale session, long-term memory."""
+"""The chapter on Google ADK: a killed conversation, two writers, a stale session, long-term memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST, SECOND = "My router blinks red.", "It is green now."
 TURNS_EACH = 5
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -52,7 +52,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, sessions: AdkSessionService, config: MySQLConfig) -> None:
     """A process is killed between two turns; this one continues the conversation."""
-    screen.scene("A process runs two turns of an agent, and is killed before the third one")
+    screen.section("A process runs two turns of an agent, and is killed before the third one")
     await sessions.create_session(app_name=APP, user_id=USER, session_id="router")
     shift = Shift(options=options_of(config), session="router", texts=[FIRST, "I am Ada."])
     async with running("examples.adk.worker", shift) as other:
@@ -70,7 +70,7 @@ async def killed(screen: Screen, sessions: AdkSessionService, config: MySQLConfi
 
 async def shared(screen: Screen, sessions: AdkSessionService, config: MySQLConfig) -> None:
     """Two processes run turns of one session at the same time."""
-    screen.scene("Two processes on one session")
+    screen.section("Two processes on one session")
     await sessions.create_session(app_name=APP, user_id=USER, session_id="shared")
     theirs = [f"Theirs {number}" for number in range(TURNS_EACH)]
     ours = [f"Ours {number}" for number in range(TURNS_EACH)]
@@ -98,7 +98,7 @@ async def shared(screen: Screen, sessions: AdkSessionService, config: MySQLConfi
 
 async def stale(screen: Screen, sessions: AdkSessionService) -> None:
     """A session object is refused after an event was appended with another one."""
-    screen.scene("A session object that is out of date")
+    screen.section("A session object that is out of date")
     one = await sessions.create_session(app_name=APP, user_id=USER, session_id="stale")
     other = await sessions.get_session(app_name=APP, user_id=USER, session_id="stale")
     late = _said("I was late.")
@@ -120,7 +120,7 @@ async def stale(screen: Screen, sessions: AdkSessionService) -> None:
 
 async def remembered(screen: Screen, sessions: AdkSessionService, memory: AdkMemoryService) -> None:
     """In another session, the agent's tool finds a message of the first one."""
-    screen.scene("Long-term memory, by word and by meaning")
+    screen.section("Long-term memory, by word and by meaning")
     session = await sessions.get_session(app_name=APP, user_id=USER, session_id="router")
     if session is not None:
         await memory.add_session_to_memory(session)

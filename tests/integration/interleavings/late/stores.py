@@ -20,9 +20,9 @@ from locus_mysql.integrations.pydantic_ai_harness.run_operations import RunOpera
 from ..stage import Call, Process, Stage
 
 #: Begins the call whose packet is late.
-Begin = Callable[["Side"], Call]
+Begin = Callable[["Stores"], Call]
 #: Writes of other processes in the meantime.
-Meanwhile = Callable[["Side"], Any]
+Meanwhile = Callable[["Stores"], Any]
 #: Prepares the stored data, and begins the call.
 Case = tuple[Meanwhile | None, Begin]
 
@@ -30,7 +30,7 @@ TENANT = "default"
 LONG = "word " * 3_000
 
 
-class Side:
+class Stores:
     """A process, with the operations of every family.
 
     Args:

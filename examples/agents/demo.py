@@ -1,4 +1,4 @@
-"""The scenes of the chapter on agents, and their checks."""
+"""The chapter on agents, and their checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ACME, GLOBEX = "acme", "globex"
 
 @dataclass(frozen=True)
 class Stage:
-    """The objects that every scene uses."""
+    """The objects that every section uses."""
 
     screen: Screen
     config: MySQLConfig
@@ -66,8 +66,8 @@ class Stage:
         self.screen.database(await self.database.contents())
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
-    """Run all scenes in separate tables, which are dropped at the end; return True if every check held.
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
+    """Run all sections in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
         config: The server, the database, the driver.
@@ -90,8 +90,8 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
                 version = await database.version()
                 screen.title(f"Agents that remember, in MySQL {version} at {where} through {config.driver}")
                 stage = Stage(screen, config, checkpointer, database, agent, executions, {})
-                for scene in SCENES:
-                    await scene(stage)
+                for section in SECTIONS:
+                    await section(stage)
             finally:
                 await database.drop()
     screen.verdict(time.monotonic() - began)
@@ -100,7 +100,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def conversation(stage: Stage) -> None:
     """Two turns: the second answer uses the name given in the first one."""
-    stage.screen.scene("A conversation of two turns, each saved")
+    stage.screen.section("A conversation of two turns, each saved")
     await stage.turn(ADA, "Hello, I am Ada.")
     await stage.show_database()
     second = await stage.turn(ADA, ASK_NAME)
@@ -112,7 +112,7 @@ async def conversation(stage: Stage) -> None:
 async def killed_turn(stage: Stage) -> None:
     """A turn is saved at each step, killed between two tools in another process, and finished in this one."""
     screen, checkpointer = stage.screen, stage.checkpointer
-    screen.scene("A turn killed half-way in another process, finished in this one")
+    screen.section("A turn killed half-way in another process, finished in this one")
     screen.line("Ada", ORDER)
     async with other_process(stage.config, stage.executions, ADA, ORDER, hang_in=COURIER) as other:
         called = [(await other.next_event()).get("calling"), (await other.next_event()).get("calling")]
@@ -140,7 +140,7 @@ async def killed_turn(stage: Stage) -> None:
 
 async def another_process(stage: Stage) -> None:
     """A process that has never seen the thread continues it, and this process sees the result at once."""
-    stage.screen.scene("Another process goes on with the thread")
+    stage.screen.section("Another process goes on with the thread")
     async with other_process(stage.config, stage.executions, ADA, ASK_ORDER) as other:
         answered = (await other.next_event()).get("answer", "")
         stage.screen.line("Ada", ASK_ORDER)
@@ -154,7 +154,7 @@ async def another_process(stage: Stage) -> None:
 async def side_by_side(stage: Stage) -> None:
     """Two users with similar ids at the same time; then two tenants with the same thread id."""
     screen, checkpointer = stage.screen, stage.checkpointer
-    screen.scene(f"Two users side by side, {BOB} and {OTHER_BOB}; two tenants")
+    screen.section(f"Two users side by side, {BOB} and {OTHER_BOB}; two tenants")
     await asyncio.gather(
         stage.turn(BOB, "Hello, I am Robert.", who=BOB), stage.turn(OTHER_BOB, "Hello, I am Bobby.", who=OTHER_BOB)
     )
@@ -180,7 +180,7 @@ async def side_by_side(stage: Stage) -> None:
 async def inspection(stage: Stage) -> None:
     """Compare a saved state with the agent's state in memory, field by field."""
     screen = stage.screen
-    screen.scene(f"What was saved of {BOB}'s last turn, field by field")
+    screen.section(f"What was saved of {BOB}'s last turn, field by field")
     state = await stage.checkpointer.load(BOB)
     if state is None:
         screen.check(False, "it can be loaded")
@@ -209,7 +209,7 @@ async def inspection(stage: Stage) -> None:
 async def time_travel(stage: Stage) -> None:
     """Rewind to before the order, branch from there, and copy the whole thread."""
     screen, checkpointer = stage.screen, stage.checkpointer
-    screen.scene("Back in time: the state before the order, and a branch from it")
+    screen.section("Back in time: the state before the order, and a branch from it")
     history = await checkpointer.history(ADA)
     for entry in history:
         after = f"  after {entry['parent_id'][:8]}" if entry["parent_id"] else ""
@@ -244,7 +244,7 @@ async def time_travel(stage: Stage) -> None:
 async def search(stage: Stage) -> None:
     """Find conversations by words in their messages."""
     screen, checkpointer = stage.screen, stage.checkpointer
-    screen.scene("A search in what was said")
+    screen.section("A search in what was said")
     hits = await checkpointer.search("Ceylon tea")
     for hit in hits:
         screen.line(hit["thread_id"], f"{hit['score']:.2f}  {hit['snippet']}")
@@ -261,7 +261,7 @@ async def search(stage: Stage) -> None:
 async def storage(stage: Stage) -> None:
     """Compare the stored size of a long conversation with that of whole states."""
     screen = stage.screen
-    screen.scene(f"A conversation of {TURNS} turns, beside what whole states would take")
+    screen.section(f"A conversation of {TURNS} turns, beside what whole states would take")
     measures = await converse(stage.checkpointer, stage.database)
     for measure in measures:
         ratio = measure.whole_bytes / measure.stored_bytes
@@ -279,7 +279,7 @@ async def _ids(stage: Stage, thread_id: str) -> list[str]:
     return list(await stage.checkpointer.list_checkpoints(thread_id, 1000))
 
 
-SCENES: tuple[Callable[[Stage], Awaitable[None]], ...] = (
+SECTIONS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
     conversation,
     killed_turn,
     another_process,

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on the OpenAI Agents SDK: a killed session, two writers, and the SDK's own session."""
+"""The chapter on the OpenAI Agents SDK: a killed session, two writers, and the SDK's own session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .worker import Shift
 NOTES, CALLS = 20, 100
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -46,7 +46,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, session: OpenAISession, config: MySQLConfig) -> None:
     """A process is killed between two turns; this one continues the session."""
-    screen.scene("A process takes a turn, and is killed before the next one")
+    screen.section("A process takes a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), turn=0, notes=0)
     async with running("examples.openai_agents.worker", shift) as other:
         stored = (await other.next_event()).get("items", "")
@@ -62,7 +62,7 @@ async def killed(screen: Screen, session: OpenAISession, config: MySQLConfig) ->
 
 async def shared(screen: Screen, session: OpenAISession, config: MySQLConfig) -> None:
     """Two processes write to one session at the same time."""
-    screen.scene("Two processes on one session")
+    screen.section("Two processes on one session")
     before = len(await session.get_items())
     shift = Shift(options=options_of(config), turn=None, notes=NOTES)
     popped: list[str] = []
@@ -86,7 +86,7 @@ async def shared(screen: Screen, session: OpenAISession, config: MySQLConfig) ->
 
 async def compared(screen: Screen, session: Session) -> None:
     """The SDK's session in SQLite, and this one, after the same calls."""
-    screen.scene("The same calls to the SDK's SQLiteSession")
+    screen.section("The same calls to the SDK's SQLiteSession")
     reference = SQLiteSession("compared")
     choice = random.Random(7)  # noqa: S311 - not for secrets
     same = True

@@ -1,4 +1,4 @@
-"""Ending statements whose connection was dropped: `Kills`.
+"""Ending statements whose connection was dropped: `SessionKiller`.
 
 A server notices a disconnected client only when it next sends something to it. Until then a search through a large
 table continues, possibly for minutes, and wastes locks and a processor. So another connection ends the session by its
@@ -25,7 +25,7 @@ from ..drivers.interface import (
     ServerSession,
 )
 from .at_fork import reset_at_fork
-from .commands import Close, Execute, Steps
+from .commands import Close, CommandGenerator, Execute
 from .logs import CONNECTIONS, loggable
 from .loops import run_awaited, run_blocking
 from .passwords import open_connection
@@ -51,7 +51,7 @@ def leaves_a_statement(error: BaseException) -> bool:
     return isinstance(error, ReadLimitReached) or not isinstance(error, Exception)
 
 
-class Kills:
+class SessionKiller:
     """Ends sessions in a thread, which exists only while there are sessions to end.
 
     Pools of an event loop use a thread too, because a loop that is being closed, or is busy, would let the statements
@@ -83,7 +83,7 @@ class Kills:
             return
         if sys.is_finalizing():  # a thread that is started now never runs, and Python 3.11 waits for it for ever
             return
-        thread = threading.Thread(target=self._work, name="locus-mysql kills", daemon=True)
+        thread = threading.Thread(target=self._work, name="locus-mysql session killer", daemon=True)
         with self._lock:
             self._abandoned.append(_Abandoned(dropped.endpoint, session))
             if self._thread is not None:
@@ -117,9 +117,9 @@ class Kills:
                 else:
                     asyncio.run(run_awaited(steps))
             except Exception as error:
-                left = self._take_all(endpoint)
+                dropped = self._drop_all(endpoint)
                 CONNECTIONS.info(
-                    "Abandoned sessions at %s could not be ended (%d): %s.", endpoint, left, loggable(error)
+                    "Abandoned sessions at %s could not be ended (%d): %s.", endpoint, dropped, loggable(error)
                 )
 
     def _next_endpoint(self) -> Endpoint | None:
@@ -129,12 +129,12 @@ class Kills:
             self._thread = None
             return None
 
-    def _end_all(self, endpoint: Endpoint) -> Steps[None]:
+    def _end_all(self, endpoint: Endpoint) -> CommandGenerator[None]:
         connection = yield from open_connection(self._driver, with_brief_limits(self._config), endpoint)
         try:
             (found,) = yield Execute(connection, (_SERVER,))
             server = str(found.rows[0][0])
-            while (session := self._next_at(endpoint)) is not None:
+            while (session := self._take_next(endpoint)) is not None:
                 if session.server == server:
                     with suppress(DriverError):  # usually because it has ended already
                         yield Execute(connection, (_kill(session),))
@@ -143,18 +143,18 @@ class Kills:
             raise
         yield Close(connection)
 
-    def _next_at(self, endpoint: Endpoint) -> ServerSession | None:
+    def _take_next(self, endpoint: Endpoint) -> ServerSession | None:
         with self._lock:
             # Of a copy, as `end` may append meanwhile; only this thread removes any.
-            for place, one in enumerate(list(self._abandoned)):
+            for index, one in enumerate(list(self._abandoned)):
                 if one.endpoint == endpoint:
-                    del self._abandoned[place]
+                    del self._abandoned[index]
                     return one.session
         return None
 
-    def _take_all(self, endpoint: Endpoint) -> int:
+    def _drop_all(self, endpoint: Endpoint) -> int:
         count = 0
-        while self._next_at(endpoint) is not None:
+        while self._take_next(endpoint) is not None:
             count += 1
         return count
 

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on Strands Agents: a killed agent, snapshots, two processes on one session, comparisons."""
+"""The chapter on Strands Agents: a killed agent, snapshots, two processes on one session, comparisons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SNAPSHOTS = f"session/{SESSION}/scopes/agent/{AGENT}/snapshots/"
 GROWING, NOTES, CALLS = 64, 10, 100
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -52,7 +52,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, storage: StrandsStorage, config: MySQLConfig) -> None:
     """A process is killed between two turns; this one continues the agent."""
-    screen.scene("A process takes a turn, and is killed before the next one")
+    screen.section("A process takes a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), turn=0, notes=[])
     async with running("examples.strands.worker", shift) as other:
         screen.line(f"pid {other.pid}", f"stored {(await other.next_event()).get('keys', '')} snapshots")
@@ -73,7 +73,7 @@ async def killed(screen: Screen, storage: StrandsStorage, config: MySQLConfig) -
 
 async def growing(screen: Screen, storage: StrandsStorage, database: Database) -> None:
     """Each snapshot holds the whole conversation, and is stored as what it adds."""
-    screen.scene("Snapshots of a growing conversation")
+    screen.section("Snapshots of a growing conversation")
     messages: list[Any] = []
     written: dict[str, bytes] = {}
     for number in range(GROWING):
@@ -92,7 +92,7 @@ async def growing(screen: Screen, storage: StrandsStorage, database: Database) -
 
 async def shared(screen: Screen, config: MySQLConfig) -> None:
     """Two processes write to one session of a repository at the same time."""
-    screen.scene("Two processes on one session")
+    screen.section("Two processes on one session")
     options = options_of(config)
     if config.driver == "asyncmy":  # which has no blocking side, and a repository is blocking
         options["driver"] = "pymysql"
@@ -114,7 +114,7 @@ async def shared(screen: Screen, config: MySQLConfig) -> None:
 
 async def compared(screen: Screen, storage: Storage) -> None:
     """The framework's storage in memory, and this one, after the same calls."""
-    screen.scene("The same calls to the framework's InMemoryStorage")
+    screen.section("The same calls to the framework's InMemoryStorage")
     reference: Storage = InMemoryStorage()
     choice = random.Random(7)  # noqa: S311 - not for secrets
     same = True

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on the Claude Agent SDK: a killed session, two writers, and the SDK's suite."""
+"""The chapter on the Claude Agent SDK: a killed session, two writers, and the SDK's suite."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .scripted_model import ScriptedModel
 from .worker import Shift
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -49,7 +49,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def agent(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
     """An agent runs in a process that is killed between two turns; another one, without its files, continues."""
-    screen.scene("An agent of the SDK, killed between two turns, continued on another machine")
+    screen.section("An agent of the SDK, killed between two turns, continued on another machine")
     session, answers = None, []
     with ScriptedModel().serving() as model, tempfile.TemporaryDirectory() as folder:
         directory = tempfile.mkdtemp(dir=folder)
@@ -77,7 +77,7 @@ async def agent(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) 
 
 async def killed(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
     """A process is killed between two turns; this one continues the session."""
-    screen.scene("A process stores a turn, and is killed before the next one")
+    screen.section("A process stores a turn, and is killed before the next one")
     shift = Shift(options=options_of(config), turn=0)
     async with running("examples.claude.worker", shift) as other:
         stored = (await other.next_event()).get("entries", "")
@@ -93,7 +93,7 @@ async def killed(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig)
 
 async def shared(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig) -> None:
     """Two processes write to one session at the same time, and repeat each other's entries."""
-    screen.scene("Two processes on one session")
+    screen.section("Two processes on one session")
     titles: list[SessionStoreEntry] = []
     for number in range(20):
         title: Any = {"type": "custom-title", "customTitle": f"Router {number}"}
@@ -111,7 +111,7 @@ async def shared(screen: Screen, store: ClaudeSessionStore, config: MySQLConfig)
 
 async def suite(screen: Screen, database: Database) -> None:
     """The SDK's own suite for session stores."""
-    screen.scene("The SDK's conformance suite for session stores")
+    screen.section("The SDK's conformance suite for session stores")
     tenants = count()
     failed = ""
     try:

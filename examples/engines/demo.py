@@ -1,4 +1,4 @@
-"""The scenes of the chapter on engines: a program on MySQL, on OceanBase without a server, and moved between both."""
+"""The chapter on engines: a program on MySQL, on OceanBase without a server, and moved between both."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PATIENCE_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Deployment:
     """A database in which the program keeps its memory.
 
     Args:
@@ -63,7 +63,7 @@ class Place:
         return printed.decode().strip()
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -86,8 +86,8 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
         embedded = MySQLConfig(
             embedded=folder, table_prefix=config.table_prefix, tenant=config.tenant, driver=config.driver
         )
-        server = Place(config, _dsn(config), others)
-        beside = Place(embedded, f"mysql+embedded:///{folder}", others)
+        server = Deployment(config, _dsn(config), others)
+        beside = Deployment(embedded, f"mysql+embedded:///{folder}", others)
         try:
             screen.title(f"One program, two engines, through {config.driver}: only the DSN differs")
             there = await on_a_server(screen, server)
@@ -100,29 +100,29 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
     return not screen.failed
 
 
-async def on_a_server(screen: Screen, place: Place) -> list[str]:
+async def on_a_server(screen: Screen, deployment: Deployment) -> list[str]:
     """Run two turns, each in a process of its own, on the given server; return the answers."""
-    screen.scene("The program on a server")
-    screen.line("engine", await _engine(place))
-    answers = await _conversation(screen, place, FIRST)
-    screen.check(answers[-1] == "Your name is Ada. (turn 2)", "the second process knows what the first was told")
+    screen.section("The program on a server")
+    screen.line("engine", await _engine(deployment))
+    answers = await _conversation(screen, deployment, FIRST)
+    screen.check(answers[-1] == "Your name is Ada. (turn 2)", "the second process knows what the first one learned")
     return answers
 
 
-async def without_a_server(screen: Screen, place: Place, expected: list[str]) -> None:
+async def without_a_server(screen: Screen, deployment: Deployment, expected: list[str]) -> None:
     """Run the same turns with the DSN of a folder: the program starts OceanBase beside itself."""
-    screen.scene("The same program, without a server")
+    screen.section("The same program, without a server")
     screen.line("DSN", "mysql+embedded:///…/agent-memory")
-    answers = await _conversation(screen, place, SECOND)
+    answers = await _conversation(screen, deployment, SECOND)
     screen.check(answers == expected, "both engines give the same answers")
-    version = await _engine(place)
+    version = await _engine(deployment)
     screen.line("engine", version)
     screen.check("OceanBase" in version, "it was OceanBase, started and ended with each process")
 
 
-async def outgrown(screen: Screen, source: Place, target: Place) -> None:
+async def outgrown(screen: Screen, source: Deployment, target: Deployment) -> None:
     """Copy the conversation from the folder to the server, and go on there."""
-    screen.scene("Outgrown: the conversation moves to the server")
+    screen.section("Outgrown: the conversation moves to the server")
     async with MySQLCheckpointer(source.config) as old, MySQLCheckpointer(target.config) as new:
         report = await copy_threads(old, new, pattern=SECOND, verify=True)
         same = (await old.load(SECOND)) == (await new.load(SECOND))
@@ -130,20 +130,20 @@ async def outgrown(screen: Screen, source: Place, target: Place) -> None:
     screen.check(report.complete and report.copied == 2 and same, "the same state is in both databases")
     answer = await target.turn(SECOND, ASK_NAME)
     screen.line("agent", answer)
-    screen.check(answer.startswith("Your name is Ada."), "on the server it knows what it was told in the folder")
+    screen.check(answer.startswith("Your name is Ada."), "on the server it knows what it learned in the folder")
 
 
-async def _conversation(screen: Screen, place: Place, thread_id: str) -> list[str]:
+async def _conversation(screen: Screen, deployment: Deployment, thread_id: str) -> list[str]:
     answers = []
     for prompt in (HELLO, ASK_NAME):
         screen.line("user", prompt)
-        answers.append(await place.turn(thread_id, prompt))
+        answers.append(await deployment.turn(thread_id, prompt))
         screen.line("agent", answers[-1])
     return answers
 
 
-async def _engine(place: Place) -> str:
-    engine, checkpoints = AsyncEngine(place.config), StoreOperations(place.config, "agents")
+async def _engine(deployment: Deployment) -> str:
+    engine, checkpoints = AsyncEngine(deployment.config), StoreOperations(deployment.config, "agents")
     try:
         return str((await engine.run(checkpoints.health_check(), checkpoints.schema))["server_version"])
     finally:

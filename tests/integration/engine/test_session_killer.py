@@ -102,7 +102,7 @@ async def test_a_session_of_another_server_with_the_same_number_is_left_alone(
     engine = AsyncEngine(make_config(driver=driver))
     call = asyncio.create_task(engine.run(asks(f"SELECT SLEEP({FOREVER_S})")))
     await asyncio.to_thread(running.wait_for, 1)
-    monkeypatch.setattr("locus_mysql.engine.kills._SERVER", Statement("SELECT 'another server'"))
+    monkeypatch.setattr("locus_mysql.engine.session_killer._SERVER", Statement("SELECT 'another server'"))
     call.cancel()
     await asyncio.wait([call])
     await engine.close()

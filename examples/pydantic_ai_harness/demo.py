@@ -1,4 +1,4 @@
-"""The scenes of the chapter on Pydantic AI Harness: a killed run, its memory, and two writers."""
+"""The chapter on Pydantic AI Harness: a killed run, its memory, and two writers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTEBOOK = f"{CUSTOMER}/main/MEMORY.md"
 EACH = 5
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -48,7 +48,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, database: Database, config: MySQLConfig) -> None:
     """A process is killed in a tool call; this one sees which call is unresolved, and continues the run."""
-    screen.scene("A process is killed while a tool restarts the customer's router")
+    screen.section("A process is killed while a tool restarts the customer's router")
     shift = Shift(options=options_of(config), question="Restart my Lynx 7.")
     async with running("examples.pydantic_ai_harness.worker", shift) as other:
         screen.line(f"pid {other.pid}", (await other.next_event()).get("event", ""))
@@ -67,7 +67,7 @@ async def killed(screen: Screen, database: Database, config: MySQLConfig) -> Non
 
 async def remembered(screen: Screen, database: Database) -> None:
     """What the killed process noted is found in another conversation."""
-    screen.scene("Another conversation, and the memory of the first")
+    screen.section("Another conversation, and the memory of the first")
     result = await make_agent(database).run("Which router do I have?")
     found = any(NOTE in str(message) for message in result.all_messages())
     screen.line("this process", result.output)
@@ -78,7 +78,7 @@ async def remembered(screen: Screen, database: Database) -> None:
 
 async def shared(screen: Screen, config: MySQLConfig) -> None:
     """Two writers, each with its own connections, add lines to one file; each line is an operation."""
-    screen.scene("Two writers of one file")
+    screen.section("Two writers of one file")
     refused = 0
 
     async def add(store: PydanticMemoryStore, line: str) -> None:

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on failover: the primary of a group is killed in the middle of a turn."""
+"""The chapter on failover: the primary of a group is killed in the middle of a turn."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Group:
             self.killed = primary
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -96,7 +96,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed_primary(screen: Screen, group: Group, checkpointer: MySQLCheckpointer, executions: Path) -> None:
     """The primary is killed while a tool of the agent runs; the turn goes on with the next primary."""
-    screen.scene("The primary is killed in the middle of a turn")
+    screen.section("The primary is killed in the middle of a turn")
     old = await group.primary()
     agent = make_agent(checkpointer, executions, lambda called: group.kill_at(CHARGE, old, called))
     hello = "Hello, I am Ada."
@@ -121,7 +121,7 @@ async def killed_primary(screen: Screen, group: Group, checkpointer: MySQLCheckp
 
 async def another_process(screen: Screen, config: MySQLConfig, executions: Path) -> None:
     """A process that starts after the failover finds the new primary, and goes on with the conversation."""
-    screen.scene("A process that starts afterwards goes on with the thread")
+    screen.section("A process that starts afterwards goes on with the thread")
     async with other_process(config, executions, ADA, ASK_ORDER) as other:
         answered = (await other.next_event()).get("answer", "")
         screen.line("Ada", ASK_ORDER)

@@ -1,4 +1,4 @@
-"""The scenes of the chapter on an incident: the commands show what the agent knew at which time."""
+"""The chapter on an incident: the commands show what the agent knew at which time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Shell:
         return Shown(process.returncode or 0, out, err)
 
 
-async def tell(config: MySQLConfig, stream: TextIO) -> bool:
+async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     """Run the chapter in separate tables, which are dropped at the end; return True if every check held.
 
     Args:
@@ -116,7 +116,7 @@ async def tell(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def the_night(screen: Screen, agent: Agent, checkpointer: MySQLCheckpointer) -> str:
     """A customer orders one thing, and later another; return a time between the two."""
-    screen.scene("At night, a customer and an agent")
+    screen.section("At night, a customer and an agent")
     await _turn(screen, agent, ORDER)
     saved = await checkpointer.get_metadata(NIGHT)
     assert saved is not None  # noqa: S101 - the turn was saved
@@ -128,7 +128,7 @@ async def the_night(screen: Screen, agent: Agent, checkpointer: MySQLCheckpointe
 
 async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
     """Show what the agent knew at that time, and what changed since."""
-    screen.scene("In the morning: what did it know then, and what changed?")
+    screen.section("In the morning: what did it know then, and what changed?")
     then = await shell.run("show", NIGHT, "--at", between)
     knew = "comes on Friday" in then.out and "Ceylon" not in then.out
     screen.check(then.code == 0 and knew, "then, it knew of the espresso machine, and of no tea")
@@ -140,7 +140,7 @@ async def the_morning(screen: Screen, shell: Shell, between: str) -> None:
 
 async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
     """Show a message with terminal control sequences."""
-    screen.scene("A message that would take over the terminal in which it is read")
+    screen.section("A message that would take over the terminal in which it is read")
     await _say(agent, TRICK)
     shown = await shell.run("show", NIGHT, "--last", "2")
     screen.check("\x1b" not in shown.out and "␛]0;owned␇␛[31mEve." in shown.out, "it is shown, and not obeyed")
@@ -148,7 +148,7 @@ async def the_trick(screen: Screen, shell: Shell, agent: Agent) -> None:
 
 async def the_end(screen: Screen, shell: Shell) -> None:
     """Show that a deletion needs a confirmation."""
-    screen.scene("Deleted, but not by accident")
+    screen.section("Deleted, but not by accident")
     refused = await shell.run("rm", NIGHT)
     screen.check(refused.code == 2 and "--yes" in refused.err, "where nobody can be asked, nothing is deleted")
     done = await shell.run("rm", NIGHT, "--yes")
