@@ -1,4 +1,4 @@
-"""The environment of the figures: the machine, the versions, the servers' settings."""
+"""The environment of the figures: the date, the machine, the versions, the servers' settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import platform
 import re
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -29,7 +30,10 @@ LIBRARIES = (
 def environment(dsn: str, found: Peers) -> dict[str, str]:
     """Return each fact by its name."""
     system = f"{platform.system()} {platform.release()}"
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     return {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "load before it": f"{load} processes on the average of 1, 5 and 15 minutes",
         "machine": f"{processor()}, {os.cpu_count()} cores, {memory_gb():.0f} GB, {system}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}",
         "garbage collector": garbage_collector(),

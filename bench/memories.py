@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import random
 import statistics
 import sys
@@ -80,9 +79,7 @@ Way: TypeAlias = Callable[[Any], Any] | _Prepared
 
 def measure(dsn: str, quick: bool = False) -> dict[str, Any]:
     """Measure every number of items and dimensions, and recall; ``quick``: a few rounds of a thousand items."""
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
-    facts = {**environment(dsn, Peers()), "load before it": f"{load} processes on the average of 1, 5 and 15 minutes"}
-    result: dict[str, Any] = {"environment": facts, "missing": {}, "sizes": {}, "recall": {}}
+    result: dict[str, Any] = {"environment": environment(dsn, Peers()), "missing": {}, "sizes": {}, "recall": {}}
     with ExitStack() as stack:
         try:
             postgresql = stack.enter_context(VectorPostgreSQL.start(_say))

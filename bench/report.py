@@ -17,23 +17,23 @@ MARKDOWN, JSON = "report.md", "results.json"
 RAW = "raw"
 
 CONDITIONS = """\
-All of it comes from one run on one machine. The contestants take turns, in an order that is shuffled each round, so
-that a busy moment hits all of them; after warm-up; every loaded state was compared with the saved one. Absolute times
-move from machine to machine: only the ratios count.
+All measurements come from one run on one machine. The contestants take turns, in an order that is shuffled each round,
+so that other load on the machine affects all of them. They are warmed up first, and each loaded state is compared with
+the saved one. Absolute times differ between machines: compare only ratios.
 
 - Every contestant commits durably, with its server's default: MySQL flushes the redo log and the binary log, PostgreSQL
   its log; Redis runs with `appendfsync always`. Search and metadata indexes of locus-mysql are on.
-- All connections are TCP to 127.0.0.1. Those to MySQL are encrypted; those to PostgreSQL and Redis are not.
-- The floor is one bare INSERT of the new messages' JSON and Locus' `to_checkpoint()`; for loads one bare SELECT of the
-  state's JSON, the JSON decoder and Locus' `from_checkpoint()`; on the same client library as what stands on it.
+- All connections use TCP to 127.0.0.1. Those to MySQL are encrypted; those to PostgreSQL and Redis are not.
+- The floor of a save is one bare INSERT of the new messages' JSON and Locus' `to_checkpoint()`; that of a load is one
+  bare SELECT of the state's JSON, the JSON decoder and Locus' `from_checkpoint()`. Each client library has its own.
 - The states are those of a real Locus agent with a tool; a save adds one message.
 """
 
 REPEAT = """\
 ## How to repeat it
 
-`ci/bench` in a checkout sets everything up, measures on private servers and writes this folder. A short look:
-`ci/bench -- --only latency --quick`.
+`ci/bench` in a checkout sets everything up, measures on private servers and writes this folder.
+`ci/bench -- --only latency --quick` makes one measurement with few rounds.
 """
 
 
@@ -70,7 +70,7 @@ def write(
         "## Targets",
         targets.table(results),
         *(f"![{title}]({name})" for name, title in drawn if Path(name).stem not in pages),
-        *(f"Of its own: [{name}]({name}.md)" for name in sorted(pages)),
+        *(f"On a separate page: [{name}]({name}.md)" for name in sorted(pages)),
     ]
     for name, module in measurements.items():
         if name in results and name not in pages:
@@ -89,8 +89,7 @@ def write_page(
     parts = [
         PAGE_HEADING.format(title=heading.removesuffix("."), name=name),
         *(f"![{title}]({file})" for file, title in drawn if Path(file).stem == name),
-        "## Targets",
-        targets.table({name: result}, name),
+        *(["## Targets", targets.table({name: result}, name)] if targets.exist_for(name) else []),
         "## Measured",
         module.table(result),
         "## Machine, versions, durability",

@@ -400,6 +400,11 @@ TARGETS: tuple[Target, ...] = (
 )
 
 
+def exist_for(measurement: str) -> bool:
+    """Return whether a measurement has targets."""
+    return any(target.about == measurement for target in TARGETS)
+
+
 def table(results: Results, about: str | None = None) -> str:
     """Return a table of all targets, or those of a measurement with a page, with the measured figures."""
     rows = []

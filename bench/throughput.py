@@ -129,11 +129,11 @@ async def _measure(dsn: str, concurrency: Sequence[int], slices: int) -> dict[st
             tallies = {contestant.name: Tally() for contestant in everyone}
             talks = {one.name: await begun(one, states, str(at_once), at_once) for one in everyone}
             for contestant in everyone:
-                await _slice(contestant, talks[contestant.name], Tally(), WARM_UP_S)
+                await run_slice(contestant, talks[contestant.name], Tally(), WARM_UP_S)
             for _ in range(slices):
                 source.shuffle(everyone)
                 for contestant in everyone:
-                    await _slice(contestant, talks[contestant.name], tallies[contestant.name], SLICE_S)
+                    await run_slice(contestant, talks[contestant.name], tallies[contestant.name], SLICE_S)
             result["concurrency"][str(at_once)] = {
                 name: tallies[name].summary() for name in sorted(tallies, key=str.casefold)
             }
@@ -161,7 +161,8 @@ async def begun(contestant: Contestant, states: Sequence[AgentState], name: str,
     return talks
 
 
-async def _slice(contestant: Contestant, talks: Sequence[Conversation], tally: Tally, seconds: float) -> None:
+async def run_slice(contestant: Contestant, talks: Sequence[Conversation], tally: Tally, seconds: float) -> None:
+    """Let the conversations save for some time, and add their saves to a tally; then check what is stored."""
     gc.collect()
     begin = time.perf_counter()
     with counted_retries(tally):

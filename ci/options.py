@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
 
 from locus_mysql.config import ConnectionOptions, MySQLConfig, PasswordFunction, StoreOptions
 from locus_mysql.encryption import Encryption
@@ -77,7 +78,14 @@ def page() -> str:
 
 
 def _fields(model: type[BaseModel]) -> str:
-    return "\n".join(f"    {name}: {_type(field.annotation)}" for name, field in model.model_fields.items())
+    return "\n".join(f"    {name}: {_field_type(field)}" for name, field in model.model_fields.items())
+
+
+def _field_type(field: FieldInfo) -> str:
+    """Return a field's type as text, with the values that an editor suggests."""
+    extra: Any = field.json_schema_extra
+    suggested = [f"Literal[{', '.join(map(_literal, extra['suggested']))}]"] if extra["suggested"] else []
+    return " | ".join([*suggested, _type(field.annotation)])
 
 
 def _type(annotation: Any) -> str:

@@ -20,6 +20,7 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from ci import browser
+from ci.purchasing_desk import WAITING, fill_graphs
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import Database, MySQLConfig
 from locus_mysql.server.application import create_app
@@ -50,6 +51,9 @@ def main() -> None:
                 chromium = playwright.chromium.launch(
                     executable_path=str(browser.chromium(_say)), args=list(browser.ARGUMENTS)
                 )
+                _take(chromium, f"{base}/?family=versions", "inspector-threads.png", "light", height=760)
+                waiting = f"{base}/inspect/thread?family=versions&thread={WAITING}"
+                _take(chromium, waiting, "inspector-waiting.png", "light", height=1000)
                 thread = f"{base}/inspect/thread?family=agents&thread={THREAD}"
                 _take(chromium, thread, "inspector-thread.png", "light", open_call="find_order")
                 compared = thread.replace("/thread?", "/difference?") + "&before=01HZX9A09K3&after=01HZX9B12K3"
@@ -64,6 +68,7 @@ async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> Non
     async with Database(config) as database:
         saved = [one async for one in fill(database)]
         await fill_the_rest(database)
+        await fill_graphs(database)
     at = datetime.now(UTC).replace(hour=3, minute=12, second=9, microsecond=0, tzinfo=None)
     with connection.cursor() as cursor:
         cursor.execute(f"USE {SCHEMA}")
@@ -83,9 +88,14 @@ async def _fill(config: MySQLConfig, connection: pymysql.Connection[Any]) -> Non
 
 
 def _take(
-    chromium: Browser, address: str, name: str, scheme: Literal["light", "dark"], open_call: str | None = None
+    chromium: Browser,
+    address: str,
+    name: str,
+    scheme: Literal["light", "dark"],
+    open_call: str | None = None,
+    height: int = 1100,
 ) -> None:
-    page = chromium.new_page(viewport={"width": 1280, "height": 1100}, color_scheme=scheme)
+    page = chromium.new_page(viewport={"width": 1280, "height": height}, color_scheme=scheme)
     page.goto(address)
     if open_call:
         page.locator(".call", has_text=open_call).locator("summary").click()

@@ -2,8 +2,8 @@
 
 The folders are layers, drawn in docs/architecture.md: cli, server, inspection, integrations, transfer, families,
 runtime, engine, drivers, dialect. Each imports only those below it. `config`, `dsn`, `encryption`, `errors`, `extras`,
-`keywords`, `options` and `signals` are for all; `embedded`, `memory` and `working` only give public names. Begin with
-docs/architecture.md, then `config` and `errors`.
+`keywords`, `options`, `signals` and `suggestions` are for all; `embedded`, `memory` and `working` only give public
+names. Begin with docs/architecture.md, then `config` and `errors`.
 """
 
 from importlib import import_module
@@ -34,6 +34,40 @@ if TYPE_CHECKING:
     from .integrations.locus.transfer import copy_threads
     from .integrations.locus.working import WorkingMemoryHook, WorkingSessions, working_memory_tools
     from .runtime.database import Database
+
+    __all__ = [
+        "NO_CHECKPOINT",
+        "CheckpointStore",
+        "Database",
+        "Encryption",
+        "LocusMySQLError",
+        "MemoryStore",
+        "MySQLBackend",
+        "MySQLCheckpointSaver",
+        "MySQLCheckpointer",
+        "MySQLConfig",
+        "MySQLMemory",
+        "SyncCheckpointStore",
+        "SyncMemoryStore",
+        "SyncMySQLBackend",
+        "SyncMySQLCheckpointSaver",
+        "SyncMySQLCheckpointer",
+        "SyncMySQLMemory",
+        "SyncWorkingMemory",
+        "TaskState",
+        "ThreadBranched",
+        "WorkingMemory",
+        "WorkingMemoryHook",
+        "WorkingSessions",
+        "__version__",
+        "copy_threads",
+        "migrate",
+        "mysql_checkpointer",
+        "reencrypt",
+        "register",
+        "register_driver",
+        "working_memory_tools",
+    ]
 
 __version__ = "0.1.0"
 
@@ -86,42 +120,10 @@ _OF_LOCUS = frozenset(
     }
 )
 
-__all__ = [
-    "NO_CHECKPOINT",
-    "CheckpointStore",
-    "Database",
-    "Encryption",
-    "LocusMySQLError",
-    "MemoryStore",
-    "MySQLBackend",
-    "MySQLCheckpointSaver",
-    "MySQLCheckpointer",
-    "MySQLConfig",
-    "MySQLMemory",
-    "SyncCheckpointStore",
-    "SyncMemoryStore",
-    "SyncMySQLBackend",
-    "SyncMySQLCheckpointSaver",
-    "SyncMySQLCheckpointer",
-    "SyncMySQLMemory",
-    "SyncWorkingMemory",
-    "TaskState",
-    "ThreadBranched",
-    "WorkingMemory",
-    "WorkingMemoryHook",
-    "WorkingSessions",
-    "__version__",
-    "copy_threads",
-    "migrate",
-    "mysql_checkpointer",
-    "reencrypt",
-    "register",
-    "register_driver",
-    "working_memory_tools",
-]
-
 
 def __getattr__(name: str) -> Any:
+    if name == "__all__":
+        return _importable()
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -135,4 +137,15 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
+    return sorted({*globals(), *_HOMES, "__all__"})
+
+
+def _importable() -> list[str]:
+    """Return the names that ``from locus_mysql import *`` brings: without the Locus SDK, all but those that need it."""
+    from .integrations.sdk import need_locus
+
+    try:
+        need_locus("locus_mysql")
+    except ImportError:
+        return sorted({*_HOMES, "__version__"} - _OF_LOCUS)
+    return sorted({*_HOMES, "__version__"})

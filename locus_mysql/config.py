@@ -14,6 +14,7 @@ from .dsn import parse_dsn, split_hosts
 from .errors import ConfigError
 from .keywords import ConnectionKeywords, Keywords, StoreKeywords
 from .options import NOT_EMBEDDED, ConnectionOptions, Endpoint, PasswordFunction, StoreOptions
+from .suggestions import did_you_mean
 
 __all__ = [
     "ConnectionKeywords",
@@ -81,8 +82,9 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         for name in sorted({*options} - {*StoreOptions.model_fields}):
             if name == "dsn" or name in ConnectionOptions.model_fields:
                 raise ConfigError(f"{name} belongs to the connection, which others share; give it to the Database.")
+            known = sorted(StoreOptions.model_fields)
             raise ConfigError(
-                f"There is no option {name!r}. Those of a store: {', '.join(sorted(StoreOptions.model_fields))}."
+                f"There is no option {name!r}.{did_you_mean(name, known)} Those of a store: {', '.join(known)}."
             )
         return type(self)(**{**_given(self), **options})
 
@@ -146,7 +148,7 @@ def _explain(error: ValidationError) -> str:
         option = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
-            known = ", ".join(sorted(MySQLConfig.model_fields))
-            message = f"there is no such option. Known: {known}"
+            known = sorted(MySQLConfig.model_fields)
+            message = f"there is no such option.{did_you_mean(option, known)} Known: {', '.join(known)}"
         lines.append(f"{option}: {message}" if option else message)
     return "; ".join(lines) + "."

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from pydantic import SecretStr
 
 from .errors import ConfigError
+from .suggestions import did_you_mean
 
 #: Drivers by the names that SQLAlchemy has for them: https://docs.sqlalchemy.org/en/20/dialects/mysql.html
 _SQLALCHEMY_DRIVERS = {
@@ -115,8 +116,9 @@ def _dsn_options(url: SplitResult, port: int | None, known: Collection[str], *, 
                 raise ConfigError(f"The DSN's {name} must be utf8mb4's, which all text here has; leave it out.")
             continue
         if name in _NOT_IN_QUERY or name not in known:
-            accepted = ", ".join(sorted({*known} - _NOT_IN_QUERY))
-            raise ConfigError(f"The DSN has an unknown option {name!r}. Known: {accepted}.")
+            accepted = sorted({*known} - _NOT_IN_QUERY)
+            hint = did_you_mean(name, accepted)
+            raise ConfigError(f"The DSN has an unknown option {name!r}.{hint} Known: {', '.join(accepted)}.")
         if name in options or name in given:
             raise ConfigError(f"The DSN gives {name} twice; give it once.")
         options[name] = split_hosts(_decode(value)) if name == "hosts" else _decode(value)

@@ -113,6 +113,11 @@ class Encryption:
         """Return whether the key of an id is in memory."""
         return key_id in self._known
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Return the ids of the keys in memory."""
+        return tuple(self._known)
+
     def key(self, key_id: str) -> bytes:
         """Return the key of an id. It blocks while a function returns it; a key that is known takes no time.
 

@@ -15,7 +15,7 @@ class ConnectionKeywords(TypedDict, total=False):
     """The options of a connection; and the DSN, which may hold others as well."""
 
     dsn: str | SecretStr | None
-    driver: str
+    driver: Literal["mysql-connector", "aiomysql", "pymysql", "asyncmy"] | str
     host: str
     port: int
     unix_socket: str | None

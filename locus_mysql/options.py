@@ -14,6 +14,8 @@ from pydantic_core import CoreSchema, core_schema
 from .encryption import Encryption
 from .errors import ConfigError
 
+#: The drivers of this package. `register_driver` adds others.
+DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
 Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
@@ -62,15 +64,18 @@ def is_sendable(password: str) -> bool:
     return "\0" not in password and not any("\ud800" <= character <= "\udfff" for character in password)
 
 
-def _option(default: Any, description: str, *, advanced: bool = False) -> Any:
+def _option(default: Any, description: str, *, advanced: bool = False, suggested: tuple[str, ...] = ()) -> Any:
     """A field of the configuration, described in Markdown. ``python -m ci.options`` writes documents and types from it.
 
     Args:
         default: Its default.
         description: What it means.
         advanced: Whether few users set it.
+        suggested: The values that an editor suggests, where others are accepted too.
     """
-    return Field(default, description=description, json_schema_extra={"advanced": advanced})
+    return Field(
+        default, description=description, json_schema_extra={"advanced": advanced, "suggested": list(suggested)}
+    )
 
 
 class ConnectionOptions(BaseModel):
@@ -81,6 +86,7 @@ class ConnectionOptions(BaseModel):
     driver: Annotated[str, Field(min_length=1)] = _option(
         "mysql-connector",
         "`mysql-connector`, `aiomysql`, `pymysql`, `asyncmy`, or a name given to `register_driver`.",
+        suggested=DRIVERS,
     )
     host: Annotated[str, Field(min_length=1, max_length=255)] = _option(
         "localhost", "Host name or address of the server."
@@ -183,8 +189,9 @@ class ConnectionOptions(BaseModel):
     )
     pipeline: bool = _option(
         True,
-        "Send a transaction as one packet. Switch it off for proxies that refuse multi-statement packets: then "
-        "statements are sent one by one.",
+        "Send a transaction as one packet, and writes that wait for a connection [together]"
+        "(internals.md#group-commit-writes-that-wait-share-a-transaction). Switch it off for proxies that refuse "
+        "multi-statement packets: then statements are sent one by one.",
         advanced=True,
     )
 

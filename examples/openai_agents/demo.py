@@ -1,4 +1,4 @@
-"""The chapter on the OpenAI Agents SDK: a killed session, two writers, and the SDK's own session."""
+"""The chapter on the OpenAI Agents SDK: a killed session, two writers, and the SDK's own tests."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from locus_mysql.runtime.database import Database
 
 from ..display import Screen
 from ..frame import chapter
+from ..own_suite import own_suite
 from ..process import options_of, running
 from .assistant import SESSION, TURNS, take_turn, text_of
 from .worker import Shift
@@ -41,6 +42,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
         await killed(screen, session, config)
         await shared(screen, session, config)
         await compared(screen, OpenAISession("compared", database))
+        await own_suite(screen, config, "openai-agents")
     return not screen.failed
 
 

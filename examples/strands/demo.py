@@ -1,4 +1,4 @@
-"""The chapter on Strands Agents: a killed agent, snapshots, two processes on one session, comparisons."""
+"""The chapter on Strands Agents: a killed agent, snapshots, two processes on one session, its own tests."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from locus_mysql.runtime.database import Database
 
 from ..display import Screen, size
 from ..frame import chapter
+from ..own_suite import own_suite
 from ..process import options_of, running
 from .support import AGENT, NOTES_SESSION, SESSION, TURNS, add_notes, begin_notes, take_turn, text_of
 from .worker import Shift
@@ -47,6 +48,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
         await growing(screen, storage, database)
         await shared(screen, config)
         await compared(screen, storage.namespace("compared"))
+        await own_suite(screen, config, "strands-agents")
     return not screen.failed
 
 

@@ -11,6 +11,7 @@ from typing import Any, Never
 from ..encryption import Encryption
 from ..errors import InvalidInput, SetupError
 from ..extras import install_command
+from ..suggestions import did_you_mean
 from .sanitize import sanitize
 
 OK, FAILED, WRONG = 0, 1, 2
@@ -55,16 +56,13 @@ class Parser(argparse.ArgumentParser):
 
     def _meant(self, message: str) -> str:
         """Return a question with the option or the choice that an unknown word resembles; empty if there is none."""
-        import difflib
-
         word = re.match(r"unrecognized arguments: (--?[\w-]+)", message)
         known = self._option_string_actions
         if word is None:
             word = re.match(r"argument [^:]*: invalid choice: '([^']*)'", message)
             known = {str(choice): action for action in self._actions for choice in action.choices or ()}
-        if word is None or not (near := difflib.get_close_matches(word[1], known, 1)):
-            return ""
-        return f". Did you mean {near[0]}?"
+        hint = did_you_mean(word[1], known) if word else ""
+        return f".{hint}" if hint else ""
 
 
 def add_connection(parser: argparse.ArgumentParser, purpose: str = "") -> None:

@@ -12,6 +12,13 @@ class ThreadMarker(NamedTuple):
     marker: str | bytes
 
 
+class CreatedRow(NamedTuple):
+    """The number of items created on a day; without a day, the number of all that were examined."""
+
+    day: str | None
+    items: int
+
+
 class ThreadId(NamedTuple):
     """The id of a thread."""
 

@@ -44,9 +44,14 @@ RECORD_AFFECTED = """
 INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, {AFFECTED}, UTC_TIMESTAMP(6))
 """
 
+# The outcome is an aggregate, so that there is exactly one row. It is no subquery: see ADR 0270.
 RECORD_OUTCOME = """
-INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, {outcome}, UTC_TIMESTAMP(6))
+INSERT INTO {ledger} (tenant, token, outcome, recorded_at)
+SELECT %s, %s, {outcome}, UTC_TIMESTAMP(6)
+  FROM {rows}
 """
+
+RECORD_KNOWN = "INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, %s, UTC_TIMESTAMP(6))"
 
 # A token may be in the ledger already: copied rows have the tokens of their source.
 RECORD_EACH = """
@@ -95,19 +100,24 @@ class Ledger(Statements):
         """
         return Statement(self._text(RECORD_AFFECTED), (tenant, token))
 
+    def record_known(self, tenant: str, token: bytes, outcome: int) -> Statement:
+        """Record the token of a write with an outcome that the client knows."""
+        return Statement(self._text(RECORD_KNOWN), (tenant, token, outcome))
+
     def _record_outcome(
-        self, tenant: str, token: bytes, outcome: str, params: tuple[Param, ...], **pieces: str
+        self, tenant: str, token: bytes, outcome: str, rows: str, params: tuple[Param, ...], **pieces: str
     ) -> Statement:
         """Record the token of a write with its outcome.
 
         Args:
             tenant: The tenant of the write.
             token: The token.
-            outcome: A constant: the SQL expression of a whole number.
-            params: The parameters of the expression.
-            pieces: Its pieces.
+            outcome: A constant: an aggregate of the rows, a whole number or NULL.
+            rows: A constant: what follows FROM.
+            params: The parameters of the rows.
+            pieces: The pieces of the rows.
         """
-        return Statement(self._text(RECORD_OUTCOME, outcome=outcome, **pieces), (tenant, token, *params))
+        return Statement(self._text(RECORD_OUTCOME, outcome=outcome, rows=rows, **pieces), (tenant, token, *params))
 
     def _record_each(self, select: str, params: tuple[Param, ...], **pieces: str) -> Statement:
         """Record tokens that a SELECT finds; those that are in the ledger count as recorded now.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,8 +12,24 @@ from .template import Statements, placeholders
 #: The first bytes of a value, which hold the id of its key: the format, the length of the id, and the id.
 HEADER_BYTES = 34
 
+#: The characters of base64 that hold these bytes.
+HEADER_CHARACTERS = 48
+
 #: The values of a row's key.
 RowKey: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTable:
+    """Another table, whose rows have the columns of `SealedColumn.owner`.
+
+    Args:
+        table: Its unquoted name.
+        link: The columns that are equal in both rows.
+    """
+
+    table: str
+    link: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +44,14 @@ class SealedColumn:
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
         cleared: Other columns, which hold clear text of rows from before encryption.
+        dropped: Further columns that are set to NULL whenever the bytes are replaced.
+        is_text: Whether the column is text: encrypted bytes are stored in base64.
+        emptied: Another table, with clear text from before encryption only, whose rows are removed first.
+        owner_table: The table with the columns of the owner, if the row itself has not got them.
+        others: Further columns that the functions below need.
+        identity: Returns what identifies a row, from its columns by name; None if that is the values of ``row``.
+        checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new value; None if
+            no checksum covers the bytes.
     """
 
     table: str
@@ -37,16 +61,26 @@ class SealedColumn:
     column: str
     name: str
     cleared: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    is_text: bool = False
+    emptied: str | None = None
+    owner_table: OwnerTable | None = None
+    others: tuple[str, ...] = ()
+    identity: Callable[[Mapping[str, Any]], tuple[str | bytes, ...]] | None = None
+    checksum: Callable[[Mapping[str, Any], Any], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that name the tenant, the owner and the row."""
-        return ("tenant", *self.owner, *self.row)
+        """The columns of a row that are read, the encrypted one last."""
+        owner = self.owner if self.owner_table is None else self.owner_table.link
+        checksum = () if self.checksum is None else ("checksum",)
+        named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
+        return (*(name for name in named if name != self.column), self.column)
 
 
 # The next rows along the primary key, with the beginning of the encrypted column.
 PAGE = """
-SELECT {key}, LEFT({column}, {HEADER_BYTES}), {clear}
+SELECT {key}, LEFT({column}, {HEADER}), {clear}
   FROM {table}
  WHERE {after}
  ORDER BY {key}
@@ -54,10 +88,17 @@ SELECT {key}, LEFT({column}, {HEADER_BYTES}), {clear}
 """
 
 # Some rows by their keys, with what their bytes are bound to.
-ROWS = "SELECT {key}, {columns}, {column} FROM {table} WHERE ({key}) IN ({rows})"
+ROWS = "SELECT {columns} FROM {table} WHERE ({key}) IN ({rows})"
+
+# The owners of some rows.
+OWNERS = "SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN ({rows})"
+
+# Count and remove rows of a table that has clear text only.
+COUNT_EMPTIED = "SELECT COUNT(*) FROM {emptied}"
+EMPTY = "DELETE FROM {emptied} LIMIT %s"
 
 # Replace the bytes of a row if they are still those that were read.
-REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s"
+REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s{same}"
 
 
 class ResealingStatements(Statements):
@@ -76,7 +117,12 @@ class ResealingStatements(Statements):
                 "columns": ", ".join(column.columns),
                 "this": " AND ".join(f"{name} = %s" for name in column.key),
                 "clear": " OR ".join(f"{name} IS NOT NULL" for name in column.cleared) or "FALSE",
-                "HEADER_BYTES": str(HEADER_BYTES),
+                "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),
+                "emptied": f"`{column.emptied}`",
+                "owner": ", ".join(column.owner),
+                "owner_table": f"`{column.owner_table.table}`" if column.owner_table else "",
+                "link": ", ".join(column.owner_table.link) if column.owner_table else "",
+                "same": " AND checksum = %s" if column.checksum else "",
             }
         )
         self._column = column
@@ -98,20 +144,41 @@ class ResealingStatements(Statements):
         return Statement(self._text(PAGE, after=condition), (*params, limit))
 
     def rows(self, keys: Sequence[RowKey]) -> Statement:
-        """Return rows by their keys: the key, the columns of `SealedColumn.columns`, and the bytes."""
+        """Return rows by their keys, with the columns of `SealedColumn.columns`."""
         one = f"({placeholders(len(self._column.key))})"
         return Statement(
             self._text(ROWS, rows=placeholders(len(keys), one)), tuple(value for key in keys for value in key)
         )
 
-    def replace(self, key: RowKey, content: bytes, digest: str) -> Statement:
+    def owners(self, links: Sequence[RowKey]) -> Statement:
+        """Return rows of the owners' table: the columns of the link, and those of the owner."""
+        one = f"({placeholders(len(links[0]))})"
+        text = self._text(OWNERS, rows=placeholders(len(links), one))
+        return Statement(text, tuple(value for link in links for value in link))
+
+    def count_emptied(self) -> Statement:
+        """Return the number of rows of the table that has clear text only."""
+        return Statement(self._text(COUNT_EMPTIED))
+
+    def empty(self, limit: int) -> Statement:
+        """Remove some rows of that table."""
+        return Statement(self._text(EMPTY), (limit,))
+
+    def replace(self, row: Mapping[str, Any], content: bytes | str, digest: str) -> Statement:
         """Replace the bytes of a row, and remove its other clear text.
 
         Args:
-            key: The key of the row.
-            content: The new bytes.
+            row: The columns of the row by name.
+            content: The new value.
             digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
         """
-        names = [f"{self._column.column} = %s", *(f"{name} = NULL" for name in self._column.cleared)]
+        names = [
+            f"{self._column.column} = %s",
+            *(f"{name} = NULL" for name in (*self._column.cleared, *self._column.dropped)),
+        ]
+        key = tuple(row[name] for name in self._column.key)
         params: tuple[Param, ...] = (content, *key, digest)
+        if self._column.checksum is not None:
+            names.append("checksum = %s")
+            params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
         return Statement(self._text(REPLACE, assignments=", ".join(names)), params)

@@ -11,13 +11,14 @@ from .statement import Query, Statement
 from .template import Text, fill, placeholders
 from .upgrades import Upgrade
 
-# The comment is missing if the name belongs to a view that cannot be used.
+# The comment is missing if the name belongs to a view that cannot be used. MAX: see ADR 0270.
 DESCRIBE = """
-SELECT t.TABLE_NAME, t.TABLE_COMMENT,
-       (SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
-         WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME)
+SELECT t.TABLE_NAME, MAX(t.TABLE_COMMENT),
+       MAX((SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s
+             WHERE s.TABLE_SCHEMA = t.TABLE_SCHEMA AND s.TABLE_NAME = t.TABLE_NAME))
   FROM information_schema.TABLES t
  WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME IN ({names})
+ GROUP BY t.TABLE_NAME
 """
 
 # The same for several families at once, without the indexes.

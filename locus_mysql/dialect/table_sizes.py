@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .statement import Query
-from .template import placeholders
+from .template import fill, placeholders
 
 SIZES = """
 SELECT t.TABLE_NAME, CAST(COALESCE(t.TABLE_ROWS, 0) AS SIGNED),
@@ -26,4 +26,4 @@ class TableSize(NamedTuple):
 
 def table_sizes(names: Sequence[str]) -> Query[TableSize]:
     """The sizes of those of these tables that exist; at least one name."""
-    return Query(SIZES.strip().replace("{names}", placeholders(len(names))), tuple(names), row=TableSize)
+    return Query(fill(SIZES, {"names": placeholders(len(names))}).strip(), tuple(names), row=TableSize)

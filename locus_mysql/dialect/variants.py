@@ -62,6 +62,7 @@ class Variant:
         settings: Assignments that a new session needs there, beside MySQL's, with a place for the time limit of a
             statement in microseconds.
         errors: Numbers of the engine's own errors, and the numbers of MySQL's that mean the same to a caller.
+        supports_group_commit: Whether writes of several calls may be sent in one transaction.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class Variant:
         rules: Iterable[Rule],
         settings: str,
         errors: Mapping[int, int],
+        supports_group_commit: bool,
     ) -> None:
         self.name = name
+        self.supports_group_commit = supports_group_commit
         self.families = frozenset(families)
         self.settings = settings
         self.errors = errors
@@ -243,4 +246,5 @@ OCEANBASE = Variant(
         4012: 3024,  # the query timeout
         3140: 3141,  # invalid JSON as the argument of a function, by which guards undo their batch
     },
+    supports_group_commit=False,  # not measured there
 )

@@ -87,12 +87,14 @@ class ServerError(DriverError):
     Args:
         errno: MySQL's error number, https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
         message: The server's own message.
+        statement_index: The index of the refused statement among those of the call; None if it is not known.
     """
 
-    def __init__(self, errno: int, message: str) -> None:
+    def __init__(self, errno: int, message: str, statement_index: int | None = None) -> None:
         super().__init__(f"[{errno}] {message}")
         self.errno = errno
         self.message = message
+        self.statement_index = statement_index
 
 
 class ConnectionLost(DriverError):
@@ -137,7 +139,11 @@ class PacketTooLarge(DriverError):
 
 
 class SyncConnection(Protocol):
-    """A connection used by one thread at a time."""
+    """A connection used by one thread at a time.
+
+    It may have an attribute ``supports_group_commit``. If that is True, writes of several calls may be sent on it
+    in one transaction. Then errors should have their `ServerError.statement_index`.
+    """
 
     #: The server's version, as its greeting states it.
     server_version: str

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from ..errors import ConfigError, DriverMissing
 from ..extras import install_command
+from ..suggestions import did_you_mean
 from .interface import Driver
 from .libraries.aiomysql import AiomysqlDriver
 from .libraries.asyncmy import AsyncmyDriver
@@ -41,7 +42,8 @@ def find_driver(name: str) -> Driver:
     driver = _drivers.get(name)
     if driver is None:
         raise ConfigError(
-            f"There is no driver {name!r}. Known: {', '.join(sorted(_drivers))}; register_driver adds others."
+            f"There is no driver {name!r}.{did_you_mean(name, _drivers)} Known: {', '.join(sorted(_drivers))}; "
+            "register_driver adds others."
         )
     library = getattr(driver, "library", None)
     if _LIBRARIES.get(name) == library and not _is_installed(library):

@@ -110,7 +110,20 @@ class Compute:
     work: Callable[[], None]
 
 
-Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Close | Sleep | Wait | Compute
+@dataclass(slots=True)
+class Shielded:
+    """Run other steps to their end, in a task of their own, if a task yields this: they do not end if it is cancelled.
+
+    Args:
+        steps: The steps.
+        continues: Set once they have their own task.
+    """
+
+    steps: CommandGenerator[None]
+    continues: bool = False
+
+
+Command: TypeAlias = Execute | Connect | AskPassword | StartServer | Ping | Close | Sleep | Wait | Compute | Shielded
 
 #: A generator that yields commands, and returns a value when it is done.
 #:

@@ -16,8 +16,9 @@ from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
+from .group_commit import QueuedWrite, SendAlone
 from .gtid_tracker import GtidTracker
-from .operation import Batch, Computation, Operation, Pause, Results, Undone
+from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
 from .read_limit import ReadLimit
@@ -28,7 +29,7 @@ from .servers import ServerConnection
 from .session_killer import SessionKiller
 from .sides import Side
 from .topology import Topology
-from .transaction import ROLLBACK, own_results, to_send
+from .transaction import own_results, roll_back, to_send
 
 T = TypeVar("T")
 
@@ -126,7 +127,7 @@ class Execution:
                     if batch.statements:
                         results = yield from self._execute(pools, batch, retry, limit)
                     else:
-                        results = yield from _without_statements(batch)
+                        results = yield from self._without_statements(pools, batch)
                 except Exception as error:
                     batch = operation.throw(error)
                 else:
@@ -138,6 +139,20 @@ class Execution:
             raise unexpected(undone, self._config) from undone.__cause__
         finally:
             operation.close()
+
+    def _without_statements(self, pools: Pools, batch: Batch) -> CommandGenerator[Results]:
+        """Carry out a step that sends nothing."""
+        if isinstance(batch, Pause):
+            yield Sleep(batch.seconds)
+        elif isinstance(batch, Computation):
+            yield Compute(batch.work)
+        elif isinstance(batch, Deferred) and batch.work is not None:
+            work, background = self._drive(pools, batch.work, None), pools.primary.background
+            if background.ready:
+                background.start(work)
+            else:
+                yield from work
+        return Results((), batch)
 
     def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
@@ -151,24 +166,64 @@ class Execution:
                     return answer
             tracker = self._secondaries.gtid_tracker
         retry.begin_batch()
-        tested = False
+        if batch.outcome_query is not None:
+            pools.primary.background.writes += 1
+        if batch.lock and self._config.pipeline and tracker is None and limit is None and not retry.fate_unknown:
+            return (yield from self._execute_write(pools, batch, retry))
+        return (yield from self._execute_alone(pools, batch, retry, tracker, limit))
+
+    def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
+        """Send a write to the primary; in one transaction with others if it, or they, must wait for a connection."""
+        write, wait_s = QueuedWrite(batch), None
+        try:
+            results = yield from pools.primary.lend(
+                lambda primary: self._ask_primary(primary, batch, retry, None, None), write=write
+            )
+        except DriverError as error:
+            wait_s = self._wait_after(retry, error)
+        else:
+            if results is not None:
+                return results
+            self._reached = True
+            outcome = write.outcome
+            if isinstance(outcome, DriverError):
+                wait_s = self._wait_after(retry, outcome)
+            elif outcome is not None and not isinstance(outcome, SendAlone):
+                return Results(outcome, batch)
+        return (yield from self._execute_alone(pools, batch, retry, None, None, wait_s))
+
+    def _execute_alone(
+        self,
+        pools: Pools,
+        batch: Batch,
+        retry: Retry,
+        tracker: GtidTracker | None,
+        limit: ReadLimit | None,
+        wait_s: float | None = None,
+    ) -> CommandGenerator[Results]:
+        """Send a batch to the primary after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
+            if wait_s is not None:
+                yield Sleep(wait_s)
             if limit is not None:
                 yield Wait(limit.enter)
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit), tested=tested
+                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit),
+                        tested=wait_s is not None,
                     )
                 )
             except DriverError as error:
-                wait_s = retry.wait_after(error)
-                self._counters.retry()
+                wait_s = self._wait_after(retry, error)
             finally:
                 if limit is not None:
                     limit.leave()
-            tested = True
-            yield Sleep(wait_s)
+
+    def _wait_after(self, retry: Retry, error: DriverError) -> float:
+        wait_s = retry.wait_after(error)
+        self._counters.retry()
+        return wait_s
 
     def _ask_secondary(
         self, pool: Pool, secondary_read: SecondaryRead, batch: Batch, limit: ReadLimit | None
@@ -218,20 +273,11 @@ class Execution:
             results = yield from _send(primary, to_send(batch), tracker)
         except ServerError:
             if batch.is_transaction and not primary.connection.closed:
-                yield from _roll_back(primary)
+                yield from roll_back(primary)
             raise
         if limit is not None:
             limit.count(primary.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
-
-
-def _without_statements(batch: Batch) -> CommandGenerator[Results]:
-    """Carry out a step that sends nothing."""
-    if isinstance(batch, Pause):
-        yield Sleep(batch.seconds)
-    elif isinstance(batch, Computation):
-        yield Compute(batch.work)
-    return Results((), batch)
 
 
 def _send(
@@ -252,10 +298,3 @@ def _send_and_learn(
         raise
     tracker.record(results.pop(), begun, primary=True)
     return results
-
-
-def _roll_back(primary: ServerConnection) -> CommandGenerator[None]:
-    try:
-        yield from primary.execute((ROLLBACK,))
-    except DriverError:  # the transaction may still be open, and must not be continued by another call
-        primary.connection.abort()

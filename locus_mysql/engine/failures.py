@@ -48,10 +48,13 @@ _KILLED_UPDATE = "An error occurred in multi-table "
 #: A SELECT ran longer than ``max_execution_time``.
 OVERTIME = 3024
 
+#: A statement waited too long for a lock, and was rolled back.
+LOCK_WAIT_TIMEOUT = 1205
+
 #: The transaction was rolled back. It may succeed when it is repeated.
 CONTENTION = frozenset(
     {
-        1205,  # lock wait timeout
+        LOCK_WAIT_TIMEOUT,
         1213,  # deadlock
         1412,  # table definition changed
         1613,  # XA: transaction was rolled back by a timeout

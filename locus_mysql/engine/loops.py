@@ -7,7 +7,19 @@ import time
 from typing import Any, TypeVar
 
 from .bounded_executor import BoundedExecutor
-from .commands import AskPassword, Close, CommandGenerator, Compute, Connect, Execute, Ping, Sleep, StartServer, Wait
+from .commands import (
+    AskPassword,
+    Close,
+    CommandGenerator,
+    Compute,
+    Connect,
+    Execute,
+    Ping,
+    Shielded,
+    Sleep,
+    StartServer,
+    Wait,
+)
 from .embedded import start_server, start_server_async
 from .passwords import ask_password, ask_password_async
 
@@ -15,6 +27,9 @@ T = TypeVar("T")
 
 #: Runs long computations beside event loops.
 COMPUTING = BoundedExecutor("locus-mysql decoding", threads=2)
+
+#: An event loop itself does not keep its tasks.
+_shielded: set[asyncio.Task[None]] = set()
 
 
 def run_blocking(steps: CommandGenerator[T]) -> T:
@@ -45,6 +60,9 @@ def run_blocking(steps: CommandGenerator[T]) -> T:
                     case Compute():
                         outcome = None
                         command.work()
+                    case Shielded():
+                        outcome = None
+                        run_blocking(command.steps)
             except BaseException as error:
                 command = steps.throw(error)
             else:
@@ -84,6 +102,9 @@ async def run_awaited(steps: CommandGenerator[T]) -> T:
                     case Compute():
                         outcome = None
                         await COMPUTING.run(command.work)
+                    case Shielded():
+                        outcome = None
+                        await _run_shielded(command)
             except BaseException as error:
                 command = steps.throw(error)
             else:
@@ -93,3 +114,11 @@ async def run_awaited(steps: CommandGenerator[T]) -> T:
         return result
     finally:
         steps.close()  # ends the generator also if this loop itself was interrupted
+
+
+async def _run_shielded(command: Shielded) -> None:
+    task = asyncio.create_task(run_awaited(command.steps))
+    command.continues = True
+    _shielded.add(task)
+    task.add_done_callback(_shielded.discard)
+    await asyncio.shield(task)

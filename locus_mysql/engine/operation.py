@@ -28,12 +28,16 @@ class Batch:
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
         allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
             save continues from its answer.
+        lock: The row that the batch locks first, as a table's name and the beginning of a key. Given for short writes
+            that have `outcome_query`: those that wait for a connection may be carried out in one transaction, in this
+            order (`group_commit`).
     """
 
     statements: tuple[Statement, ...]
     outcome_query: Statement | None = None
     atomic: bool = True
     allow_secondary: bool = False
+    lock: tuple[str | bytes, ...] = ()
 
     @property
     def is_transaction(self) -> bool:
@@ -46,14 +50,20 @@ class Batch:
         return all(statement.brings_rows for statement in self.statements)
 
     @classmethod
-    def of(cls, *steps: Statement | tuple[Statement, ...], outcome_query: Statement | None = None) -> Batch:
+    def of(
+        cls,
+        *steps: Statement | tuple[Statement, ...],
+        outcome_query: Statement | None = None,
+        lock: tuple[str | bytes, ...] = (),
+    ) -> Batch:
         """Return an atomic batch.
 
         Args:
             steps: The statements in order; those that belong together may be given as a tuple.
             outcome_query: See `Batch`.
+            lock: See `Batch`.
         """
-        return cls(tuple(_flat(steps)), outcome_query)
+        return cls(tuple(_flat(steps)), outcome_query, lock=lock)
 
     @classmethod
     def query(cls, statement: Statement) -> Batch:
@@ -87,6 +97,19 @@ class Computation(Batch):
 
     statements: tuple[Statement, ...] = ()
     work: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred(Batch):
+    """A step that sends nothing: housekeeping that the call need not wait for.
+
+    Args:
+        work: Runs after the answer of the call, or at once if the process may end soon; see `background`. It may also
+            never run: a later call must find what is left to do.
+    """
+
+    statements: tuple[Statement, ...] = ()
+    work: Operation[None] | None = None
 
 
 class Results(list[Result]):

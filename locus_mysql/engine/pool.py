@@ -12,16 +12,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar, overload
 
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, Driver, DriverError, ServerError
 from . import connection_logs as logs
-from .commands import Close, CommandGenerator, Ping, Wait
+from .commands import Close, CommandGenerator, Ping, Shielded, Wait
+from .connection_slots import Slot
 from .counters import Counters, PoolState
 from .failures import READ_ONLY
+from .group_commit import CommitGroup, QueuedWrite
 from .idle import REAP_AFTER_S, IdleConnections
-from .places import Place
 from .primary import PRIMARY
 from .servers import Role, ServerConnection
 from .session_killer import SessionKiller, leaves_a_statement
@@ -67,16 +68,31 @@ class Pool:
         # Reentrant, because the garbage collector may end an abandoned call of a task, which gives its connection back,
         # while the same thread holds the lock.
         self._lock = threading.RLock()
-        self._places = side.places(config, self._lock)
+        self._slots = side.slots(config, self._lock)
         self._idle = IdleConnections(config)
+        self.background = side.background()
         self._watch = side.watch(self._look_for_another) if self._topology.several else None
         self._reaping = False
         self._generation = 0
 
+    @overload
     def lend(
         self, use: Callable[[ServerConnection], CommandGenerator[T]], *, tested: bool = False
-    ) -> CommandGenerator[T]:
-        """Lend a connection to a generator, and return what it returns.
+    ) -> CommandGenerator[T]: ...
+
+    @overload
+    def lend(
+        self, use: Callable[[ServerConnection], CommandGenerator[T]], *, write: QueuedWrite
+    ) -> CommandGenerator[T | None]: ...
+
+    def lend(
+        self,
+        use: Callable[[ServerConnection], CommandGenerator[T]],
+        *,
+        tested: bool = False,
+        write: QueuedWrite | None = None,
+    ) -> CommandGenerator[T | None]:
+        """Lend a connection to a generator, and return what it returns; None if the write was sent in a group.
 
         A signal handler may raise an exception at almost any point. So `give_back_after` cleans up after any of the
         steps, and may be called repeatedly.
@@ -84,51 +100,89 @@ class Pool:
         Args:
             use: Called with the connection.
             tested: Ping the connection first, however briefly it was idle.
+            write: The call's write, if it may be sent in a group: with writes of waiting calls, or by another call.
 
         Raises:
             PoolTimeout: No connection became free in time.
             DriverError: No connection could be opened.
         """
-        place = Place()
+        slot, sending = Slot(write), None
         try:
-            lent = None if tested else self.borrow_at_once(place)
+            lent = None if tested else self.borrow_at_once(slot)
             if lent is None:
-                lent = yield from self.borrow(place, tested=tested)
+                lent = yield from self.borrow(slot, tested=tested)
+                if lent is None:
+                    return None
+            if write is not None and self._gather(slot, write, lent):
+                sending = Shielded(self._send_group(slot, lent))
+                yield sending
+                return None
             result = yield from use(lent)
-            if not self.give_back_at_once(place, lent):
-                yield from self.close_outdated(place, lent)
+            if not self.give_back_at_once(slot, lent):
+                yield from self.close_outdated(slot, lent)
         except BaseException as error:
-            try:
-                self.give_back_after(place, error)
-            except BaseException as second:
-                self.give_back_after(place, second)
-                raise
+            if sending is None or not sending.continues:
+                self._clean_up(slot, error)
             raise
         return result
 
-    def borrow_at_once(self, place: Place) -> ServerConnection | None:
-        """Lend a connection in steady use, if there is one and a free place."""
+    def _gather(self, slot: Slot, write: QueuedWrite, lent: ServerConnection) -> bool:
+        """Let a call that has a connection send the writes of those that wait; False if it sends none."""
+        if not self._slots.waiting or not getattr(lent.connection, "supports_group_commit", False):
+            return False
+        slot.group = group = CommitGroup(write)
         with self._lock:
-            if not (self._idle.has_sound() and self._places.take(place)):
+            self._slots.gather(group)
+        return len(group.writes) > 1
+
+    def _send_group(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
+        """Send a group of writes, and give the connection back. Each call finds its outcome in its write."""
+        try:
+            if slot.group is not None:
+                yield from slot.group.send(lent)
+            if not self.give_back_at_once(slot, lent):
+                yield from self.close_outdated(slot, lent)
+        except BaseException as error:
+            self._clean_up(slot, error)
+            if not isinstance(error, DriverError):
+                raise
+
+    def _clean_up(self, slot: Slot, error: BaseException) -> None:
+        try:
+            self.give_back_after(slot, error)
+        except BaseException as second:
+            self.give_back_after(slot, second)
+            raise
+
+    def borrow_at_once(self, slot: Slot) -> ServerConnection | None:
+        """Lend a connection in steady use, if there is one and a free slot."""
+        with self._lock:
+            if not (self._idle.has_sound() and self._slots.take(slot)):
                 return None
-            place.lent = lent = self._idle.last()
+            slot.lent = lent = self._idle.last()
             self._idle.remove_last()
         if self._watch is not None:
             self._watch.begin(lent)
         return lent
 
-    def borrow(self, place: Place, *, tested: bool = False) -> CommandGenerator[ServerConnection]:
-        """Wait for a place, and lend a connection, tested or opened if needed. Raises as `lend` does."""
+    def borrow(self, slot: Slot, *, tested: bool = False) -> CommandGenerator[ServerConnection | None]:
+        """Wait for a slot, and lend a connection, tested or opened if needed. Raises as `lend` does.
+
+        Returns:
+            The connection; None if the slot's write was sent by another call meanwhile.
+        """
         with self._lock:
-            has_place = self._places.take(place)
-        if not has_place:
-            yield Wait(partial(self._places.wait, place))
-        lent = yield from self._sound(place, tested=tested)
+            has_slot = self._slots.take(slot)
+        if not has_slot:
+            yield Wait(partial(self._slots.wait, slot))
+            if slot.write is not None and slot.write.taken:
+                return None
+        lent = yield from self._sound(slot, tested=tested)
         if self._watch is not None:
             self._watch.begin(lent)
         return lent
 
-    def give_back_at_once(self, place: Place, lent: ServerConnection) -> bool:
+    def give_back_at_once(self, slot: Slot, lent: ServerConnection) -> bool:
         """Take back a connection whose call succeeded; False if it is outdated, for `close_outdated`."""
         if self._watch is not None:
             self._watch.end(lent)
@@ -137,42 +191,46 @@ class Pool:
             if lent.generation != self._generation:
                 return False
             self._keep(lent)
-            place.lent = None
-            self._places.free(place)
+            slot.lent = None
+            self._slots.free(slot)
         return True
 
-    def close_outdated(self, place: Place, lent: ServerConnection) -> CommandGenerator[None]:
+    def close_outdated(self, slot: Slot, lent: ServerConnection) -> CommandGenerator[None]:
         """Close a connection that was returned after its pool was closed, or its server abandoned."""
         yield Close(lent.connection)
-        place.lent = None
-        self._leave(place)
+        slot.lent = None
+        self._leave(slot)
 
-    def give_back_after(self, place: Place, error: BaseException) -> None:
-        """Take back a place, and its connection if it has one, after a call ended with an error. Never waits."""
-        lent = place.lent
+    def give_back_after(self, slot: Slot, error: BaseException) -> None:
+        """Take back a slot, and its connection if it has one, after a call ended with an error. Never waits."""
+        lent = slot.lent
         try:
+            if slot.group is not None:
+                slot.group.abandon()
             if lent is not None:
                 if self._watch is not None:
                     self._watch.end(lent)
                 self._counters.add(lent.connection)
                 self._keep_or_drop(lent, error)
-                place.lent = None
+                slot.lent = None
         finally:
-            self._leave(place)
+            self._leave(slot)
 
     def state(self) -> PoolState:
         """Return the pool's current usage. Any thread may call this."""
         with self._lock:
             # A connection that is being lent or returned now may be in both.
-            most = min(self._places.in_use + len(self._idle), self._config.pool_size)
-            return PoolState(most, self._places.in_use, self._places.waiting)
+            most = min(self._slots.in_use + len(self._idle), self._config.pool_size)
+            return PoolState(most, self._slots.in_use, self._slots.waiting)
 
     def close(self) -> CommandGenerator[None]:
         """Close idle connections now, and lent ones when they are returned. The pool can be used again."""
+        yield Wait(self.background.finish)
         yield from self._close(self._take_all_to_end(), "the pool was closed")
 
     def abort(self) -> None:
         """Drop idle connections at once, for a closed event loop; close lent ones when they are returned."""
+        self.background.cancel()
         abort_all(self._take_all_to_end())
 
     def reap(self) -> CommandGenerator[None]:
@@ -194,16 +252,16 @@ class Pool:
             if orphans:
                 self._side.abort_orphans(orphans)
 
-    def _sound(self, place: Place, *, tested: bool) -> CommandGenerator[ServerConnection]:
-        """An idle connection that works, or a new one; it is lent to the place."""
+    def _sound(self, slot: Slot, *, tested: bool) -> CommandGenerator[ServerConnection]:
+        """An idle connection that works, or a new one; it is lent to the slot."""
         while True:
             with self._lock:
-                place.lent, doubtful, stale = self._idle.take()
+                slot.lent, doubtful, stale = self._idle.take()
             if stale:
                 yield from self._close(stale, logs.TOO_OLD)
-            kept = place.lent
+            kept = slot.lent
             if kept is None:
-                place.lent = opened = yield from self._open()
+                slot.lent = opened = yield from self._open()
                 return opened
             if not (doubtful or tested) or (yield from self._answers(kept)):
                 return kept
@@ -293,9 +351,9 @@ class Pool:
         self._generation += 1
         return self._idle.take_all()
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, slot: Slot) -> None:
         with self._lock:
-            self._places.free(place)
+            self._slots.free(slot)
 
     def _close(self, connections: Sequence[ServerConnection], why: str) -> CommandGenerator[None]:
         try:

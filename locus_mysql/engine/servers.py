@@ -56,7 +56,10 @@ class ServerConnection:
         try:
             results = yield Execute(self.connection, (*checks, *statements))
         except ServerError as error:
-            raise guard.explain(error) from None
+            explained = guard.explain(error)
+            if isinstance(explained, ServerError) and error.statement_index is not None:
+                explained.statement_index = error.statement_index - len(checks)
+            raise explained from None
         guard.verify(results[: len(checks)])
         return results[len(checks) :]
 

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..config import ConnectionOptions
+from .background import AwaitedBackground, Background, BlockingBackground
+from .connection_slots import AwaitedSlots, BlockingSlots, Slots
 from .loops import run_awaited
-from .places import AwaitedPlaces, BlockingPlaces, Places
 from .reaper import REAPER
 from .servers import ServerConnection
 from .watch import OnSuspect, ThreadWatch, TimerWatch, Watch
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 class Side(Protocol):
     """One way of waiting, for one pool."""
 
-    def places(self, config: ConnectionOptions, lock: threading.RLock) -> Places:
-        """The places of the pool."""
+    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+        """The slots of the pool."""
+
+    def background(self) -> Background:
+        """What does the pool's housekeeping."""
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """A watch over the pool's calls."""
@@ -42,9 +46,13 @@ class Side(Protocol):
 class BlockingSide:
     """Users are threads. One thread of the process closes idle connections, see `reaper`."""
 
-    def places(self, config: ConnectionOptions, lock: threading.RLock) -> Places:
-        """See `Side.places`."""
-        return BlockingPlaces(config, lock)
+    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+        """See `Side.slots`."""
+        return BlockingSlots(config, lock)
+
+    def background(self) -> BlockingBackground:
+        """See `Side.background`."""
+        return BlockingBackground()
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""
@@ -70,9 +78,13 @@ class AwaitedSide:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: asyncio.Task[None] | None = None
 
-    def places(self, config: ConnectionOptions, lock: threading.RLock) -> Places:
-        """See `Side.places`."""
-        return AwaitedPlaces(config)
+    def slots(self, config: ConnectionOptions, lock: threading.RLock) -> Slots:
+        """See `Side.slots`."""
+        return AwaitedSlots(config)
+
+    def background(self) -> AwaitedBackground:
+        """See `Side.background`."""
+        return AwaitedBackground()
 
     def watch(self, on_suspect: OnSuspect) -> Watch:
         """See `Side.watch`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ..config import MySQLConfig
 from ..dialect import Schema
@@ -18,7 +18,10 @@ from ..errors import UsageError
 from ..runtime.checksummed_jsonl import Head
 from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
-from .inspection.sources import ThreadChanges, ThreadSource
+
+if TYPE_CHECKING:  # what inspects costs a tenth of importing a store
+    from .inspection.growth import Growth
+    from .inspection.sources import ThreadChanges, ThreadSource
 
 
 class Count(NamedTuple):
@@ -182,6 +185,14 @@ class HasInspectorPage(Protocol):
     @property
     def page(self) -> InspectorPage:
         """The page."""
+
+
+@runtime_checkable
+class ShowsGrowth(Protocol):
+    """A family without threads whose items the statistics count by the day of their creation."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """Return the number of the tenant's items by day, of a bounded number of items."""
 
 
 @runtime_checkable

@@ -17,8 +17,9 @@ from ..engine.bounded_executor import BoundedExecutor
 from ..engine.layout_checks import check_layout, is_of_family
 from ..engine.operation import Batch, Operation, Results, fetch
 from ..errors import CorruptCheckpoint, InvalidInput, NotFound
-from ..families.family import Counts, Family
+from ..families.family import Counts, Family, ShowsGrowth
 from ..families.inspection.conversation import messages_of, part_of_conversation
+from ..families.inspection.growth import Growth
 from ..families.inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..families.inspection.records import (
     CheckpointRow,
@@ -30,11 +31,13 @@ from ..families.inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
     Window,
 )
-from ..families.inspection.sources import Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter, ThreadSource
+from ..families.inspection.status import status_of
 from ..families.memories.embedding import EmbedFunction, EmbedTexts, embed_awaited
 from ..families.memories.inspection import Memories
 from ..families.memories.searching import Way
@@ -148,6 +151,21 @@ class Inspector:
         """Return a thread; None if it does not exist."""
         source = self._source(family)
         return await self._run(source, source.thread(thread_id))
+
+    async def previews(self, family: str, thread_ids: Sequence[str]) -> Mapping[str, ThreadPreview]:
+        """Return status, first and last message of threads, by their ids, as far as they can be read cheaply.
+
+        One or two round trips for all of them. Threads whose rows are damaged or very large may be missing.
+
+        Args:
+            family: The family.
+            thread_ids: At most 1,000 threads.
+        """
+        source = self._source(family)
+        if len(thread_ids) > PAGE_LIMIT:
+            raise InvalidInput(f"Previews of {len(thread_ids)} threads were requested; the limit is {PAGE_LIMIT:,}.")
+        checked = [check_thread_id(thread_id) for thread_id in thread_ids]
+        return await asyncio.to_thread(await self._run(source, source.previews(checked)))
 
     async def history(
         self,
@@ -275,6 +293,13 @@ class Inspector:
         stored = found.maintenance(self.config).stored()
         return await self.database.asynchronous.run(stored, found.schema(self.config), "validate")
 
+    async def growth(self, family: str) -> Growth | None:
+        """Return the items of a family without threads by the day of their creation; None if it does not count them."""
+        found = find_family(family)
+        if not isinstance(found, ShowsGrowth):
+            return None
+        return await self.database.asynchronous.run(found.growth(self.config), found.schema(self.config), "validate")
+
     def turns_at_once(self, family: str) -> int:
         """Return the number of turns that a page reads to find when each message was first saved."""
         return self._source(family).turns_at_once
@@ -389,12 +414,15 @@ class HasTables(Protocol):
 
 
 def _with_messages(made: Deferred[StateView], window: Window | None) -> StateView:
-    """Return a state with its conversation, or with a window of it."""
+    """Return a state with its status and its conversation, or with a window of it."""
     view = made()
     if window is None:
-        return replace(view, messages=messages_of(view.state))
-    messages, before, after = part_of_conversation(view.state, window)
-    return replace(view, messages=messages, before=before, after=after)
+        messages, before, after = messages_of(view.state), 0, 0
+    else:
+        messages, before, after = part_of_conversation(view.state, window)
+    last = part_of_conversation(view.state, Window(1))[0] if after else messages[-1:]
+    status = status_of(view.state, last, view.writes, view.checkpoint.metadata)
+    return replace(view, messages=messages, before=before, after=after, status=status)
 
 
 def _asked(batch: Batch) -> Operation[Results]:

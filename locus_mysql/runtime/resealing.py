@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..dialect.resealing import ResealingStatements, RowKey, SealedColumn
 from ..encryption import Encryption
 from ..engine.operation import Batch, Operation
 from ..errors import DecryptionFailed, EncryptionError
-from .sealing import Sealing, sealed_by
+from .sealing import Sealing, of_text, sealed_by, to_text
+
+#: The columns of rows of another table, by the columns that link them.
+Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
 
 #: Rows whose keys one statement reads.
 PAGE_ROWS = 1_000
@@ -44,9 +47,12 @@ def count_keys(column: SealedColumn) -> Operation[KeyCounts]:
     """Count the rows of a column, of all tenants, by the keys that encrypt them. Changes nothing."""
     counts = KeyCounts()
     statements = ResealingStatements(column)
+    if column.emptied is not None:
+        (found,) = yield Batch.of(statements.count_emptied())
+        counts.rows.update({None: found.rows[0][0]} if found.rows[0][0] else {})
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements, after)
+        page, after = yield from _page(statements, after, is_text=column.is_text)
         counts.rows.update(key_id for _, key_id in page)
     return counts
 
@@ -71,19 +77,21 @@ def reseal(
     counts = KeyCounts()
     statements = ResealingStatements(column)
     sealing = Sealing(encryption, family)
+    yield from _empty(column, statements)
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements, after)
+        page, after = yield from _page(statements, after, is_text=column.is_text)
         stale = [key for key, key_id in page if key_id != encryption.active]
+        owners = yield from _owners(column, statements, stale)
         for start in range(0, len(stale), BATCH_ROWS):
-            yield from _replace(column, statements, sealing, stale[start : start + BATCH_ROWS], counts)
+            yield from _replace(column, statements, sealing, stale[start : start + BATCH_ROWS], owners, counts)
         counts.rows.update(key_id for _, key_id in page)
         progress(len(page))
     return counts
 
 
 def _page(
-    statements: ResealingStatements, after: RowKey
+    statements: ResealingStatements, after: RowKey, *, is_text: bool
 ) -> Operation[tuple[list[tuple[RowKey, str | None]], RowKey | None]]:
     """Return the next rows that hold something, each as its key and the id of its key; and the last row's key.
 
@@ -94,11 +102,30 @@ def _page(
     for row in found.rows:
         *key, beginning, has_clear_text = row
         # The beginning is too short to hold a nonce and a tag.
-        key_id = sealed_by(_bytes(beginning) + bytes(64))
+        key_id = sealed_by(_bytes(beginning, is_text=is_text) + bytes(64))
         if beginning or has_clear_text:
             rows.append((tuple(key), None if has_clear_text else key_id))
     last = tuple(found.rows[-1][:-2]) if len(found.rows) == PAGE_ROWS else None
     return rows, last
+
+
+def _empty(column: SealedColumn, statements: ResealingStatements) -> Operation[None]:
+    """Remove the rows of the table that has clear text only."""
+    while column.emptied is not None:
+        (removed,) = yield Batch.of(statements.empty(PAGE_ROWS))
+        if removed.affected < PAGE_ROWS:
+            return
+
+
+def _owners(column: SealedColumn, statements: ResealingStatements, keys: Sequence[RowKey]) -> Operation[Owners]:
+    """Return the owners of rows whose table does not have them, by the columns that link both tables."""
+    if column.owner_table is None or not keys:
+        return {}
+    link = column.owner_table.link
+    places = [column.key.index(name) for name in link]
+    links = list(dict.fromkeys(tuple(key[place] for place in places) for key in keys))
+    (found,) = yield Batch.of(statements.owners(links))
+    return {tuple(row[: len(link)]): tuple(row[len(link) :]) for row in found.rows}
 
 
 def _replace(
@@ -106,38 +133,44 @@ def _replace(
     statements: ResealingStatements,
     sealing: Sealing,
     keys: Sequence[RowKey],
+    owners: Owners,
     counts: KeyCounts,
 ) -> Operation[None]:
     """Encrypt some rows anew."""
     (found,) = yield Batch.of(statements.rows(keys))
     replaced = []
-    for key, named, content in _split(column, found.rows):
-        tenant, *others = named
-        owner, row = others[: len(column.owner)], others[len(column.owner) :]
-        what = f"Row {key!r} of table {column.table!r}"
-        bound = sealing.of(tenant, *map(_part, owner))
+    for values in found.rows:
+        row = dict[str, Any](zip(column.columns, values, strict=True))
+        content = _bytes(row[column.column], is_text=column.is_text)
+        what = f"Row {tuple(row[name] for name in column.key)!r} of table {column.table!r}"
+        if column.owner_table is not None:
+            owner = owners.get(tuple(row[name] for name in column.owner_table.link))
+            if owner is None:
+                counts.damaged.append(f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
+                continue
+            row |= zip(column.owner, owner, strict=True)
+        bound = sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
+        identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
         try:
-            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *map(_part, row))
+            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
         except DecryptionFailed as error:
             counts.damaged.append(str(error))
             continue
-        sealed = bound.seal(clear, column.name, *map(_part, row))
-        replaced.append(statements.replace(key, sealed, hashlib.sha256(content).hexdigest()))
+        sealed = bound.seal(clear, column.name, *identity)
+        digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
+        row |= dict.fromkeys(column.dropped)
+        replaced.append(statements.replace(row, to_text(sealed) if column.is_text else sealed, digest))
     if replaced:
         results = yield Batch(tuple(replaced))
         counts.replaced += sum(result.affected for result in results)
 
 
-def _split(column: SealedColumn, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[RowKey, tuple[Any, ...], bytes]]:
-    """Yield the parts of rows: the key, the columns that the bytes are bound to, and the bytes."""
-    end = len(column.key)
-    for row in rows:
-        yield tuple(row[:end]), tuple(row[end:-1]), _bytes(row[-1])
-
-
-def _bytes(value: Any) -> bytes:
+def _bytes(value: Any, *, is_text: bool = False) -> bytes:
+    """Return the bytes of a value; of text, those that are encoded in it."""
     if value is None:
         return b""
+    if is_text:
+        return of_text(str(value))
     return value.encode() if isinstance(value, str) else bytes(value)
 
 

@@ -7,9 +7,12 @@ tenant, owner, column and identity of the row. So bytes of another row, column, 
 
 from __future__ import annotations
 
+import base64
+import hmac
 import os
 from collections.abc import Generator, Iterable
 from functools import lru_cache
+from operator import xor
 from typing import Any, TypeVar
 
 from ..config import MySQLConfig
@@ -34,6 +37,8 @@ _NONCE_BYTES, _TAG_BYTES = 12, 16
 
 #: The beginning of what a tag covers. It names the version of the format.
 _CONTEXT = b"locus-mysql sealed 1"
+_MASKS = b"locus-mysql masks 1"
+_DIGESTS = b"locus-mysql digests 1"
 
 
 class Sealing:
@@ -58,6 +63,14 @@ class Sealing:
     def is_on(self) -> bool:
         """Return whether it encrypts."""
         return self._encryption is not None
+
+    def leaves(self, stored: bytes) -> bool:
+        """Return whether stored bytes are read as they are: neither are they encrypted, nor must they be."""
+        return self._encryption is None and stored[:1] != SEALED
+
+    def is_current(self, stored: bytes | None) -> bool:
+        """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
+        return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)
 
     def of(self, tenant: str, *owner: str | bytes) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
@@ -111,6 +124,34 @@ class Sealing:
             raise EncryptionError(f"{what} is encrypted with key {key_id!r}. {error}") from None
         return self._decrypted(key, stored, what, column, row)
 
+    def mask(self, number: int, token: bytes) -> int:
+        """Return a whole number of 64 bits hidden by the active key, or a hidden one as it was.
+
+        Args:
+            number: The number.
+            token: Random bytes that hide only this number. They are not secret.
+        """
+        encryption = self._encryption
+        if encryption is None:
+            return number
+        own = hmac.digest(encryption.key(encryption.active), _MASKS, "sha256")  # a key for this purpose only
+        pad = hmac.digest(own, "\0".join(map(str, self._owner_key)).encode() + token, "sha256")[:8]
+        return int.from_bytes(bytes(map(xor, number.to_bytes(8, signed=True), pad)), signed=True)
+
+    def digests(self, digest: bytes, *row: str | bytes) -> list[bytes]:
+        """Return keyed digests of a digest, of the same length: by the active key, then by the other keys in memory.
+
+        So equal contents are recognised by who has the keys, and only in the same row. Without encryption, the digest
+        itself.
+        """
+        encryption = self._encryption
+        if encryption is None:
+            return [digest]
+        place = self._covered(_DIGESTS, "digest", (*row, digest))
+        key_ids = dict.fromkeys((encryption.active, *encryption.known))
+        own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
+        return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
+
     def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[str | bytes]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()
         header_bytes = 2 + stored[1]
@@ -139,6 +180,21 @@ def sealed_by(stored: bytes | bytearray) -> str | None:
     if not 2 < end <= len(stored) - _NONCE_BYTES - _TAG_BYTES or not stored[2:end].isascii():
         return None
     return bytes(stored[2:end]).decode()
+
+
+def to_text(sealed: bytes) -> str:
+    """Return encrypted bytes as text, for a column of text: base64. It begins with a slash, which no JSON does."""
+    return base64.b64encode(sealed).decode()
+
+
+def of_text(text: str) -> bytes:
+    """Return the encrypted bytes in a text; of a text that is not encrypted, the text in UTF-8."""
+    if text[:1] == "/":
+        try:
+            return base64.b64decode(text, validate=True)
+        except ValueError:
+            pass
+    return text.encode("utf-8", "surrogatepass")
 
 
 def refuse_clear_tables(config: MySQLConfig, schema: Schema) -> None:
@@ -203,6 +259,8 @@ def _key_ids(results: Any) -> set[str]:
     for result in results if isinstance(results, list) else ():
         for row in getattr(result, "rows", ()):
             for value in row:
+                if isinstance(value, str) and value[:1] == "/":
+                    value = of_text(value)
                 if isinstance(value, bytes) and value[:1] == SEALED and (key_id := sealed_by(value)) is not None:
                     found.add(key_id)
     return found

@@ -84,13 +84,11 @@ def create_app(
     routers = [Router([*api, described, *beside], authenticate)]
     if inspector:
         routers.append(pages_router(tokens, anyone, cookie_key))
-
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
     # One connection is left for work outside of requests: live pages and health checks.
     dispatcher = Dispatcher(routers, limits, allowed, max(1, database.config.pool_size - 1))
     app = Application(dispatcher, lifespan=_lifespan(dispatcher, services, database if owned else None))
-    app.state.services = services
-    app.state.limits = limits  # for `running.run`
+    app.state.services, app.state.limits = services, limits  # `running.run` reads the limits
     return app
 
 

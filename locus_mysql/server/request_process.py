@@ -139,6 +139,7 @@ def header_of(scope: Any) -> dict[str, Any]:
         "caller": [caller.name, caller.tenant, caller.may_write],
         "signed_in": None if signed_in is None else signed_in.nonce,
         "form_secret": getattr(state, "form_secret", ""),
+        "zone": getattr(state, "zone", ""),
     }
 
 
@@ -148,6 +149,7 @@ def scope_of(app: Application, header: dict[str, Any]) -> dict[str, Any]:
         "request_id": header["request_id"],
         "caller": Caller(*header["caller"]),
         "form_secret": header["form_secret"],
+        "zone": header["zone"],
     }
     if header["signed_in"] is not None:
         state["signed_in"] = SignedIn(header["signed_in"])

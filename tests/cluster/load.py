@@ -98,7 +98,8 @@ class Client(ABC):
     newest_acknowledged: int = 0
     unacknowledged: set[int] = field(default_factory=set)
     failed: list[str] = field(default_factory=list)
-    stale: int = 0
+    #: The loads that returned an older write than the newest acknowledged one.
+    stale: list[str] = field(default_factory=list)
     #: For each call the time of its end, and its duration in seconds.
     ends: array[float] = field(default_factory=lambda: array("d"))
     waits: array[float] = field(default_factory=lambda: array("d"))
@@ -118,7 +119,7 @@ class Client(ABC):
                 self.newest_acknowledged = number
             newest = await self._timed(self.newest())
             if newest is not _FAILED and newest < self.newest_acknowledged:
-                self.stale += 1
+                self.stale.append(f"{self.name} ({self.way.side}): {newest} instead of {self.newest_acknowledged}")
             await asyncio.sleep(random.uniform(0, PAUSE_S))
 
     async def _timed(self, call: Awaitable[Any]) -> Any:

@@ -66,7 +66,7 @@ async def outcome(load: Load, fault: str, number: int, way: Way) -> Row:
         acknowledged=sum(client.acknowledged for client in clients),
         lost=sum(verdict.lost for verdict in verdicts),
         doubled=sum(verdict.doubled for verdict in verdicts),
-        stale=sum(client.stale for client in clients),
+        stale=sum(len(client.stale) for client in clients),
         hung=sum(wait > HANGS_AFTER_S for wait in waits),
         failed=sum(len(client.failed) for client in clients),
         waits_s=waits,

@@ -1,7 +1,8 @@
 """Fixtures of the fault tests, and their result table: printed at the end, and written into the documents.
 
 pytest tests/faults                          print the table
-pytest tests/faults --write-faults-table     and write it into docs/faults.md; with LOCUS_MYSQL_TEST_FULL=true
+pytest tests/faults --write-faults-table     and write it into docs/faults.md, with every driver and a fifth of the
+                                             faults for each store; with LOCUS_MYSQL_TEST_FULL=true, all of them
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     rows = [value for report in reports for name, value in report.user_properties if name == "faults"]
     if not rows:
         return
-    seen = [Row(*row) for _, *row in sorted(rows)]
+    seen = [Row(*row) for _, _, *row in sorted(rows)]
     terminalreporter.write_line("")
     terminalreporter.write_line(as_text(seen))
     if config.getoption("write_faults_table"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import subprocess
 import sys
 import textwrap
@@ -367,20 +368,13 @@ async def test_a_closed_store_opens_again(make_config: MakeConfig, driver: str) 
 # Forks
 
 
-@pytest.mark.parametrize("side", EVERY_SIDE)
-def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side: str) -> None:
-    """Runs in a separate process: pytest's own has several threads, and a fork copies only one."""
-    driver, _, way = side.rpartition("-")
-    config = make_config(driver=driver)
-    (endpoint, *_) = config.endpoints
-    code = textwrap.dedent(f"""
-        import asyncio, gc, os, sys, traceback
+#: Forks while it has a store, which runs as its argument says: ``async`` or ``sync``. The options are JSON on stdin.
+AFTER_A_FORK = textwrap.dedent("""
+        import asyncio, gc, json, os, sys, traceback
         from locus_mysql import CheckpointStore, SyncCheckpointStore
 
-        options = dict(host={endpoint.host!r}, port={endpoint.port}, user={config.user!r}, pool_size=3,
-                       password=sys.stdin.read(), database={config.database!r}, driver={driver!r})
-
-        if {way!r} == "async":
+        way, options = sys.argv[1], json.load(sys.stdin)
+        if way == "async":
             store = CheckpointStore(**options)
             loop = asyncio.new_event_loop()
             def run(name, *args):
@@ -390,18 +384,18 @@ def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side:
             def run(name, *args):
                 return getattr(store, name)(*args)
 
-        run("save", "thread", {{"who": "parent"}}, "p0")
+        run("save", "thread", {"who": "parent"}, "p0")
         before = run("load", "thread")
         child = os.fork()
         if child == 0:
             status = 1
             try:
-                if {way!r} == "async":
+                if way == "async":
                     parents_loop = loop  # closing it here would take its wake-up pipe out of the epoll set both share
                     loop = asyncio.new_event_loop()
                 assert run("load", "thread", "p0") == before
                 for n in range(5):
-                    run("save", "thread", {{"who": "child", "n": n}}, f"c{{n}}")
+                    run("save", "thread", {"who": "child", "n": n}, f"c{n}")
                 run("close")
                 gc.collect()
                 status = 0
@@ -410,19 +404,36 @@ def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side:
             finally:
                 os._exit(status)
         for n in range(5):
-            run("save", "thread", {{"who": "parent", "n": n}}, f"p{{n + 1}}")
+            run("save", "thread", {"who": "parent", "n": n}, f"p{n + 1}")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         for n in range(5, 8):
-            run("save", "thread", {{"who": "parent", "n": n}}, f"p{{n + 1}}")
+            run("save", "thread", {"who": "parent", "n": n}, f"p{n + 1}")
         names = sorted(run("list_checkpoints", "thread", 100))
-        assert names == [*(f"c{{n}}" for n in range(5)), *(f"p{{n}}" for n in range(9))], names
+        assert names == [*(f"c{n}" for n in range(5)), *(f"p{n}" for n in range(9))], names
         run("close")
-        if {way!r} == "async":
+        if way == "async":
             loop.close()
-    """)
+""")
+
+
+@pytest.mark.parametrize("side", EVERY_SIDE)
+def test_after_a_fork_parent_and_child_both_go_on(make_config: MakeConfig, side: str) -> None:
+    """Runs in a separate process: pytest's own has several threads, and a fork copies only one."""
+    driver, _, way = side.rpartition("-")
+    config = make_config(driver=driver)
+    (endpoint, *_) = config.endpoints
+    options = {
+        "host": endpoint.host,
+        "port": endpoint.port,
+        "user": config.user,
+        "password": config.password.get_secret_value(),
+        "database": config.database,
+        "driver": driver,
+        "pool_size": 3,
+    }
     ran = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", code],
-        input=config.password.get_secret_value(),
+        [sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-c", AFTER_A_FORK, way],
+        input=json.dumps(options),
         capture_output=True,
         text=True,
         timeout=180,

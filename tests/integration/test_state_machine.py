@@ -6,6 +6,7 @@ import copy
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,6 +25,7 @@ from locus_mysql.families.checkpoints.search_text import text_of_dict
 from .connecting import connect
 from .proxy import WireProxy
 from .soundness import assert_sound
+from .together import going_together
 
 State = dict[str, Any]
 
@@ -33,6 +35,9 @@ STORES = st.sampled_from([0, 1])
 
 #: Calls that two Python threads make concurrently on one thread of the store.
 RIVALS = st.sampled_from(["save", "save under a name", "delete one", "delete all", "copy here"])
+#: Whether the two calls wait for a connection first.
+FULL_POOL = st.booleans()
+
 #: The number of checkpoints that the pruning store keeps.
 KEPT = 2
 
@@ -282,11 +287,18 @@ class Stores(RuleBasedStateMachine):
         """Break a connection at one of the next commands, before the server receives it or before its answer."""
         getattr(self.proxy, fault)(command)
 
-    @rule(one=RIVALS, other=RIVALS, stores=st.tuples(STORES, STORES), thread_id=THREADS, source=THREADS)
-    def do_two_things_at_once(self, one: str, other: str, stores: tuple[int, int], thread_id: str, source: str) -> None:
-        """Run two Python threads, with one store or two. The results must match one call after the other."""
+    @rule(one=RIVALS, other=RIVALS, stores=st.tuples(STORES, STORES), thread_id=THREADS, source=THREADS, full=FULL_POOL)
+    def do_two_things_at_once(
+        self, one: str, other: str, stores: tuple[int, int], thread_id: str, source: str, full: bool
+    ) -> None:
+        """Run two Python threads, with one store or two. The results must match one call after the other.
+
+        With one store whose pool is full, both wait for a connection, and saves share a packet.
+        """
         rivals = [self._rival(what, store, thread_id, source) for what, store in zip((one, other), stores, strict=True)]
-        with ThreadPoolExecutor(2) as threads:
+        engine = self.stores[stores[0]].database.synchronous
+        waiting = going_together(engine, 2) if full and stores[0] == stores[1] else nullcontext()
+        with ThreadPoolExecutor(2) as threads, waiting:
             returned = list(threads.map(lambda rival: rival.act(), rivals))
         reader = self.stores[stores[0]]
         found = [(name, reader.load(thread_id, name)) for name in reversed(reader.list_checkpoints(thread_id, 1_000))]

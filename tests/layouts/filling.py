@@ -17,7 +17,7 @@ from locus_mysql import (
     TaskState,
 )
 from locus_mysql.integrations.langgraph import MySQLSaver
-from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 from locus_mysql.transcripts import NewItem, SyncTranscriptStore, TranscriptKey
 
 STATES = [{"step": step, "log": ["a line of the log of a thread"] * step} for step in range(1, 4)]
@@ -58,6 +58,17 @@ def fill(config: MySQLConfig) -> None:
         memory_type="profile", summary="Ada likes tea", embedding=[0.5, 0.25], user_data={"user_id": "ada"}
     )
     memu.close()
+    with RecallDatabase(config, user_model=UserModel) as recall:
+        ada = {"user_id": "ada"}
+        file = recall.recall_file_repo.get_or_create_recall_file(
+            name="drinks", description="What Ada drinks", embedding=[0.5, 0.25], user_data=ada
+        )
+        recall.recall_file_segment_repo.create_segment(
+            recall_file_id=file.id, text="Ada likes tea", embedding=[0.5, 0.25], user_data=ada
+        )
+        recall.resource_repo.create_resource(
+            url="tea.md", local_path="tea.md", caption=None, embedding=[0.5, 0.25], user_data=ada, track="workspace"
+        )
 
 
 def check(config: MySQLConfig) -> None:
@@ -89,3 +100,8 @@ def check(config: MySQLConfig) -> None:
     (record,) = memu.memory_item_repo.list_items(where={"user_id": "ada"}).values()
     assert record.summary == "Ada likes tea"
     memu.close()
+    with RecallDatabase(config, user_model=UserModel) as recall:
+        (segment,) = recall.segments
+        assert (segment.text, recall.recall_files[segment.recall_file_id].name) == ("Ada likes tea", "drinks")
+        ((found, _),) = recall.resource_repo.vector_search_resources([0.5, 0.25], 1, {"track": "workspace"})
+        assert recall.resources[found].url == "tea.md"

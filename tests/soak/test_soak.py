@@ -136,6 +136,8 @@ class Soak:
         self.server = server
         self.done: Counter[str] = Counter()
         self.rounds: list[Round] = []
+        #: What stale loads returned, and why calls failed.
+        self.messages: list[str] = []
         self._begun = 0
         self._random = random.Random(SEED)
         limits: dict[str, Any] = {
@@ -167,10 +169,11 @@ class Soak:
         wrong = (
             sum(verdict.lost for verdict in verdicts),
             sum(verdict.doubled for verdict in verdicts),
-            sum(client.stale for client in load.clients),
+            sum(len(client.stale) for client in load.clients),
             sum(wait > HANGS_AFTER_S for wait in waits),
             sum(len(client.failed) for client in load.clients),
         )
+        self.messages += [message for client in load.clients for message in (*client.stale, *client.failed)]
         acknowledged = sum(client.acknowledged for client in load.clients)
         held = measure(await asyncio.to_thread(sessions, self.server))
         self.rounds.append(Round(len(waits), acknowledged, wrong, calls_per_s, cost_ms, held))
@@ -214,7 +217,7 @@ async def test_a_long_time_of_faults_leaves_nothing_behind(
         soak.rounds.clear()
         while time.monotonic() < began + SOAK_S or len(soak.rounds) < ROUNDS:
             finished = await soak.round()
-            assert finished.wrong == (0, 0, 0, 0, 0), (SEED, finished)
+            assert finished.wrong == (0, 0, 0, 0, 0), (SEED, finished, soak.messages)
             assert finished.open.connections <= POOL_SIZE * len(soak.ways), (SEED, finished)
         took_s = time.monotonic() - began
         after = await soak.close()

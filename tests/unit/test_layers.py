@@ -15,7 +15,7 @@ pytestmark = of_sources
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
-BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals"}
+BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals", "suggestions"}
 
 #: Folders that only provide public names for users.
 PUBLIC = {"working"}
@@ -30,7 +30,7 @@ FOREIGN = {
     "redis": {"families"},
     "pylibseekdb": {"engine"},
     "rich": {"cli"},
-    **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe")},
+    **{library: {"server"} for library in ("starlette", "uvicorn", "h11", "jinja2", "markupsafe", "markdown_it")},
     **{
         framework: {"integrations"}
         for framework in (

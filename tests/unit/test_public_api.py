@@ -56,7 +56,7 @@ def test_importing_the_package_loads_few_modules() -> None:
 
 
 def test_importing_takes_a_few_times_as_long_as_importing_pydantic() -> None:
-    """Half of it is asyncio. Measured: 2.5 to 2.9 times."""
+    """A tenth of it is asyncio. Measured: 3.7 to 4.3 times with pydantic 2.14, which is imported in 0.06 s."""
     code = """
 import json, time
 begin = time.process_time()  # not the time others take on a busy machine
@@ -65,7 +65,7 @@ between = time.process_time()
 from locus_mysql import CheckpointStore
 print(json.dumps((time.process_time() - between) / (between - begin)))
 """
-    assert any(run(code) < 4 for _ in range(5))
+    assert any(run(code) < 5 for _ in range(5))
 
 
 def test_every_public_name_exists_and_is_listed() -> None:

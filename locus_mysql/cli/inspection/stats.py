@@ -108,7 +108,7 @@ def _show_largest(screen: Screen, largest: Sequence[LargeThread], clock: Clock) 
         [
             large.thread.thread_id,
             format_size(large.thread.size_bytes),
-            f"{format_size(large.bytes_per_day)}/day",
+            "\u2013" if large.bytes_per_day is None else f"{format_size(large.bytes_per_day)}/day",
             f"{large.thread.checkpoints:,}",
             clock.age(large.thread.created_at),
         ]

@@ -13,6 +13,7 @@ from .maintenance import MaintenanceStatements
 from .measuring import MeasuringStatements
 from .moving import MovingStatements
 from .pieces import PIECES
+from .previews import PreviewStatements
 from .queries import QueryStatements
 from .saving import CheckpointStatements
 from .tables import Kind, checkpoint_schema, table_names
@@ -77,6 +78,11 @@ class CheckpointDialect(Dialect):
     def wide_reads(self) -> WideStatements:
         """Pages of checkpoints by metadata, and estimates of numbers of threads."""
         return WideStatements(self._pieces)
+
+    @cached_property
+    def previews(self) -> PreviewStatements:
+        """What lists show of threads' contents, for inspection."""
+        return PreviewStatements(self._pieces)
 
     @cached_property
     def measuring(self) -> MeasuringStatements:

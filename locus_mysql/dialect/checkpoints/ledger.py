@@ -16,7 +16,7 @@ INSERT INTO {ledger} (tenant, token, recorded_at) VALUES (%s, IF(LAST_INSERT_ID(
 """
 
 # The number of a thread's checkpoints.
-NAMED = "(SELECT COUNT(c.checkpoint_id) FROM {checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s)"
+NAMED, OF_THREAD = "COUNT(c.checkpoint_id)", "{checkpoints} c WHERE c.tenant = %s AND c.thread_id = %s"
 
 # The tokens of checkpoints whose ids are about to be removed, if the checkpoints are so young that a repeated save
 # might insert them again.
@@ -79,7 +79,7 @@ class CheckpointLedger(ledger.Ledger):
 
     def record_count(self, tenant: str, thread_id: str, token: bytes) -> Statement:
         """Record the token of a write whose outcome is the number of checkpoints that it is about to remove."""
-        return self._record_outcome(tenant, token, NAMED, (tenant, thread_id))
+        return self._record_outcome(tenant, token, NAMED, OF_THREAD, (tenant, thread_id))
 
     def record_all(self, tenant: str, thread_id: str) -> Statement:
         """Record the tokens of all young checkpoints of a thread."""

@@ -219,9 +219,9 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 """
 
 # Copying takes two statements, so the source must exist and be locked, and the copy must not have been made yet:
-# otherwise error 3141 undoes the batch.
+# otherwise error 3141 undoes the batch. MAX: see ADR 0270.
 SOURCE_HELD = """
-SELECT CAST(IF(COUNT(*) = 1 AND NOT EXISTS ({outcome_query}), '1', '') AS JSON) FROM {threads} t
+SELECT CAST(IF(MAX(NOT EXISTS ({outcome_query})), '1', '') AS JSON) FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}
    FOR UPDATE
 """

@@ -58,7 +58,7 @@ THESE = """step AS (
 """
 
 # The first threads of a step that pass the filters; and a row with the end of the step and the number of threads that
-# it examined.
+# it examined. MAX: see ADR 0270.
 THREADS = """
 WITH {step},
 fitting AS (
@@ -72,8 +72,9 @@ fitting AS (
 (SELECT fitting.thread_id, fitting.created_at, fitting.updated_at{columns}
    FROM fitting{joined})
 UNION ALL
-(SELECT (SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1), NULL,
-        (SELECT MIN(s.updated_at) FROM step s), NULL, NULL, NULL, NULL, (SELECT COUNT(*) FROM {counted}), NULL)
+(SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
+        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, NULL,
+        MAX((SELECT COUNT(*) FROM {counted})), NULL)
 """
 
 # The newest checkpoint of each: the first row of a walk backwards along the primary key. ORDER BY must name all columns

@@ -67,13 +67,13 @@ SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
 """
 
 # Undoes the batch unless the newest checkpoint below the seq just taken is the expected one. ORDER BY names all columns
-# of the primary key, so that MySQL walks along it backwards to the first row.
+# of the primary key, so that MySQL walks along it backwards to the first row. MAX: see ADR 0270.
 NEWEST_IS = """
-SELECT CAST(IF((SELECT c.{column}
-                  FROM {checkpoints} c
-                 WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
-                   AND c.seq >= t.first_seq AND c.seq < t.last_seq
-                 ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) <=> %s, '1', '') AS JSON)
+SELECT CAST(IF(MAX((SELECT c.{column}
+                      FROM {checkpoints} c
+                     WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
+                       AND c.seq >= t.first_seq AND c.seq < t.last_seq
+                     ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC LIMIT 1) <=> %s), '1', '') AS JSON)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s
 """

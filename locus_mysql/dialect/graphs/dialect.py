@@ -11,6 +11,7 @@ from .loading import LoadingStatements
 from .measuring import MeasuringStatements
 from .moving import MovingStatements
 from .pieces import PIECES
+from .previews import PreviewStatements
 from .removing import RemovingStatements
 from .saving import SavingStatements
 from .tables import graph_schema, table_names
@@ -56,6 +57,11 @@ class GraphDialect(Dialect):
     def inspection(self) -> InspectionStatements:
         """The statements of the inspection."""
         return InspectionStatements(self._pieces)
+
+    @cached_property
+    def previews(self) -> PreviewStatements:
+        """What lists show of threads' contents."""
+        return PreviewStatements(self._pieces)
 
     @cached_property
     def measuring(self) -> MeasuringStatements:

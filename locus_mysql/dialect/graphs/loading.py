@@ -53,9 +53,11 @@ OF_NAMESPACE = "\n   AND v.ns_key = %s"
 OF_ID = "\n   AND v.checkpoint_id = %s"
 BEFORE_SEQ = "\n   AND v.seq < %s"
 
-# Stored before the checkpoint of a key; none if that does not exist.
+# Stored before the checkpoint of a key; none if that does not exist. MySQL makes this a join, which reports a kill: see
+# ADR 0270.
 BEFORE = """
-   AND v.seq < (SELECT b.seq FROM {versions} b WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s)"""
+   AND EXISTS (SELECT 1 FROM {versions} b
+                WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND b.seq > v.seq)"""
 # LangGraph compares ids, which contain the client's time, even with those of other namespaces.
 BEFORE_ID = "\n   AND v.checkpoint_id < %s"
 MATCHING = "\n   AND v.metadata IS NOT NULL AND JSON_CONTAINS(v.metadata, %s)"

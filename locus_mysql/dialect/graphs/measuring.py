@@ -28,13 +28,14 @@ SELECT begun.day, COUNT(*)
   FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND {SAMPLED}) AS begun
  GROUP BY begun.day
 """
+# MAX: see ADR 0270.
 BESIDE = """
-SELECT (SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
-          FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
-         WHERE t.tenant = %s AND {SAMPLED}),
-       (SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
-          FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
-         WHERE t.tenant = %s AND {SAMPLED})
+SELECT MAX((SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
+              FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id
+             WHERE t.tenant = %s AND {SAMPLED})),
+       MAX((SELECT COALESCE(SUM(LENGTH(w.payload)), 0)
+              FROM {threads} t STRAIGHT_JOIN {writes} w ON w.tenant = t.tenant AND w.thread_id = t.thread_id
+             WHERE t.tenant = %s AND {SAMPLED}))
 """
 LARGEST = """
 SELECT taken.thread_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import ledger
+from ..resealing import SealedColumn
 from ..schema import Schema, Table
 
 #: The family in the comments of its tables.
@@ -114,7 +115,25 @@ def graph_schema(table_prefix: str) -> Schema:
     names = table_names(table_prefix)
     definitions = {"threads": THREADS, "versions": VERSIONS, "parts": PARTS, "writes": WRITES}
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
-    return Schema(FAMILY, LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])))
+    return Schema(FAMILY, LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
+
+
+def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
+    """Return the encrypted columns: payloads and parts of checkpoints, and payloads of writes.
+
+    A part is bound to its thread only, as it may move to another table. Checkpoints name the checksums of their parts.
+    """
+    names = table_names(table_prefix)
+    version, write = ("ns_key", "seq"), ("version_key", "task_key", "idx")
+    return tuple(
+        SealedColumn(names[role], ("tenant", "thread_id", *key), ("thread_id",), row, column, name)
+        for role, key, row, column, name in (
+            ("versions", version, ("version_key",), "payload", "payload"),
+            ("versions", version, (), "chunk", "chunk"),
+            ("parts", ("part",), (), "chunk", "chunk"),
+            ("writes", write, write, "payload", "write"),
+        )
+    )
 
 
 def table_names(table_prefix: str) -> dict[str, str]:

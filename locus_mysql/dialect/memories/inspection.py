@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ..checksums import checksum_sql, version_sql
+from ..inspection import CreatedRow
 from ..like import like
 from ..statement import Query
 from .pieces import MemoryStatements
@@ -15,7 +16,10 @@ from .ranges import Range
 from .reading import ScoredItemRow
 
 #: The number of characters of an item's value that a list shows.
-PREVIEW_CHARACTERS = 200
+PREVIEW_CHARACTERS = 400
+
+#: As many as a value can have.
+ALL_CHARACTERS = 2**32 - 1
 
 # Namespaces with items, after a path, in the order of their paths. Counts only the items of the returned namespaces.
 NAMESPACES = """
@@ -73,6 +77,19 @@ SELECT {COLUMNS}, ({held}) / {parts}e0
  LIMIT %s
 """
 HOLDS = "(i.pending_text LIKE %s)"
+
+# The items created on each of the last 30 days, among the first ones in the order of the primary key; and a row without
+# a day with the number of these.
+CREATED = """
+WITH first AS (
+  SELECT i.created_at FROM {items} i WHERE i.tenant = %s AND {LIVE_ITEM} LIMIT %s
+)
+(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
+  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
+  GROUP BY day)
+UNION ALL
+(SELECT NULL, COUNT(*) FROM first)
+"""
 
 #: The most waiting texts that are searched.
 PENDING_LOOKED_AT = 10_000
@@ -139,14 +156,18 @@ class InspectionStatements(MemoryStatements):
         text = self._text(NAMESPACES, range=where.condition("s"))
         return Query(text, (tenant, *where.params, after, limit), row=NamespaceSizeRow)
 
-    def items(self, tenant: str, path: bytes, after: bytes, limit: int) -> Query[PreviewRow]:
-        """Return the items of a namespace, after a key."""
-        params = (PREVIEW_CHARACTERS, tenant, path, after, limit)
+    def items(self, tenant: str, path: bytes, after: bytes, limit: int, *, whole: bool) -> Query[PreviewRow]:
+        """Return the items of a namespace, after a key; with the beginnings of their values, or the whole values."""
+        params = (ALL_CHARACTERS if whole else PREVIEW_CHARACTERS, tenant, path, after, limit)
         return Query(self._text(ITEMS, sound=SOUND), params, row=PreviewRow)
 
     def item(self, tenant: str, path: bytes, key: bytes) -> Query[WholeItemRow]:
         """Return an item whole."""
         return Query(self._text(ITEM, sound=SOUND), (PREVIEW_CHARACTERS, tenant, path, key), row=WholeItemRow)
+
+    def created(self, tenant: str, limit: int) -> Query[CreatedRow]:
+        """Return the number of items created on each day, among at most ``limit`` of them, and their number."""
+        return Query(self._text(CREATED), (tenant, limit), row=CreatedRow)
 
     def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Query[ScoredItemRow]:
         """Return items that are not in the full-text index yet and contain any of these texts."""

@@ -23,10 +23,10 @@ SELECT COUNT(DISTINCT s.owner, s.item_key)
 """
 
 # Each embedding has signs and a code, and each removed embedding has a code for a while. Both are counted by narrow
-# indexes: changes, and the primary key.
+# indexes: changes, and the primary key. MAX: see ADR 0270.
 COUNT_REMOVED = """
-SELECT GREATEST(0, (SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c.tenant = %s)
-                 - (SELECT COUNT(*) FROM {signs} s{all}))
+SELECT GREATEST(0, MAX((SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c.tenant = %s))
+                 - MAX((SELECT COUNT(*) FROM {signs} s{all})))
 """
 
 # Keys with embeddings after a key, each with whether its item is missing. LIMIT bounds the rows that it reads.

@@ -40,8 +40,9 @@ SELECT {whole}
 
 # Undo the batch, with error 3141, if one of these items exists.
 ABSENT = """
-SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}),
-               '', '1') AS JSON)
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
+  FROM {items} i
+ WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}
 """
 
 RESTORE = """

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
+from zlib import crc32
 
 from .. import ledger
+from ..resealing import SealedColumn
 from ..schema import NeededIndex, Schema, Table
+from .vectors import embedding_checksum
+from .writing import item_checksum
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -129,4 +134,37 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Literal["de
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
         (NeededIndex(names["items"], "words", advice),) if search else (),
+        encrypts=True,
+    )
+
+
+def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
+    """Return the encrypted columns: values, embeddings and codes. There are no signs with encryption."""
+    names, key = table_names(table_prefix), ("tenant", "path", "item_key")
+
+    def of_item(row: Mapping[str, Any], value: str) -> int:
+        return item_checksum(row["tenant"], row["path"], row["item_key"], value, row["metadata"], row["version"])
+
+    def of_vector(row: Mapping[str, Any], embedding: bytes) -> int:
+        own = embedding_checksum(row["tenant"], row["path"], row["item_key"], row["place"], embedding)
+        return own ^ (0 if row["digest"] is None else crc32(row["digest"]))
+
+    owner, vector = key[1:], (*key, "place")
+    return (
+        SealedColumn(
+            *(names["items"], key, owner, (), "value", "value"),
+            cleared=("search_text", "pending_text", "unindexed"),
+            is_text=True,
+            others=("metadata", "version"),
+            checksum=of_item,
+        ),
+        # A digest shows which texts are equal, and a keyed one is of no use without its key.
+        SealedColumn(
+            *(names["vectors"], vector, owner, ("place",), "embedding", "embedding"),
+            dropped=("digest",),
+            emptied=names["signs"],
+            others=("digest",),
+            checksum=of_vector,
+        ),
+        SealedColumn(names["codes"], vector, owner, ("place",), "code", "code"),
     )

@@ -147,6 +147,7 @@ SELECT {EMBEDDING}
  WHERE v.tenant = %s AND ({spans})
 """
 
+SIZE_BY_CODES = "SELECT COUNT(*) FROM {codes} c WHERE c.tenant = %s{range} AND c.code IS NOT NULL"
 SIZE = "SELECT COUNT(*) FROM {signs} s{range}"
 
 # Remove the codes of embeddings that were removed long ago; caches that are older load the namespace again.
@@ -255,7 +256,7 @@ class VectorRow:
         digest: The digest of the text that was embedded; None if it is not known.
         embedding: 32-bit floats, little-endian.
         code: A byte per dimension.
-        sig: A bit per dimension.
+        sig: A bit per dimension; None to store none.
         expires: Whether the item may expire.
     """
 
@@ -265,7 +266,7 @@ class VectorRow:
     digest: bytes | None
     embedding: bytes
     code: bytes
-    sig: bytes
+    sig: bytes | None
     expires: bool = False
 
     @property
@@ -290,13 +291,7 @@ class VectorStatements(MemoryStatements):
     def replace(
         self, tenant: str, keys: Sequence[tuple[bytes, bytes]], rows: Sequence[VectorRow]
     ) -> tuple[Statement, ...]:
-        """Replace the embeddings of items. The namespaces must be locked.
-
-        Args:
-            tenant: The tenant.
-            keys: The items.
-            rows: Their new embeddings.
-        """
+        """Replace the embeddings of the items with these keys by new ones. The namespaces must be locked."""
         return (
             *self.over_keys(REMOVE, tenant, keys, gone=""),
             *self.over_keys(REMOVE_CODES, tenant, keys, gone=""),
@@ -325,12 +320,14 @@ class VectorStatements(MemoryStatements):
                 (*key, row.digest, row.embedding, row.checksum(tenant)) for key, row in zip(keys, some, strict=True)
             ]
             signs = [
-                (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.sig) for row in some
+                (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.sig)
+                for row in some
+                if row.sig is not None
             ]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
                 self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s, %s)", vectors),
-                self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),
+                *((self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),) if signs else ()),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
         return tuple(statements)
@@ -420,6 +417,11 @@ class VectorStatements(MemoryStatements):
     def size(self, tenant: str, where: Range) -> Query[CountRow]:
         """Count the embeddings of a range."""
         return Query(self._text(SIZE, range=where.owned("s")), where.owned_params(tenant), row=CountRow)
+
+    def size_by_codes(self, tenant: str, where: Range) -> Query[CountRow]:
+        """Count the embeddings of a range by their codes."""
+        text = self._text(SIZE_BY_CODES, range=where.condition("c"))
+        return Query(text, (tenant, *where.params), row=CountRow)
 
     def purge(self, tenant: str, path: bytes, age_us: int, limit: int) -> tuple[Statement, Statement]:
         """Remove the codes of embeddings that were removed longer ago than ``age_us``, at most ``limit``."""

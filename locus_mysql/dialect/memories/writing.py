@@ -30,15 +30,16 @@ OCEANBASE.instead_of(TOUCH, TOUCH.replace("stamp, purged", "purged, stamp"))
 
 # Undo the batch, with error 3141, unless an item has this version; 0 stands for no item.
 GUARD = """
-SELECT CAST(IF(COALESCE((SELECT i.version FROM {items} i
-                          WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}), 0) = %s,
-               '1', '') AS JSON)
+SELECT CAST(IF(COALESCE(MAX(i.version), 0) = %s, '1', '') AS JSON)
+  FROM {items} i
+ WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}
 """
 
 # Undo the batch, with error 3141, if one of these items exists.
 GUARD_ABSENT = """
-SELECT CAST(IF(EXISTS (SELECT 1 FROM {items} i WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}),
-               '', '1') AS JSON)
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
+  FROM {items} i
+ WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}
 """
 
 # An expired item starts again with version 1. The assignments run left to right; expires_at comes after those that read
@@ -161,7 +162,7 @@ class WritingStatements(MemoryStatements):
 
     def guard(self, tenant: str, path: bytes, key: bytes, version: int) -> Statement:
         """Undo the batch unless an item has this version; 0 requires that it does not exist."""
-        return Statement(self._text(GUARD), (tenant, path, key, version))
+        return Statement(self._text(GUARD), (version, tenant, path, key))
 
     def guard_absent(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Undo the batch if one of these items exists."""

@@ -46,14 +46,21 @@ def is_one_of(column: str, values: Sequence[Param]) -> RecordFilter:
     return RecordFilter("\n   AND (" + (" OR ".join(parts) or "FALSE") + ")", given)
 
 
-def page_after(where: RecordFilter, id: str | None, limit: int) -> RecordFilter:
-    """A page of the records that a filter selects, in the order of their ids. Relies on the primary key.
+def page_after(where: RecordFilter, order: Sequence[str], after: Sequence[Param] | None, limit: int) -> RecordFilter:
+    """A page of the records that a filter selects. Relies on the primary key, or on an index of the ordered columns.
 
     Args:
         where: The filter.
-        id: The last id of the page before; None for the first page.
+        order: The columns by which the records are ordered, none of which is NULL.
+        after: The values of these columns in the last record of the page before; None for the first page.
         limit: The maximum number of records in the page.
     """
-    after = "\n   AND r.id > %s" if id is not None else ""
-    params = (*where.params, *(() if id is None else (id,)), limit)
-    return RecordFilter(f"{where.sql}{after}\n ORDER BY r.id\n LIMIT %s", params)
+    cases: list[str] = []
+    params = [*where.params]
+    for place, column in enumerate(order if after is not None else ()):
+        equal = "".join(f"r.`{earlier}` = %s AND " for earlier in order[:place])
+        cases.append(f"({equal}r.`{column}` > %s)")
+        params += (after or ())[: place + 1]
+    beyond = f"\n   AND ({' OR '.join(cases)})" if cases else ""
+    columns = ", ".join(f"r.`{column}`" for column in order)
+    return RecordFilter(f"{where.sql}{beyond}\n ORDER BY {columns}\n LIMIT %s", (*params, limit))

@@ -51,15 +51,17 @@ REINFORCE = """ AS fresh
        updated_at = {next},
        locus_checksum = {items}.locus_checksum ^ {stored}"""
 
-# Fill in what an existing category lacks. The assignments run left to right, so the time comes first.
+# Fill in an empty embedding or description of an existing category or recall file; else change nothing. The
+# assignments run left to right, so the time comes first.
 COMPLETE = """ AS fresh
     ON DUPLICATE KEY UPDATE
-       locus_checksum = {categories}.locus_checksum ^ {stored},
-       updated_at  = IF({categories}.embedding IS NULL OR {categories}.description = '', {next},
-                        {categories}.updated_at),
-       embedding   = COALESCE({categories}.embedding, fresh.embedding),
-       description = IF({categories}.description = '', fresh.description, {categories}.description),
-       locus_checksum = {categories}.locus_checksum ^ {stored}"""
+       locus_checksum = {table}.locus_checksum ^ {stored},
+       updated_at  = IF((COALESCE({table}.embedding, '') = '' AND COALESCE(fresh.embedding, '') <> '')
+                          OR ({table}.description = '' AND fresh.description <> ''), {next}, {table}.updated_at),
+       embedding   = IF(COALESCE({table}.embedding, '') = '' AND COALESCE(fresh.embedding, '') <> '',
+                        fresh.embedding, {table}.embedding),
+       description = IF({table}.description = '', fresh.description, {table}.description),
+       locus_checksum = {table}.locus_checksum ^ {stored}"""
 
 # With an alias of the new row, its values cannot refer to each other, as the checksums do (error 1054).
 OCEANBASE.instead_of(REINFORCE, REINFORCE.removeprefix(" AS fresh"))
@@ -116,8 +118,10 @@ GUARD_CHANGED = "SELECT CAST(IF(ROW_COUNT() = 1, '1', '') AS JSON)"
 
 # Undo the batch unless the resource exists; the lock keeps it until the end of the transaction.
 GUARD_RESOURCE = """
-SELECT CAST(IF((SELECT COUNT(*) FROM {resources} r WHERE r.id = %s AND r.locus_tenant = %s FOR SHARE) = 1, '1', '')
-            AS JSON)
+SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
+  FROM {resources} r
+ WHERE r.id = %s AND r.locus_tenant = %s
+   FOR SHARE
 """
 
 DELETE = "DELETE r FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids}){where}"
@@ -127,8 +131,12 @@ UNLINK = "DELETE FROM {links} WHERE locus_tenant = %s AND item_id = %s AND categ
 # The id of the resource, or NULL if it does not exist.
 SAME_TENANT = "(SELECT f.id FROM {resources} f WHERE f.id = %s AND f.locus_tenant = %s)"
 
-GUARD_EXIST = """SELECT CAST(IF((SELECT COUNT(*) FROM {table} r WHERE r.locus_tenant = %s AND r.id IN ({ids})) = %s,
-               '1', '') AS JSON)"""
+# Undo the batch if a record with one of these ids belongs to another tenant.
+GUARD_OWN = """
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
+  FROM {table} r
+ WHERE r.locus_tenant <> %s AND r.id IN ({ids})
+"""
 
 # IGNORE skips items that the unique key refuses.
 RESTORE_HASHES = """
@@ -153,6 +161,13 @@ EMBEDDINGS = """
 SELECT r.id, r.locus_mark, r.embedding
   FROM {items} r
  WHERE r.locus_tenant = %s AND r.locus_dims = %s AND r.id IN ({ids}) AND {sound}
+"""
+# The embeddings of one width of records that have no marks.
+WITH_EMBEDDING = """
+SELECT r.id, 0, r.embedding
+  FROM {table} r
+ WHERE r.locus_tenant = %s AND LENGTH(r.embedding) = %s{where}
+   AND {sound}
 """
 NOW = "SELECT UTC_TIMESTAMP(6)"
 
@@ -216,9 +231,9 @@ class MemuStatements(Statements):
             params += (value, ISO_FORMAT) if name == "extra" else (value,)
         return Statement(text, (*params, ISO_FORMAT))
 
-    def insert_or_complete(self, values: Mapping[str, Param]) -> Statement:
-        """Write a category, or fill in what the existing one with its scope and name lacks."""
-        return Statement(self._insert("categories", values, COMPLETE), tuple(values.values()))
+    def insert_or_complete(self, role: str, values: Mapping[str, Param]) -> Statement:
+        """Write a category or a recall file, or fill in what the existing one with its unique key lacks."""
+        return Statement(self._insert(role, values, COMPLETE), tuple(values.values()))
 
     def link(self, values: Mapping[str, Param], scope: Sequence[str]) -> tuple[Statement, Statement]:
         """Link an item with a category, if both exist and are not linked yet.
@@ -244,10 +259,10 @@ class MemuStatements(Statements):
             params += (value, values["locus_tenant"]) if name == "resource_id" else (value,)
         return Statement(text, tuple(params))
 
-    def guard_exist(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
-        """Undo the batch unless all of these records exist and belong to the tenant."""
-        text = self._text(GUARD_EXIST, table=f"{{{role}}}", ids=placeholders(len(ids)))
-        return Statement(text, (tenant, *ids, len(ids)))
+    def guard_own(self, role: str, tenant: str, ids: Sequence[str]) -> Statement:
+        """Undo the batch if one of these records belongs to another tenant."""
+        text = self._text(GUARD_OWN, table=f"{{{role}}}", ids=placeholders(len(ids)))
+        return Statement(text, (tenant, *ids))
 
     def restore_hashes(self, tenant: str, ids: Sequence[str]) -> tuple[Statement, ...]:
         """Copy the hashes in the ``extra`` of items to their column, unless another item of the scope has the same."""
@@ -337,6 +352,11 @@ class MemuStatements(Statements):
         """Return the embeddings of some items, with their marks."""
         statements = self._over_ids(EMBEDDINGS, (tenant, dims), ids, sound=self._sound("items"))
         return tuple(Query(one.sql, one.params, row=EmbeddingRow) for one in statements)
+
+    def with_embedding(self, role: str, tenant: str, dims: int, condition: RecordFilter) -> Query[EmbeddingRow]:
+        """Return the embeddings of this width of the records that match a filter, without damaged records."""
+        text = self._text(WITH_EMBEDDING, table=f"{{{role}}}", where=condition.sql, sound=self._sound(role))
+        return Query(text, (tenant, 4 * dims, *condition.params), row=EmbeddingRow)
 
     def now(self) -> Query[TimeRow]:
         """Return the server's time."""

@@ -1,7 +1,9 @@
 """The tables of memU's metadata store.
 
 They have the columns of memU's own document about MySQL, with embeddings as bytes instead of JSON text, and the columns
-that its later releases added. The names of columns that memU does not have begin with ``locus_``.
+and tables that its later releases added. The names of columns that memU does not have begin with ``locus_``. The
+releases from 1.0 to 1.5.1 (`memu-py`) store resources, items, categories and relations; `memu-cli` stores resources,
+recall files and segments.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "categories": "memory_categories",
         "items": "memory_items",
         "links": "category_items",
+        "recall_files": "recall_files",
+        "segments": "recall_file_segments",
         "ledger": "memu_ledger",
     }
 )
@@ -32,29 +36,38 @@ NAMES: Mapping[str, str] = MappingProxyType(
 #: The columns of a record, without those of its scope.
 CORE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "resources": ("id", "created_at", "updated_at", "url", "modality", "local_path", "caption", "embedding"),
+        "resources": (
+            *("id", "created_at", "updated_at", "url", "modality", "local_path", "caption", "track", "embedding"),
+        ),
         "items": (
             *("id", "created_at", "updated_at", "resource_id", "memory_type", "summary", "happened_at", "extra"),
             "embedding",
         ),
         "categories": ("id", "created_at", "updated_at", "name", "description", "summary", "embedding"),
         "links": ("id", "created_at", "updated_at", "item_id", "category_id"),
+        "recall_files": ("id", "created_at", "updated_at", "name", "track", "description", "content", "embedding"),
+        "segments": ("id", "created_at", "updated_at", "recall_file_id", "track", "text", "embedding"),
     }
 )
 
 #: The columns of short text.
 SHORT_TEXTS = frozenset(
-    ("id", "url", "modality", "local_path", "resource_id", "memory_type", "name", "item_id", "category_id")
+    (
+        *("id", "url", "modality", "local_path", "track", "resource_id", "memory_type", "name"),
+        *("item_id", "category_id", "recall_file_id"),
+    )
 )
 
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
+# memu-py sets no track, and memu-cli no modality, which is then empty.
 RESOURCES = """(
   id           VARCHAR(36)   NOT NULL,
   url          VARCHAR(2048) NOT NULL,
   modality     VARCHAR(64)   NOT NULL,
   local_path   VARCHAR(1024) NOT NULL,
   caption      LONGTEXT      NULL,
+  track        VARCHAR(64)   NULL,
   embedding    MEDIUMBLOB    NULL,
   created_at   DATETIME(6)   NOT NULL,
   updated_at   DATETIME(6)   NOT NULL,
@@ -131,11 +144,47 @@ LINKS = """(
   FOREIGN KEY (category_id) REFERENCES `{categories}` (id) ON DELETE CASCADE
 """
 
+# The index of a scope field has the columns by which pages of recall files are ordered.
+RECALL_FILES = """(
+  id           VARCHAR(36)  NOT NULL,
+  name         VARCHAR(255) NOT NULL,
+  track        VARCHAR(64)  NOT NULL,
+  description  LONGTEXT     NOT NULL,
+  content      LONGTEXT     NULL,
+  embedding    MEDIUMBLOB   NULL,
+  created_at   DATETIME(6)  NOT NULL,
+  updated_at   DATETIME(6)  NOT NULL,
+  locus_tenant VARCHAR(128) NOT NULL,
+  locus_checksum INT UNSIGNED NOT NULL,
+  locus_scope_checksums JSON NOT NULL,
+  locus_scope  BINARY(16)   NOT NULL,{scope}
+  PRIMARY KEY (id),
+  UNIQUE KEY locus_once (locus_scope, track, name){name_indexes}
+"""
+
+# No foreign key: memU's protocol clears files and segments independently, and stores segments of unknown files.
+SEGMENTS = """(
+  id             VARCHAR(36)  NOT NULL,
+  recall_file_id VARCHAR(36)  NOT NULL,
+  track          VARCHAR(64)  NOT NULL,
+  text           LONGTEXT     NOT NULL,
+  embedding      MEDIUMBLOB   NULL,
+  created_at     DATETIME(6)  NOT NULL,
+  updated_at     DATETIME(6)  NOT NULL,
+  locus_tenant   VARCHAR(128) NOT NULL,
+  locus_checksum INT UNSIGNED NOT NULL,
+  locus_scope_checksums JSON NOT NULL,{scope}
+  PRIMARY KEY (id),
+  KEY recall_file_id (recall_file_id, locus_tenant){scope_indexes}
+"""
+
 _DEFINITIONS = {
     "resources": RESOURCES,
     "categories": CATEGORIES,
     "items": ITEMS,
     "links": LINKS,
+    "recall_files": RECALL_FILES,
+    "segments": SEGMENTS,
 }
 
 
@@ -189,6 +238,7 @@ def memu_schema(table_prefix: str, scope: Sequence[ScopeColumn]) -> Schema:
         "scope": columns,
         "scope_indexes": fill("".join(keys), {"more": ""}),
         "mark_indexes": fill("".join(keys), {"more": ", locus_dims, locus_mark"}),
+        "name_indexes": fill("".join(keys), {"more": ", track, name"}),
     }
     tables = tuple(Table(names[role], fill(definition, pieces) + _ENGINE) for role, definition in _DEFINITIONS.items())
     needed = [NeededColumn(names[role], name) for role, core in CORE.items() for name in core]

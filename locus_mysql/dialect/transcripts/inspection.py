@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 from ..inspection import ThreadMarker
 from ..like import like
 from ..statement import Param, Query
-from ..template import Statements
+from ..template import Statements, fill
 from .pieces import RowKey
 from .reading import StoredHeader
 
@@ -43,11 +44,11 @@ SELECT COUNT(*), COALESCE(SUM(t.items), 0), COALESCE(SUM(t.size_bytes), 0)
 
 # The transcripts created on each of the last 30 days.
 DAYS = """
-SELECT DATE(t.created_at), COUNT(*), SUM(t.items), SUM(t.size_bytes)
+SELECT CAST(DATE(t.created_at) AS CHAR), COUNT(*), SUM(t.items), SUM(t.size_bytes)
   FROM {transcripts} t
  WHERE t.tenant = %s AND t.created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY AND {LIVE_TRANSCRIPT}
- GROUP BY DATE(t.created_at)
- ORDER BY DATE(t.created_at)
+ GROUP BY CAST(DATE(t.created_at) AS CHAR)
+ ORDER BY CAST(DATE(t.created_at) AS CHAR)
 """
 
 LARGEST = """
@@ -66,14 +67,44 @@ SELECT {THREAD_ID}, CAST(t.revision AS CHAR)
 ONE_OF = "t.kind = %s AND t.collection = %s AND t.name = %s AND t.part = %s"
 
 
-# The last items of a transcript with the sizes of their contents, last first.
+# The last items of a transcript with the sizes of their contents, last first; then a row with seq 0, as in ITEMS.
 SIZES = """
-SELECT i.seq, LENGTH(i.content)
-  FROM {items} i
- WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT})
- ORDER BY i.seq DESC
- LIMIT %s
+(SELECT i.seq, LENGTH(i.content)
+   FROM {items} i
+  WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT})
+  ORDER BY i.seq DESC
+  LIMIT %s)
+UNION ALL
+(SELECT CAST(0 AS UNSIGNED), 0)
 """
+
+
+# The first item and the last items of transcripts, without large ones.
+ENDS = """
+SELECT t.kind, t.collection, t.name, t.part, t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
+  FROM {transcripts} t
+  JOIN LATERAL ((SELECT i.seq FROM {items} i WHERE {OF_TRANSCRIPT} ORDER BY i.tenant, i.sid, i.seq LIMIT 1)
+                UNION DISTINCT
+                (SELECT i.seq FROM {items} i WHERE {OF_TRANSCRIPT}
+                  ORDER BY i.tenant DESC, i.sid DESC, i.seq DESC LIMIT {last})) AS chosen
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq = chosen.seq
+ WHERE t.tenant = %s AND ({keys}) AND {LIVE_TRANSCRIPT} AND LENGTH(i.content) <= {bytes}
+"""
+
+
+class EndRow(NamedTuple):
+    """The first item or one of the last items of a transcript."""
+
+    kind: bytes
+    collection: bytes
+    name: bytes
+    part: bytes
+    revision: int
+    seq: int
+    item_id: bytes | None
+    content: bytes
+    created_at: datetime
+    checksum: int
 
 
 class SizeRow(NamedTuple):
@@ -103,7 +134,7 @@ class DayRow(NamedTuple):
 #: Kind, collection, name and part.
 Names = tuple[bytes, bytes, bytes, bytes]
 
-_ID = THREAD_ID.strip().format(**{name: ESCAPED.format(column=name) for name in ("collection", "name", "part")})
+_ID = fill(THREAD_ID.strip(), {name: fill(ESCAPED, {"column": name}) for name in ("collection", "name", "part")})
 
 
 class InspectionStatements(Statements):
@@ -152,6 +183,11 @@ class InspectionStatements(Statements):
     def sizes(self, key: RowKey, limit: int) -> Query[SizeRow]:
         """Return the sizes of the last items of a transcript, last first."""
         return Query(self._text(SIZES), (key.tenant, *key, limit), row=SizeRow)
+
+    def ends(self, tenant: str, keys: Sequence[Names], last: int, largest: int) -> Query[EndRow]:
+        """Return the first item and the last items of these transcripts, unless an item is larger."""
+        pieces = {"keys": " OR ".join([ONE_OF] * len(keys)) or "FALSE", "last": str(last), "bytes": str(largest)}
+        return Query(self._text(ENDS, **pieces), (tenant, *(part for key in keys for part in key)), row=EndRow)
 
     def totals(self, tenant: str) -> Query[Totals]:
         """Totals over all transcripts."""

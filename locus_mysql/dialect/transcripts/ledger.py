@@ -7,7 +7,7 @@ from ..statement import Statement
 from .pieces import RowKey
 
 # The revision of the transcript after the write.
-REVISION = "(SELECT t.revision FROM {transcripts} t WHERE {KEY})"
+REVISION, OF_TRANSCRIPT = "MAX(t.revision)", "{transcripts} t WHERE {KEY}"
 
 
 class TranscriptLedger(ledger.Ledger):
@@ -15,4 +15,4 @@ class TranscriptLedger(ledger.Ledger):
 
     def record_revision(self, key: RowKey, token: bytes) -> Statement:
         """Record the token of a write whose outcome is the transcript's new revision."""
-        return self._record_outcome(key.tenant, token, REVISION, key)
+        return self._record_outcome(key.tenant, token, REVISION, OF_TRANSCRIPT, key)

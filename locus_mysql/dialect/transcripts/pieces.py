@@ -42,6 +42,11 @@ def item_checksum(key: RowKey, item_id: bytes | None, content: bytes) -> int:
     return checksum((*key, item_id or b""), content)
 
 
+def row_identity(item_id: bytes | None, seq: int) -> tuple[str | bytes, ...]:
+    """What the encrypted content of an item is bound to within its transcript: its id, or its seq if it has none."""
+    return ("seq", str(seq)) if item_id is None else ("id", item_id)
+
+
 def sealed_at(checksum: int, seq: int) -> int:
     """The checksum of an item's row with its seq; statements combine both by XOR."""
     return with_version(checksum, seq)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
 from ..statement import Param, Query
-from ..template import Statements, placeholders
+from ..template import Statements, fill, placeholders
 from .pieces import RowKey
 
 # A transcript with its state.
@@ -15,14 +15,21 @@ HEADER = "SELECT {HEADER}, t.state FROM {transcripts} t WHERE {KEY} AND {LIVE_TR
 
 REVISION = "SELECT t.revision FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
 
-# The items of a transcript in their order, or from the last one backwards. MySQL reads the subqueries once, then the
-# items in the order of their primary key, up to the limit. With a join, it would read and sort all of them.
+LAST_SEQ = "SELECT t.last_seq FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}"
+
+# The items of a transcript in their order, or from the last one backwards; then a row with seq 0 and the transcript's
+# revision. MySQL reads the subquery once, then the items in the order of their primary key, up to the limit. With a
+# join, it would read and sort all of them. If the statement is killed (KILL QUERY), the subquery is NULL and finds no
+# item; reading the last row then reports the kill: see ADR 0270. The order of a member of a UNION needs a limit.
 ITEMS = """
-SELECT (SELECT t.revision FROM {transcripts} t WHERE {KEY}),
-       i.seq, i.item_id, i.content, i.created_at, i.checksum
-  FROM {items} i
- WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
- ORDER BY i.seq{order}
+(SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at, i.checksum
+   FROM {items} i FORCE INDEX (PRIMARY)
+  WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
+  ORDER BY i.seq{order})
+UNION ALL
+(SELECT t.revision, CAST(0 AS UNSIGNED), NULL, _binary'', t.created_at, t.checksum
+   FROM {transcripts} t
+  WHERE {KEY} AND {LIVE_TRANSCRIPT})
 """
 AFTER, BEFORE = " AND i.seq > %s", " AND i.seq < %s"
 WITHIN = " AND ({ranges})"
@@ -33,10 +40,11 @@ UNTIL = """
                   WHERE h.tenant = %s AND h.item_id = %s
                     AND h.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}))"""
 LIMIT, OFFSET = " LIMIT %s", " OFFSET %s"
+NO_LIMIT = 9_223_372_036_854_775_807
 
 # One item by its id. Relies on the index identity.
 ITEM = """
-SELECT t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT 0, i.seq, i.item_id, i.content, i.created_at, i.checksum
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
@@ -116,7 +124,7 @@ class StoredHeader(NamedTuple):
 
 
 class StoredItem(NamedTuple):
-    """An item, with the revision of its transcript."""
+    """An item. In the last row of `ITEMS`, ``seq`` is 0, and ``revision`` the transcript's."""
 
     revision: int
     seq: int
@@ -124,6 +132,20 @@ class StoredItem(NamedTuple):
     content: bytes
     created_at: datetime
     checksum: int
+
+
+class FoundItems(NamedTuple):
+    """The rows of items that a statement found, and the transcript's revision then."""
+
+    items: Sequence[StoredItem]
+    revision: int
+
+
+def found_items(rows: Sequence[StoredItem]) -> FoundItems | None:
+    """Return what an answer to `ReadingStatements.items` holds; None if the transcript does not exist."""
+    if not rows or rows[-1].seq != 0:  # on OceanBase, it may expire within the statement
+        return None
+    return FoundItems(rows[:-1], rows[-1].revision)
 
 
 class RevisionRow(NamedTuple):
@@ -139,7 +161,7 @@ class PresentRow(NamedTuple):
 
 
 class SeqRow(NamedTuple):
-    """The seq of an item; see `EXISTING`."""
+    """The seq of an item; see `EXISTING` and `LAST_SEQ`."""
 
     seq: int
 
@@ -155,11 +177,15 @@ class ReadingStatements(Statements):
         """The revision of a transcript."""
         return Query(self._text(REVISION), key, row=RevisionRow)
 
+    def last_seq(self, key: RowKey) -> Query[SeqRow]:
+        """The seq of the last item that a transcript ever had; 0 if it had none."""
+        return Query(self._text(LAST_SEQ), key, row=SeqRow)
+
     def items(
         self, key: RowKey, *, after: int | None = None, before: int | None = None, until: bytes | None = None,
         within: Sequence[SeqRange] | None = None, limit: int | None = None, offset: int = 0, last: bool = False,
     ) -> Query[StoredItem]:  # fmt: skip
-        """Items of a transcript.
+        """Items of a transcript; see `found_items`.
 
         Args:
             key: The transcript.
@@ -181,18 +207,15 @@ class ReadingStatements(Statements):
             params += (key.tenant, until, *key)
         if within is not None:
             texts = ["i.seq >= %s" if last_seq is None else "i.seq BETWEEN %s AND %s" for _, last_seq in within]
-            conditions += WITHIN.format(ranges=" OR ".join(texts) or "FALSE")
+            conditions += fill(WITHIN, {"ranges": " OR ".join(texts) or "FALSE"})
             params += [seq for one in within for seq in one if seq is not None]
-        last_params = _params()
-        order = " DESC" if last else ""
-        if limit is not None:
-            order += LIMIT
-            last_params.append(limit)
-            if offset:
-                order += OFFSET
-                last_params.append(offset)
+        last_params = _params(NO_LIMIT if limit is None else limit)
+        order = (" DESC" if last else "") + LIMIT
+        if offset:
+            order += OFFSET
+            last_params.append(offset)
         text = self._text(ITEMS, range=conditions, order=order)
-        return Query(text, (*key, key.tenant, *key, *params, *last_params), row=StoredItem)
+        return Query(text, (key.tenant, *key, *params, *last_params, *key), row=StoredItem)
 
     def item(self, key: RowKey, item_id: bytes) -> Query[StoredItem]:
         """One item by its id."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .. import ledger
+from ..resealing import OwnerTable, SealedColumn
 from ..schema import Schema, Table
+from .pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -74,4 +79,37 @@ def transcript_schema(table_prefix: str) -> Schema:
     """
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())
-    return Schema("transcripts", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])))
+    return Schema("transcripts", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
+
+
+def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
+    """Return the encrypted columns: the states of transcripts, and the contents of items."""
+    names = table_names(table_prefix)
+    owner = ("kind", "collection", "name", "part")
+    return (
+        SealedColumn(
+            names["transcripts"],
+            key=("tenant", *owner),
+            owner=owner,
+            row=(),
+            column="state",
+            name="state",
+            others=("tag", "scope"),
+            checksum=lambda row, state: header_checksum(_key(row), row["tag"], row["scope"], state),
+        ),
+        SealedColumn(
+            names["items"],
+            key=("tenant", "sid", "seq"),
+            owner=owner,
+            row=("item_id", "seq"),
+            column="content",
+            name="content",
+            owner_table=OwnerTable(names["transcripts"], ("tenant", "sid")),
+            identity=lambda row: row_identity(row["item_id"], row["seq"]),
+            checksum=lambda row, content: sealed_at(item_checksum(_key(row), row["item_id"], content), row["seq"]),
+        ),
+    )
+
+
+def _key(row: Mapping[str, Any]) -> RowKey:
+    return RowKey(*(row[name] for name in ("tenant", "kind", "collection", "name", "part")))

@@ -64,18 +64,24 @@ UPDATE {transcripts} t
 
 # Undo the batch, with error 3141, unless the transcript had this revision before the batch; 0 stands for no transcript.
 GUARD = """
-SELECT CAST(IF(COALESCE((SELECT t.prior FROM {transcripts} t WHERE {KEY}), 0) = %s, '1', '') AS JSON)
+SELECT CAST(IF(COALESCE(MAX(t.prior), 0) = %s, '1', '') AS JSON) FROM {transcripts} t WHERE {KEY}
 """
 
-# The same for the tag. It is replaced later in the batch.
+# Undo the batch, with error 3141, unless the seq of the last item that the transcript ever had is this one.
+# MAX: see ADR 0270.
+GUARD_SEQ = "SELECT CAST(IF(MAX(t.last_seq) = %s, '1', '') AS JSON) FROM {transcripts} t WHERE {KEY}"
+
+# Undo the batch, with error 3141, unless the transcript had this tag. It is replaced later in the batch.
 GUARD_TAG = """
-SELECT CAST(IF((SELECT t.prior > 0 AND t.tag = %s FROM {transcripts} t WHERE {KEY}), '1', '') AS JSON)
+SELECT CAST(IF(MAX(t.prior > 0 AND t.tag = %s), '1', '') AS JSON) FROM {transcripts} t WHERE {KEY}
 """
 
 # Undo the batch, with error 3141, unless the transcript has an item with this id.
 GUARD_ITEM = """
-SELECT CAST(IF(EXISTS (SELECT 1 FROM {transcripts} t JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
-                        WHERE {KEY} AND {LIVE_TRANSCRIPT}), '1', '') AS JSON)
+SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
+  FROM {transcripts} t
+  JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
+ WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
 SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"
@@ -246,7 +252,11 @@ class WritingStatements(Statements):
 
     def guard(self, key: RowKey, revision: int) -> Statement:
         """Undo the batch unless the transcript had this revision before it; 0 stands for no transcript."""
-        return Statement(self._text(GUARD), (*key, revision))
+        return Statement(self._text(GUARD), (revision, *key))
+
+    def guard_seq(self, key: RowKey, last_seq: int) -> Statement:
+        """Undo the batch unless this is the seq of the last item, those that this batch adds included."""
+        return Statement(self._text(GUARD_SEQ), (last_seq, *key))
 
     def guard_tag(self, key: RowKey, tag: bytes) -> Statement:
         """Undo the batch unless the transcript exists and has this tag."""

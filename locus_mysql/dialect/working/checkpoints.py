@@ -70,9 +70,9 @@ SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_byte
  ORDER BY c.stamp DESC
 """
 
-# Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right.
+# Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right. MAX: see ADR 0270.
 GUARD_CHECKPOINT = """
-SELECT CAST(IF(EXISTS ({found}), '1', '') AS JSON)
+SELECT CAST(IF(MAX(EXISTS ({found})), '1', '') AS JSON)
 """
 FOUND = """SELECT {CHECKPOINT_SOUND} FROM {sessions} s JOIN {checkpoints} c ON c.tenant = s.tenant AND c.sid = s.sid
           WHERE s.tenant = %s AND s.session_id = %s AND c.checkpoint_id = %s"""

@@ -103,13 +103,12 @@ SELECT s.tenant, s.sid, %s, %s, %s, %s, %s, s.stamp, s.stamp, {expires}, %s
 """
 EXPIRES = "TIMESTAMPADD(MICROSECOND, {AT} + %s, '1970-01-01')"
 
-# Keeps the time to live of the variable. Changes nothing unless the ledger records that the variable matched.
-PUT_IF_MATCHED = """
+# Keeps the time to live of the variable.
+PUT_KEPT = """
 INSERT INTO {entries} (tenant, sid, kind, name, value, canonical, size_bytes, version, used, expires_at, checksum)
 SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.canonical, fresh.size_bytes, s.stamp, s.stamp, NULL,
        fresh.checksum
-  FROM {sessions} s
-  JOIN {ledger} l ON l.tenant = s.tenant AND l.token = %s AND l.outcome = 1
+  FROM {sessions} s{matched}
   JOIN (VALUES ROW(%s, %s, %s, %s, %s)) AS fresh (name, value, canonical, size_bytes, checksum)
  WHERE s.tenant = %s AND s.session_id = %s
     ON DUPLICATE KEY UPDATE
@@ -121,6 +120,30 @@ SELECT s.tenant, s.sid, 1, fresh.name, fresh.value, fresh.canonical, fresh.size_
        checksum   = fresh.checksum,
        version    = s.stamp,
        used       = s.stamp
+"""
+
+# Change nothing unless the ledger records that the variable matched.
+MATCHED = "\n  JOIN {ledger} l ON l.tenant = s.tenant AND l.token = %s AND l.outcome = 1"
+
+# Variables with their versions, and the number of the last note; one row at least if the session exists.
+HELD = """
+SELECT s.last_note, e.name, e.value, e.version, {SEAL}
+  FROM {sessions} s
+  LEFT JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND {names} AND {LIVE_ENTRY}
+ WHERE {SESSION}
+"""
+
+# Undo the batch, with error 3141, unless a variable has this version; NULL: unless it does not exist.
+GUARD_VERSION = """
+SELECT CAST(IF(MAX(e.version) <=> %s, '1', '') AS JSON)
+  FROM {sessions} s
+  JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
+ WHERE s.tenant = %s AND s.session_id = %s
+"""
+
+# Undo the batch, with error 3141, unless this is the number of the last note. MAX: see ADR 0270.
+GUARD_NOTE = """
+SELECT CAST(IF(MAX(s.last_note) = %s, '1', '') AS JSON) FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s
 """
 
 APPEND = """
@@ -184,10 +207,11 @@ UPDATE {sessions} s STRAIGHT_JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND
 
 # Undo the batch, with error 3141, unless a variable is a whole number and the sum is in range, or it does not exist.
 CAN_ADD = """
-SELECT CAST(IF(EXISTS (
-         SELECT 1 FROM {sessions} s JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
-          WHERE s.tenant = %s AND s.session_id = %s
-            AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})), '', '1') AS JSON)
+SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
+  FROM {sessions} s
+  JOIN {entries} e ON {OF_SESSION} AND e.kind = 1 AND e.name = %s AND {LIVE_ENTRY}
+ WHERE s.tenant = %s AND s.session_id = %s
+   AND NOT ({SOUND} AND {NUMBER} AND {DECIMAL} + %s BETWEEN {LEAST} AND {MOST})
 """
 
 # The checksum of a sum; the canonical form of a whole number is the number itself.
@@ -254,6 +278,16 @@ class VersionRow(NamedTuple):
     stamp: int
     ttl_us: int | None
     session_left_us: int | None
+
+
+class HeldRow(NamedTuple):
+    """A variable with its version, or only the number of the session's last note; see `HELD`."""
+
+    last_note: int
+    name: str | None
+    value: bytes | None
+    version: int | None
+    checksum: int | None
 
 
 class PresentRow(NamedTuple):
@@ -361,12 +395,31 @@ class EntryStatements(Statements):
 
     def put_if_matched(self, key: SessionKey, token: bytes, row: EntryRow) -> Statement:
         """Write a variable if the ledger records that it matched; it keeps its time to live."""
-        return Statement(self._text(PUT_IF_MATCHED), (token, *row.content, row.checksum(key, VARIABLE), *key))
+        return Statement(
+            self._text(PUT_KEPT, matched=MATCHED), (token, *row.content, row.checksum(key, VARIABLE), *key)
+        )
 
-    def append(self, key: SessionKey, note: bytes) -> Statement:
+    def put_kept(self, key: SessionKey, row: EntryRow) -> Statement:
+        """Write a variable; it keeps its time to live."""
+        return Statement(self._text(PUT_KEPT, matched=""), (*row.content, row.checksum(key, VARIABLE), *key))
+
+    def held(self, key: SessionKey, names: Sequence[str]) -> Query[HeldRow]:
+        """Variables with their versions, without expired ones, and the number of the last note."""
+        condition = f"e.name IN ({placeholders(len(names))})" if names else "FALSE"
+        return Query(self._text(HELD, names=condition), (*names, *key), row=HeldRow)
+
+    def guard_version(self, key: SessionKey, name: str, version: int | None) -> Statement:
+        """Undo the batch unless a variable has this version; None: unless it does not exist."""
+        return Statement(self._text(GUARD_VERSION), (version, name, *key))
+
+    def guard_note(self, key: SessionKey, number: int) -> Statement:
+        """Undo the batch unless this is the number of the last note."""
+        return Statement(self._text(GUARD_NOTE), (number, *key))
+
+    def append(self, key: SessionKey, note: bytes, size_bytes: int) -> Statement:
         """Add a note under the number that was reserved for it."""
         checksum = entry_checksum(key, NOTE, "", note)
-        return Statement(self._text(APPEND), (note, len(note), checksum, *key))
+        return Statement(self._text(APPEND), (note, size_bytes, checksum, *key))
 
     def remove(self, key: SessionKey, kind: int, names: Sequence[str] | None = None, as_json: str = "") -> Statement:
         """Remove entries of a kind: those with some names, or all."""

@@ -5,16 +5,24 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from ..inspection import CreatedRow
 from ..like import like
 from ..statement import Param, Query
 from ..template import Statements
-from .pieces import SessionKey
+from .pieces import TASK, SessionKey
+
+#: Bytes of the largest task state that a list reads.
+LARGEST_TASK = 16_384
 
 _SESSION_COLUMNS = "s.session_id, s.created_at, s.stamp, s.expires_at, s.variables, s.size_bytes"
 
+# The task state of a session, unless it is large.
+TASK_OF_SESSION = """(SELECT e.value FROM {entries} e
+         WHERE {OF_SESSION} AND e.kind = {task} AND {LIVE_ENTRY} AND e.size_bytes <= {bytes} LIMIT 1)"""
+
 # In the order of their ids, as the primary key has them.
 SESSIONS = """
-SELECT {columns}
+SELECT {columns}, {task_state}
   FROM {sessions} s
  WHERE s.tenant = %s AND s.session_id > %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6)){conditions}
  ORDER BY s.session_id
@@ -22,7 +30,23 @@ SELECT {columns}
 """
 LIKE = " AND s.session_id LIKE %s"
 
-ONE = "SELECT {columns} FROM {sessions} s WHERE {SESSION}"
+ONE = "SELECT {columns}, NULL FROM {sessions} s WHERE {SESSION}"
+
+# The sessions created on each of the last 30 days, among the first ones in the order of their ids; and a row without a
+# day with the number of these.
+CREATED = """
+WITH first AS (
+  SELECT s.created_at
+    FROM {sessions} s
+   WHERE s.tenant = %s AND (s.expires_at IS NULL OR s.expires_at > UTC_TIMESTAMP(6))
+   LIMIT %s
+)
+(SELECT CAST(DATE(created_at) AS CHAR) AS day, COUNT(*) AS items FROM first
+  WHERE created_at > UTC_TIMESTAMP(6) - INTERVAL 30 DAY
+  GROUP BY day)
+UNION ALL
+(SELECT NULL, COUNT(*) FROM first)
+"""
 
 # Variables, the task state and the notes, in the order in which notes were made.
 ENTRIES = """
@@ -50,6 +74,7 @@ class InspectedSession(NamedTuple):
     expires_at: datetime | None
     variables: int
     size_bytes: int
+    task: bytes | None
 
 
 class InspectedEntry(NamedTuple):
@@ -82,8 +107,13 @@ class InspectionStatements(Statements):
         """Sessions after an id, in the order of their ids."""
         conditions = "" if pattern == "*" else LIKE
         params: tuple[Param, ...] = () if pattern == "*" else (like(pattern),)
-        text = self._text(SESSIONS, columns=_SESSION_COLUMNS, conditions=conditions)
+        task = {"task_state": TASK_OF_SESSION, "task": str(TASK), "bytes": str(LARGEST_TASK)}
+        text = self._text(SESSIONS, columns=_SESSION_COLUMNS, conditions=conditions, **task)
         return Query(text, (tenant, after, *params, limit), row=InspectedSession)
+
+    def created(self, tenant: str, limit: int) -> Query[CreatedRow]:
+        """Return the number of sessions created on each day, among at most ``limit`` of them, and their number."""
+        return Query(self._text(CREATED), (tenant, limit), row=CreatedRow)
 
     def session(self, key: SessionKey) -> Query[InspectedSession]:
         """One session."""

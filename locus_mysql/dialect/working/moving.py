@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from zlib import crc32
 
 from ..checksums import with_version
@@ -125,6 +125,10 @@ class KeptEntryRow(NamedTuple):
         return with_version(checksum, self.version) if of_history else checksum
 
 
+#: Returns the row to store for an entry.
+Stored: TypeAlias = Callable[[KeptEntryRow], KeptEntryRow]
+
+
 class KeptCheckpointRow(NamedTuple):
     """A checkpoint of a session."""
 
@@ -198,27 +202,31 @@ class MovingStatements(Statements):
         )
         return Statement(self._text(PUT_SESSION), params)
 
-    def put_entries(self, key: SessionKey, sid: bytes, entries: Sequence[KeptEntryRow]) -> tuple[Statement, ...]:
-        """Insert the entries of a session."""
+    def put_entries(
+        self, key: SessionKey, sid: bytes, entries: Sequence[KeptEntryRow], stored: Stored
+    ) -> tuple[Statement, ...]:
+        """Insert the entries of a session; ``stored`` returns the row to store."""
         rows: list[tuple[Param, ...]] = [
             (
-                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, e.size_bytes, e.version, e.used),
+                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, size_bytes, e.version, e.used),
                 _text(e.expires_at),
                 e.right_checksum(key),
             )
-            for e in entries
+            for e, size_bytes in ((stored(entry), entry.size_bytes) for entry in entries)
         ]
         return self._put(PUT_ENTRIES, rows)
 
-    def put_history(self, key: SessionKey, sid: bytes, entries: Sequence[KeptEntryRow]) -> tuple[Statement, ...]:
-        """Insert the history of a session."""
+    def put_history(
+        self, key: SessionKey, sid: bytes, entries: Sequence[KeptEntryRow], stored: Stored
+    ) -> tuple[Statement, ...]:
+        """Insert the history of a session; ``stored`` returns the row to store."""
         rows: list[tuple[Param, ...]] = [
             (
-                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, e.size_bytes, e.version),
+                *(key.tenant, sid, e.kind, e.name, e.value, e.canonical, size_bytes, e.version),
                 _text(e.expires_at),
                 e.right_checksum(key, of_history=True),
             )
-            for e in entries
+            for e, size_bytes in ((stored(entry), entry.size_bytes) for entry in entries)
         ]
         return self._put(PUT_HISTORY, rows)
 

@@ -62,6 +62,11 @@ PIECES = {
 }
 
 
+def value_identity(kind: int, name: str) -> tuple[str, str]:
+    """What the encrypted value of an entry is bound to within its session."""
+    return str(kind), name
+
+
 class SessionKey(NamedTuple):
     """The key of a session."""
 

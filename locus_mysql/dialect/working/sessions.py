@@ -148,11 +148,14 @@ SELECT s.sid, s.stamp, s.ttl_us, COALESCE(s.expires_at <= UTC_TIMESTAMP(6), FALS
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
-# Counts and size of the entries that have not expired.
+# Counts and size of the entries that have not expired, and the number of checkpoints.
 MEASURE = """
-SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0),
-       (SELECT COUNT(*) FROM {checkpoints} c WHERE c.tenant = s.tenant AND c.sid = s.sid), {KNOWN}
-  FROM {sessions} s
+SELECT COALESCE(SUM(e.kind = 1), 0), COALESCE(SUM(e.size_bytes), 0), COALESCE(SUM(e.kind = 3), 0), MAX(made.number),
+       {KNOWN}
+  FROM (SELECT COUNT(*) AS number
+          FROM {sessions} o JOIN {checkpoints} c ON c.tenant = o.tenant AND c.sid = o.sid
+         WHERE o.tenant = %s AND o.session_id = %s) AS made
+  JOIN {sessions} s
   LEFT JOIN {entries} e ON {OF_SESSION} AND {LIVE_ENTRY}
  WHERE s.tenant = %s AND s.session_id = %s
  GROUP BY s.tenant, s.session_id
@@ -324,7 +327,7 @@ class SessionStatements(Statements):
 
     def measure(self, key: SessionKey) -> Query[MeasureRow]:
         """Return counts and size of a session's content, without expired variables."""
-        return Query(self._text(MEASURE), key, row=MeasureRow)
+        return Query(self._text(MEASURE), (*key, *key), row=MeasureRow)
 
     def renew(self, key: SessionKey) -> Statement:
         """Restart the time to live of a session."""

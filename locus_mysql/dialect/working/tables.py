@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .. import ledger
+from ..checksums import with_version
+from ..resealing import OwnerTable, SealedColumn
 from ..schema import Schema, Table
+from .entries import entry_checksum
+from .pieces import SessionKey, value_identity
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -107,4 +114,29 @@ def working_schema(table_prefix: str) -> Schema:
     """
     names = table_names(table_prefix)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in _DEFINITIONS.items())
-    return Schema("working", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])))
+    return Schema("working", LAYOUT_VERSION, (*tables, ledger.table(names["ledger"])), encrypts=True)
+
+
+def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
+    """Return the encrypted columns: the values of entries, now and at checkpoints."""
+    names = table_names(table_prefix)
+
+    def column(role: str, *further_key: str) -> SealedColumn:
+        def checksum(row: Mapping[str, Any], value: bytes) -> int:
+            own = entry_checksum(SessionKey(row["tenant"], row["session_id"]), row["kind"], row["name"], value)
+            return with_version(own, row["version"]) if further_key else own
+
+        return SealedColumn(
+            names[role],
+            key=("tenant", "sid", "kind", "name", *further_key),
+            owner=("session_id",),
+            row=("kind", "name"),
+            column="value",
+            name="value",
+            cleared=("canonical",),
+            owner_table=OwnerTable(names["sessions"], ("tenant", "sid")),
+            identity=lambda row: value_identity(row["kind"], row["name"]),
+            checksum=checksum,
+        )
+
+    return column("entries"), column("history", "version")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
+from ..login.imports import imported_once
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 from .pymysql import PyMySQLConnection
@@ -54,7 +54,7 @@ class AiomysqlConnection(AsyncAdapter):
         return None if writer is None else writer.transport
 
 
-@cache
+@imported_once
 def _connection_class() -> Any:
     from aiomysql.connection import Connection
 

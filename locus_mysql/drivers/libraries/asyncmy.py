@@ -7,6 +7,7 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
+from ..login.imports import imported_once
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.awaited import AsyncAdapter
 
@@ -20,15 +21,12 @@ class AsyncmyConnection(AsyncAdapter):
     @classmethod
     def load(cls) -> None:
         """See `AsyncAdapter.load`."""
-        import asyncmy.connection  # noqa: F401 - `log_in` needs it
+        _connection_class()
 
     async def log_in(self) -> None:
         """See `AsyncAdapter.log_in`."""
-        from asyncmy.connection import Connection
-
         config, endpoint = self.config, self.endpoint
-        make: Any = Connection  # its type stub lacks what is used here
-        self.library = library = make(
+        self.library = library = _connection_class()(
             host=endpoint.host,
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
@@ -60,6 +58,13 @@ class AsyncmyConnection(AsyncAdapter):
         if transport is None:  # before 0.2.12 it had a stream instead
             transport = getattr(getattr(self.library, "_writer", None), "transport", None)
         return transport
+
+
+@imported_once
+def _connection_class() -> Any:  # its type stub lacks what is used here
+    from asyncmy.connection import Connection
+
+    return Connection
 
 
 class AsyncmyDriver:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
 from ..interface import AsyncConnection, SyncConnection
+from ..login.imports import imported_once
 from ..login.pymysql_family import CLIENT_MULTI_STATEMENTS, after_login, before_login
 from ..wire.blocking import SyncAdapter
 from ..wire.deadlines import connect
@@ -17,10 +18,8 @@ class PyMySQLConnection(SyncAdapter):
 
     def log_in(self) -> None:
         """See `SyncAdapter.log_in`."""
-        from pymysql.connections import Connection
-
         config, endpoint = self.config, self.endpoint
-        self.library = Connection(
+        self.library = _connection_class()(
             host=endpoint.host,
             port=endpoint.port,
             unix_socket=endpoint.unix_socket,
@@ -49,6 +48,13 @@ class PyMySQLConnection(SyncAdapter):
     def socket(self) -> Any:
         """See `Adapter.socket`."""
         return None if self.library is None else self.library._sock
+
+
+@imported_once
+def _connection_class() -> Any:
+    from pymysql.connections import Connection
+
+    return Connection
 
 
 class PyMySQLDriver:

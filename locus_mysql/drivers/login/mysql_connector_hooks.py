@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
+from .imports import imported_once
 from .unencrypted_login import (
     CACHING_SHA2,
     FULL_LOGIN,
@@ -32,7 +32,6 @@ _QUERY_ATTRIBUTES = 1 << 27
 _AUTH_SWITCH, _AUTH_MORE_DATA = 0xFE, 0x01
 
 
-@cache
 def _blocking_authenticator() -> Any:
     """`mysql.connector.authentication.MySQLAuthenticator` with our hooks."""
     from mysql.connector.authentication import MySQLAuthenticator
@@ -62,7 +61,7 @@ def _blocking_authenticator() -> Any:
     return Authenticator
 
 
-@cache
+@imported_once
 def blocking_class() -> Any:
     """`mysql.connector.connection.MySQLConnection` with our hooks."""
     from mysql.connector.connection import MySQLConnection
@@ -108,7 +107,6 @@ def blocking_class() -> Any:
     return Connection
 
 
-@cache
 def _awaited_authenticator() -> Any:
     """`mysql.connector.aio.authentication.MySQLAuthenticator` with our hooks."""
     from mysql.connector.aio.authentication import MySQLAuthenticator
@@ -138,7 +136,7 @@ def _awaited_authenticator() -> Any:
     return Authenticator
 
 
-@cache
+@imported_once
 def awaited_class() -> Any:
     """`mysql.connector.aio.connection.MySQLConnection` with our hooks."""
     from mysql.connector.aio.connection import MySQLConnection

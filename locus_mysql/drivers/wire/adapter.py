@@ -67,6 +67,11 @@ class Adapter(ABC):
         """Return whether the packets are protected from being read on a network."""
         return self.tls is not None or self.endpoint.unix_socket is not None
 
+    @property
+    def supports_group_commit(self) -> bool:
+        """See `interface.SyncConnection`."""
+        return self.variant is None or self.variant.supports_group_commit
+
     def check_login(self, plugin: str) -> None:
         """Decide whether to use an authentication plugin. Adapters call this before they answer the server.
 
@@ -134,9 +139,11 @@ class Adapter(ABC):
         """
         failure = translate(error, self.endpoint)
         if self.variant is not None and isinstance(failure, ServerError):
-            place = error.place if isinstance(error, ErrorPacket) else 0
+            place = error.statement_index if isinstance(error, ErrorPacket) else 0
             failed = statements[place] if place < len(statements) else None
             failure = ServerError(*self.variant.error(failure.errno, failure.message, failed))
+        if isinstance(failure, ServerError) and isinstance(error, ErrorPacket):
+            failure.statement_index = error.statement_index
         if ends_connection(failure):
             self.abort()
         return failure

@@ -172,7 +172,7 @@ class AsyncAdapter(Adapter):
             try:
                 results += await self._protocol.call(query(packet), deadline)
             except ErrorPacket as error:
-                error.place += len(results)
+                error.statement_index += len(results)
                 raise
         return results
 

@@ -129,7 +129,7 @@ class SyncAdapter(Adapter):
             try:
                 results += self._call(query(packet), deadline)
             except ErrorPacket as error:
-                error.place += len(results)
+                error.statement_index += len(results)
                 raise
         return results
 

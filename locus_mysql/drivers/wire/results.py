@@ -62,12 +62,12 @@ class ErrorPacket(Exception):
         msg: The server's own message.
         in_turn: False if the packet had another number than expected: it may not answer the command, but be the
             server's last message before it closes the connection.
-        place: The number of statements that succeeded before the one that failed.
+        statement_index: The number of statements that succeeded before the one that failed.
     """
 
-    def __init__(self, errno: int, msg: str, *, in_turn: bool = True, place: int = 0) -> None:
+    def __init__(self, errno: int, msg: str, *, in_turn: bool = True, statement_index: int = 0) -> None:
         super().__init__(errno, msg)
-        self.place = place
+        self.statement_index = statement_index
         self.errno = errno
         self.msg = msg
         self.in_turn = in_turn
@@ -139,7 +139,7 @@ class ResultReader:
         elif start != len(data):
             raise ProtocolSurprise("more than an answer")
         elif self._refusal is not None:
-            raise ErrorPacket(*self._refusal, in_turn=self._in_turn, place=len(self.results))
+            raise ErrorPacket(*self._refusal, in_turn=self._in_turn, statement_index=len(self.results))
         return start
 
     def _take_packets(self, data: Bytes) -> int:

@@ -74,6 +74,7 @@ class ThreadedConnection:
         self.max_allowed_packet = blocking.max_allowed_packet
         self.traffic = blocking.traffic
         self.session = blocking.session
+        self.supports_group_commit = blocking.supports_group_commit
         self.endpoint = blocking.endpoint
 
     @classmethod

@@ -10,7 +10,7 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...dialect.checkpoints.tables import Kind
 from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError
 from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
@@ -166,22 +166,32 @@ class ThreadMaintenance:
     def after_save(self, tenant: str, thread_id: str, *, added_text: bool, sweep: bool) -> Operation[None]:
         """Do the maintenance after a save: for its thread where necessary, and occasionally for others.
 
-        The occasions are chosen at random, because a process may end after a few saves. The save itself is complete
-        by then, so a failure is only logged, and a later save repeats the maintenance.
+        The occasions are chosen at random, because a process may end after a few saves.
         """
-        try:
-            if sweep:
-                yield from self._sweep(tenant, thread_id)
-            if added_text and one_in(SAVES_PER_INDEXING):
-                index = self._sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
-                yield Batch((index, self._sql.ledger.forget_old()), atomic=False)
-            if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
-                page = yield from fetch(self._sql.maintenance.expired(None, CLEANED_PER_SAVE))
-                for thread in page:
-                    yield from self._remove_idle(*thread, _NEVER_US)
-                HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page))
-        except LocusMySQLError as error:
-            HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))
+        if sweep:
+            yield from _logged(self._sweep(tenant, thread_id))
+        if added_text and one_in(SAVES_PER_INDEXING):
+            yield Deferred(work=_logged(self._index_pending()))
+        if self._ttl_us is not None and one_in(SAVES_PER_CLEANING):
+            yield Deferred(work=_logged(self._clean()))
+
+    def _index_pending(self) -> Operation[None]:
+        index = self._sql.queries.index_pending(INDEXED_PER_SAVE, skip_locked=True)
+        yield Batch((index, self._sql.ledger.forget_old()), atomic=False)
+
+    def _clean(self) -> Operation[None]:
+        page = yield from fetch(self._sql.maintenance.expired(None, CLEANED_PER_SAVE))
+        for thread in page:
+            yield from self._remove_idle(*thread, _NEVER_US)
+        HOUSEKEEPING.debug("A save removed threads that have expired: %d.", len(page))
+
+
+def _logged(maintenance: Operation[None]) -> Operation[None]:
+    """Do the maintenance after a save. The save is complete by then: a failure is only logged, and repeated later."""
+    try:
+        yield from maintenance
+    except LocusMySQLError as error:
+        HOUSEKEEPING.warning("A checkpoint was saved, but the housekeeping after it failed: %s.", loggable(error))
 
 
 def _age_us(days: float) -> int:

@@ -266,9 +266,8 @@ class _Save:
             )
         remove = sql.checkpoints.remove_unneeded(*key) if self._replaces else ()
         prune, pruning = self._pruning(row)
-        return _Transaction(
-            Batch.of(*steps, remove, *pruning, outcome_query=outcome_query), outcome_query, take, insert, prune
-        )
+        batch = Batch.of(*steps, remove, *pruning, outcome_query=outcome_query, lock=(sql.names["threads"], *key))
+        return _Transaction(batch, outcome_query, take, insert, prune)
 
     def _whole(self, row: NewRow, guards: _Statements) -> tuple[Statement, Statement, _Statements]:
         """Store a row that builds on no other, in a thread that may be new or have expired."""

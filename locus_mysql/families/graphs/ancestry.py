@@ -9,9 +9,10 @@ from ...dialect.graphs import GraphDialect, result_rows
 from ...dialect.graphs.result_rows import AncestorRow, AncestorsWriteRow, LineRow
 from ...engine.operation import Operation, fetch
 from ...engine.rows import read_rows
+from ...runtime.sealing import Sealing
 from . import keys
 from .chains import Inline, Stored
-from .checksummed_frames import thread_checksum
+from .checksummed_frames import StoredThread, part_identity, stored_thread
 from .damage import naming_checkpoint
 from .decoding import ancestor_content, decode_writes
 from .parts import Parts
@@ -38,7 +39,7 @@ class _Walk:
     writes: dict[str, list[list[LoadedWrite]]]
     seeds: dict[str, tuple[Inline | Stored, str]] = field(default_factory=dict)
 
-    def take(self, thread: int, thread_id: str, row: AncestorRow, writes: Sequence[LoadedWrite]) -> bool:
+    def take(self, thread: StoredThread, row: AncestorRow, writes: Sequence[LoadedWrite]) -> bool:
         """Record an ancestor with its writes. False at the end of the walk."""
         if row.version_key in self.passed:
             return False
@@ -47,7 +48,7 @@ class _Walk:
             own = [write for write in writes if write.channel == name]
             if own:
                 self.writes[name].append(own)
-        with naming_checkpoint(thread_id, row.checkpoint_id):
+        with naming_checkpoint(thread.thread_id, row.checkpoint_id):
             held = ancestor_content(thread, row).values
         for name in self.missing & held.keys():
             self.seeds[name] = held[name].value, row.checkpoint_id
@@ -60,10 +61,12 @@ class Ancestry:
 
     Args:
         sql: The statements.
+        sealing: Decrypts the family.
     """
 
-    def __init__(self, sql: GraphDialect) -> None:
+    def __init__(self, sql: GraphDialect, sealing: Sealing) -> None:
         self._sql = sql
+        self._sealing = sealing
 
     def channel_history(
         self, tenant: str, thread_id: str, ns: str, checkpoint_id: str, channels: Sequence[str]
@@ -74,14 +77,14 @@ class Ancestry:
         checkpoint it has passed, which happens if that was saved again under another parent.
         """
         key = (tenant, thread_id)
-        thread = thread_checksum(*key)
+        thread = stored_thread(*key, self._sealing)
         first = keys.version_key(ns, checkpoint_id)
         walk = _Walk(set(channels), {first}, {name: [] for name in channels})
         start: bytes | None = first
         while start is not None and walk.missing:
             query = self._sql.loading.ancestors(*key, start, ANCESTORS_PAGE, sorted(walk.missing))
-            start = _follow(walk, thread, thread_id, (yield from fetch(query)))
-        parts = Parts()
+            start = _follow(walk, thread, (yield from fetch(query)))
+        parts = Parts(identity=part_identity(thread))
         numbers = [link.part for value, _ in walk.seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:
             found = yield from fetch(self._sql.loading.parts(*key, keys.ns_key(ns), numbers))
@@ -93,7 +96,7 @@ class Ancestry:
         return {name: ChannelHistory(walk.writes[name][::-1], values.get(name)) for name in channels}
 
 
-def _follow(walk: _Walk, thread: int, thread_id: str, rows: Sequence[LineRow]) -> bytes | None:
+def _follow(walk: _Walk, thread: StoredThread, rows: Sequence[LineRow]) -> bytes | None:
     """Walk along a page of a chain; return the key of the checkpoint that begins the next page, if any.
 
     Raises:
@@ -102,15 +105,15 @@ def _follow(walk: _Walk, thread: int, thread_id: str, rows: Sequence[LineRow]) -
     line = read_rows(AncestorRow, [row for row in rows if row.kind == result_rows.CHECKPOINT])
     line.sort(key=lambda row: row.depth)
     for row in line[:1]:  # its values are not needed, but it leads to its parent
-        with naming_checkpoint(thread_id, row.checkpoint_id):
+        with naming_checkpoint(thread.thread_id, row.checkpoint_id):
             ancestor_content(thread, row)
     names = {row.depth: row.checkpoint_id for row in line}
     writes: dict[int, list[LoadedWrite]] = {}
     for write in read_rows(AncestorsWriteRow, [row for row in rows if row.kind == result_rows.WRITE]):
-        with naming_checkpoint(thread_id, names.get(write.depth, "?")):
+        with naming_checkpoint(thread.thread_id, names.get(write.depth, "?")):
             writes.setdefault(write.depth, []).extend(decode_writes(thread, write.version_key, (write,)))
     for row in line[1:]:
-        if not walk.take(thread, thread_id, row, writes.get(row.depth, ())):
+        if not walk.take(thread, row, writes.get(row.depth, ())):
             return None
         if row.depth == ANCESTORS_PAGE:
             return row.version_key

@@ -12,19 +12,41 @@ from typing import Literal, NamedTuple
 
 from ...errors import CorruptCheckpoint
 from ...runtime.framing import DamagedFrame, Framing
+from ...runtime.sealing import Sealing
+from . import keys
+
+
+class StoredThread(NamedTuple):
+    """A thread as its rows are stored.
+
+    Args:
+        checksum: See `thread_checksum`.
+        thread_id: The thread.
+        sealing: Encrypts the rows of the thread.
+    """
+
+    checksum: int
+    thread_id: str
+    sealing: Sealing
 
 
 class RowIdentity(NamedTuple):
-    """What the checksum of a payload covers besides its content.
+    """What the checksum of a payload covers besides its content, and what its encrypted bytes are bound to.
 
     Args:
         thread: Checksum of the tenant and the thread id. It is combined by XOR, so that the server itself can make a
             copy for another thread.
         row: Checksum of the columns of the row that must not change.
+        stored_in: The thread, which encrypts the bytes; None if they are not encrypted.
+        column: The name under which the bytes are bound to their column.
+        row_key: What identifies the row in the thread.
     """
 
     thread: int
     row: int
+    stored_in: StoredThread | None = None
+    column: str = "chunk"
+    row_key: tuple[str | bytes, ...] = ()
 
     def checksum(self, content: bytes) -> int:
         """Return the checksum of content in this row."""
@@ -40,29 +62,40 @@ def thread_checksum(tenant: str, thread_id: str) -> int:
     return zlib.crc32(f"{tenant}\0{thread_id}".encode())
 
 
+def stored_thread(tenant: str, thread_id: str, sealing: Sealing) -> StoredThread:
+    """Return a thread as its rows are stored; ``sealing`` encrypts the family."""
+    return StoredThread(thread_checksum(tenant, thread_id), thread_id, sealing.of(tenant, thread_id))
+
+
+def part_identity(thread: StoredThread) -> RowIdentity:
+    """Return the identity of any part of a thread."""
+    return ANY_ROW._replace(stored_in=thread)
+
+
 def version_identity(
-    thread: int, version_key: bytes, parent_key: bytes | None, needs: int, metadata_checksum: int | None
+    thread: StoredThread, version_key: bytes, parent_key: bytes | None, needs: int, metadata_checksum: int | None
 ) -> RowIdentity:
     """Return the identity of a checkpoint's row.
 
     Args:
-        thread: The thread's checksum.
+        thread: The thread.
         version_key: The checkpoint's key, which represents its namespace and id.
         parent_key: The parent's key.
         needs: Which content of its parent it needs.
         metadata_checksum: See `text_checksum`.
     """
     columns = f"{needs} {metadata_checksum}".encode()
-    return RowIdentity(thread, zlib.crc32(columns, zlib.crc32(version_key + (parent_key or b""))))
+    checksum = zlib.crc32(columns, zlib.crc32(version_key + (parent_key or b"")))
+    return RowIdentity(thread.checksum, checksum, thread, "payload", (version_key,))
 
 
 def write_identity(
-    thread: int, version_key: bytes, task_id: str, idx: int, channel: str, task_path: str
+    thread: StoredThread, version_key: bytes, task_id: str, idx: int, channel: str, task_path: str
 ) -> RowIdentity:
     """Return the identity of a write's row.
 
     Args:
-        thread: The thread's checksum.
+        thread: The thread.
         version_key: The key of its checkpoint.
         task_id: The task.
         idx: The write's index among those of the task.
@@ -70,7 +103,8 @@ def write_identity(
         task_path: The task's path.
     """
     columns = f"{idx} {len(task_id)} {len(channel)} {task_id}{channel}{task_path}".encode("utf-8", "surrogatepass")
-    return RowIdentity(thread, zlib.crc32(columns, zlib.crc32(version_key)))
+    row_key = (version_key, keys.task_key(task_id), str(idx)) if thread.sealing.is_on else ()
+    return RowIdentity(thread.checksum, zlib.crc32(columns, zlib.crc32(version_key)), thread, "write", row_key)
 
 
 def text_checksum(text: str | None) -> int | None:
@@ -94,7 +128,10 @@ def seal(
         checksum: Its checksum there, if it is known.
     """
     kind, body = _FRAMING.compress((content,), compression)
-    return _FRAMING.join(kind, identity.checksum(content) if checksum is None else checksum, body)
+    stored = _FRAMING.join(kind, identity.checksum(content) if checksum is None else checksum, body)
+    if identity.stored_in is None or not identity.stored_in.sealing.is_on:
+        return stored
+    return identity.stored_in.sealing.seal(stored, identity.column, *identity.row_key)
 
 
 def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
@@ -105,8 +142,18 @@ def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
         identity: The identity of the row that they were read from.
 
     Raises:
+        EncryptionError: There is no key for them, or they are in clear text although keys are given.
         CorruptCheckpoint: They are damaged, were stored in another row, or have an unknown format.
     """
+    return unseal_with_checksum(stored, identity)[0]
+
+
+def unseal_with_checksum(stored: bytes, identity: RowIdentity) -> tuple[bytes, int]:
+    """Return the content of stored bytes, and its checksum; see `unseal`."""
+    if identity.stored_in is not None and not identity.stored_in.sealing.leaves(stored):
+        sealing, thread_id = identity.stored_in.sealing, identity.stored_in.thread_id
+        what = f"A {_TITLES[identity.column]} of thread {thread_id!r}"
+        stored = sealing.open(stored, what, identity.column, *identity.row_key)
     try:
         frame = _FRAMING.split(stored)
         content = bytes(_FRAMING.content(frame))
@@ -114,12 +161,10 @@ def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
             raise DamagedFrame("its checksum is wrong")
     except DamagedFrame as damage:
         raise CorruptCheckpoint(f"A stored checkpoint cannot be read back: {damage}.") from None
-    return content
+    return content, frame.checksum
 
 
-def checksum_of(stored: bytes) -> int:
-    """Return the checksum at the beginning of stored bytes."""
-    return _FRAMING.split(stored).checksum
+_TITLES = {"payload": "checkpoint", "chunk": "part of a value", "write": "write of a task"}
 
 
 #: Common bytes of small contents: beginning of a payload, a checkpoint of a graph, a message in msgpack. Part of the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from ...errors import CorruptCheckpoint
+from ...errors import CorruptCheckpoint, DecryptionFailed
 
 
 class naming_checkpoint:  # used like a function; a generator would take three times as long
@@ -31,6 +31,6 @@ class naming_checkpoint:  # used like a function; a generator would take three t
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, CorruptCheckpoint):
-            raise CorruptCheckpoint(
+            raise (DecryptionFailed if isinstance(error, DecryptionFailed) else CorruptCheckpoint)(
                 f"Checkpoint {self._checkpoint_id!r} of thread {self._thread_id!r} is damaged. {error}"
             ) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...dialect.graphs import result_rows
+from ...dialect.graphs.previews import StoppedRow
 from ...dialect.graphs.result_rows import (
     AncestorRow,
     AncestorsWriteRow,
@@ -17,7 +18,7 @@ from ...engine.rows import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys
-from .checksummed_frames import text_checksum, thread_checksum, version_identity, write_identity
+from .checksummed_frames import StoredThread, text_checksum, version_identity, write_identity
 from .damage import naming_checkpoint
 from .parts import Parts
 from .payload import Content, unpack, unpack_write
@@ -34,7 +35,7 @@ class Decoded(NamedTuple):
 
 
 def decode_checkpoints(
-    key: tuple[str, str],
+    thread: StoredThread,
     checkpoint_id: str | None,
     rows: Sequence[result_rows.LoadedRow],
     parts: Parts,
@@ -43,7 +44,7 @@ def decode_checkpoints(
     """Return the checkpoints of a result, newest first.
 
     Args:
-        key: Tenant and thread.
+        thread: The thread.
         checkpoint_id: The id of the checkpoints, if all have the same.
         rows: The rows.
         parts: The cached parts, to which the parts of the result are added. Cached parts are dropped if the thread's
@@ -61,10 +62,9 @@ def decode_checkpoints(
         parts.sealed[part.number] = part.chunk
     own = _writes_by_version(row for row in rows if row.kind == result_rows.WRITE)
     parents = _writes_by_version(row for row in rows if row.kind == result_rows.PARENTS_WRITE)
-    thread = thread_checksum(*key)
     decoded = []
     for row in found:
-        with naming_checkpoint(key[1], checkpoint_id or row.checkpoint_id):
+        with naming_checkpoint(thread.thread_id, checkpoint_id or row.checkpoint_id):
             content = _content(thread, row)
             writes = decode_writes(thread, row.version_key, own.get(row.version_key, ()))
             parents_writes = decode_writes(thread, row.parent_key, parents.get(row.version_key, ()))
@@ -73,12 +73,14 @@ def decode_checkpoints(
 
 
 def decode_writes(
-    thread: int, version_key: bytes | None, rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow]
+    thread: StoredThread,
+    version_key: bytes | None,
+    rows: Iterable[LoadedWriteRow | AncestorsWriteRow | TaskWriteRow | StoppedRow],
 ) -> list[LoadedWrite]:
     """Return the writes at a checkpoint.
 
     Args:
-        thread: The thread's checksum.
+        thread: The thread.
         version_key: The key of the checkpoint; None for writes of the parent if there is no parent.
         rows: Their rows.
 
@@ -95,11 +97,11 @@ def decode_writes(
     return writes
 
 
-def ancestor_content(thread: int, row: AncestorRow) -> Content:
+def ancestor_content(thread: StoredThread, row: AncestorRow) -> Content:
     """Return the content of an ancestor's payload.
 
     Args:
-        thread: The thread's checksum.
+        thread: The thread.
         row: The ancestor's row.
 
     Raises:
@@ -117,7 +119,7 @@ def _writes_by_version(rows: Iterable[result_rows.LoadedRow]) -> Mapping[bytes, 
     return writes
 
 
-def _content(thread: int, row: LoadedCheckpointRow) -> Content:
+def _content(thread: StoredThread, row: LoadedCheckpointRow) -> Content:
     """Return the content of a checkpoint's payload.
 
     Raises:

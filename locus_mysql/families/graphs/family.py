@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.graphs.tables import graph_schema
+from ...dialect.graphs.tables import encrypted_columns, graph_schema
+from ...dialect.resealing import SealedColumn
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
 
@@ -22,6 +25,10 @@ class GraphFamily:
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return graph_schema(config.table_prefix)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""

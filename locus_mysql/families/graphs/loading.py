@@ -9,9 +9,10 @@ from ...dialect.graphs import GraphDialect
 from ...dialect.graphs.result_rows import LoadedRow
 from ...dialect.statement import Query
 from ...engine.operation import Operation, fetch
+from ...runtime.sealing import Sealing
 from . import keys
 from .chains import Inline, Stored
-from .checksummed_frames import thread_checksum
+from .checksummed_frames import part_identity, stored_thread
 from .damage import naming_checkpoint
 from .decoding import Decoded, decode_checkpoints, decode_writes
 from .parts import Parts
@@ -29,9 +30,11 @@ class Loading:
     Args:
         sql: The statements.
         cache: The cache of threads.
+        sealing: Decrypts the family.
     """
 
-    def __init__(self, sql: GraphDialect, cache: VersionCache) -> None:
+    def __init__(self, sql: GraphDialect, cache: VersionCache, sealing: Sealing) -> None:
+        self._sealing = sealing
         self._sql = sql
         self._cache = cache
 
@@ -119,7 +122,7 @@ class Loading:
         """Return the writes at a checkpoint, or those of one task. One round trip."""
         task_key = None if task_id is None else keys.task_key(task_id)
         rows = yield from fetch(self._sql.loading.writes(tenant, thread_id, version_key, task_key))
-        return decode_writes(thread_checksum(tenant, thread_id), version_key, rows)
+        return decode_writes(stored_thread(tenant, thread_id, self._sealing), version_key, rows)
 
     def _read(
         self,
@@ -138,13 +141,15 @@ class Loading:
             checkpoint_id: The id of the checkpoints, if the query finds those of one id only.
             query: Returns the query, given what is known.
         """
+        thread = stored_thread(*key, self._sealing)
         parts, known = (Parts(), None) if ns_key is None else self._at_hand(key, ns_key)
+        parts.identity = part_identity(thread)
         rows = yield from fetch(query(known))
-        decoded = decode_checkpoints(key, checkpoint_id, rows, parts, None if known is None else known[0])
+        decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None if known is None else known[0])
         if known is not None and parts.contradicts(one.content for one in decoded):
-            parts = Parts()
+            parts = Parts(identity=parts.identity)
             rows = yield from fetch(query(None))
-            decoded = decode_checkpoints(key, checkpoint_id, rows, parts, None)
+            decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None)
         return decoded, parts
 
     def value(self, tenant: str, thread_id: str, ns: str, value: Inline | Stored) -> Operation[EncodedValue]:
@@ -153,7 +158,7 @@ class Loading:
         Raises:
             CorruptCheckpoint: A part is missing or of another length.
         """
-        parts = Parts()
+        parts = Parts(identity=part_identity(stored_thread(tenant, thread_id, self._sealing)))
         if isinstance(value, Stored):
             numbers = [link.part for link in value.chain]
             rows = yield from fetch(self._sql.loading.parts(tenant, thread_id, keys.ns_key(ns), numbers))

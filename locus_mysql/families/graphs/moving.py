@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect.graphs.moving import MarkRow
+from ...dialect.graphs.result_rows import LoadedRow
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from . import keys
+from .checksummed_frames import part_identity, stored_thread
 from .decoding import Decoded, decode_checkpoints
 from .operations import GraphOperations
 from .parts import Parts
@@ -106,6 +109,7 @@ class MovingOperations:
         self._writing = GraphOperations(config)
         self._sql = self._writing.sql
         self.schema = self._sql.schema
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def threads(self, after: str, pattern: str, limit: int = 500) -> Operation[list[str]]:
         """Return ids of threads after an id that match a glob, in their order. One round trip."""
@@ -138,7 +142,7 @@ class MovingOperations:
         results = yield Batch((checkpoints, marks))
         flags = {row.version_key: row for row in results.rows(marks)}
         try:
-            decoded = decode_checkpoints((self._tenant, thread_id), None, results.rows(checkpoints), Parts(), None)
+            decoded = self._decoded(thread_id, results.rows(checkpoints))
             return [_kept(one, flags[one.row.version_key], parents) for one in decoded[::-1]]
         except CorruptCheckpoint as error:
             if limit > 1:  # read them one by one, to leave out only the damaged one
@@ -200,10 +204,14 @@ class MovingOperations:
             CorruptCheckpoint: It is damaged, or was deleted meanwhile.
         """
         rows = yield from fetch(self._sql.moving.next(self._tenant, thread_id, seq - 1, 1))
-        decoded = decode_checkpoints((self._tenant, thread_id), None, rows, Parts(), None)
+        decoded = self._decoded(thread_id, rows)
         if not decoded:
             raise CorruptCheckpoint("It was deleted meanwhile.")
         return decoded[0]
+
+    def _decoded(self, thread_id: str, rows: Sequence[LoadedRow]) -> list[Decoded]:
+        thread = stored_thread(self._tenant, thread_id, self._sealing)
+        return decode_checkpoints(thread, None, rows, Parts(identity=part_identity(thread)), None)
 
 
 def _kept(one: Decoded, mark: MarkRow, parents: StoredValues) -> KeptVersion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...config import MySQLConfig
 from ...dialect.graphs import GraphDialect
 from ...engine.operation import Operation, fetch
+from ...runtime.sealing import Sealing
 from .ancestry import Ancestry
 from .loading import Loading
 from .removing import Removing
@@ -23,13 +24,14 @@ class GraphOperations:
         self.config = config
         #: The statements.
         self.sql = GraphDialect(config.table_prefix)
+        sealing = Sealing(config.encryption, self.sql.schema.family)
         cache = VersionCache(config.cache_bytes)
         #: Storing checkpoints and writes.
         self.saving = Saving(config, self.sql, cache)
         #: Reading them.
-        self.loading = Loading(self.sql, cache)
+        self.loading = Loading(self.sql, cache, sealing)
         #: The writes to channels along chains of ancestors.
-        self.ancestry = Ancestry(self.sql)
+        self.ancestry = Ancestry(self.sql, sealing)
         #: Removing them, and copying threads.
         self.removing = Removing(config, self.sql, cache)
 

@@ -14,13 +14,14 @@ from ...dialect.graphs import GraphDialect, VersionRow, WriteRow
 from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKey
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
 from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
+from ...runtime.sealing import Sealing
 from . import keys
 from .chains import Inline, Stored, store
-from .checksummed_frames import seal, text_checksum, thread_checksum, version_identity, write_identity
+from .checksummed_frames import part_identity, seal, stored_thread, text_checksum, version_identity, write_identity
 from .damage import naming_checkpoint
 from .payload import Content, pack, pack_write, resolved, unpack
 from .records import Base, LabelledValue, LoadedWrite, NewVersion
@@ -60,6 +61,7 @@ class Saving:
         self._config = config
         self._sql = sql
         self._cache = cache
+        self._sealing = Sealing(config.encryption, sql.schema.family)
         self._ttl_us = None if config.ttl_s is None else int(config.ttl_s * 1_000_000)
 
     def save(self, tenant: str, thread_id: str, new: NewVersion, base: Base | None) -> Operation[None]:
@@ -91,7 +93,7 @@ class Saving:
         """
         insert = self._sql.saving.insert_next(*key, epoch, encoded.row, encoded.after)
         try:
-            results = yield Batch((insert,), self._landed(key, new, encoded))
+            results = yield Batch((insert,), self._landed(key, new, encoded), lock=self._lock(*key))
         except Duplicate as refused:
             if (yield from self._is_saved(key, encoded.row, new)):
                 return True
@@ -123,7 +125,7 @@ class Saving:
             if not epoch:
                 statements += (read_epoch,)
             try:
-                results = yield Batch(statements, self._landed(key, new, encoded))
+                results = yield Batch(statements, self._landed(key, new, encoded), lock=self._lock(*key))
             except Outdated:
                 self._cache.forget(key)
                 base = yield from self.find_base(*key, new.ns, new.parent_id)
@@ -142,6 +144,9 @@ class Saving:
         epoch = epoch or results.rows(read_epoch)[0].epoch
         self._remember(key, epoch, new, encoded, APART + results[took].last_insert_id)
         self._cache.locked(key, begun)
+
+    def _lock(self, tenant: str, thread_id: str) -> tuple[str, ...]:
+        return self._sql.names["threads"], tenant, thread_id
 
     def _landed(self, key: Key, new: NewVersion, encoded: _EncodedVersion) -> Statement:
         return self._sql.saving.find_saved(*key, encoded.row.version_key, new.token)
@@ -170,7 +175,7 @@ class Saving:
             return None
         (row,) = rows
         with naming_checkpoint(thread_id, checkpoint_id):
-            thread = thread_checksum(*key)
+            thread = stored_thread(*key, self._sealing)
             identity = version_identity(thread, version_key, row.parent_key, row.needs, row.metadata_checksum)
             content = unpack(row.payload, row.stored_seq, identity)
         bodies = self._cache.bodies(key, ns_key, content.values)
@@ -204,7 +209,7 @@ class Saving:
             return
         token = new_token()
         task_key = keys.task_key(task_id)
-        thread = thread_checksum(tenant, thread_id)
+        thread = stored_thread(tenant, thread_id, self._sealing)
 
         def payload(write: LoadedWrite) -> bytes:
             identity = write_identity(thread, version_key, task_id, write.idx, write.channel, write.task_path)
@@ -214,18 +219,16 @@ class Saving:
             WriteRow(task_key, write.idx, task_id, write.task_path, write.channel, payload(write)) for write in writes
         ]
         sql = self._sql.saving
-        yield Batch(
-            (sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace),), sql.find_written(token)
-        )
-        yield from self._housekeeping()
+        insert = sql.insert_writes(tenant, thread_id, version_key, token, rows, replace=replace)
+        yield Batch((insert,), sql.find_written(token), lock=(self._sql.names["writes"], tenant, thread_id))
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally delete some old tokens.
+        """Delete some old tokens.
 
         The writes have been stored by then, so a failure is only logged, and a later call repeats the clean-up.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch((self._sql.saving.forget_written(), self._sql.ledger.forget_old()), atomic=False)
         except LocusMySQLError as error:
@@ -237,8 +240,12 @@ class Saving:
 
     def _is_saved(self, key: Key, row: VersionRow, new: NewVersion) -> Operation[bool]:
         """Return whether the existing row with this id is from this save, or has the same content."""
-        (found,) = yield Batch.of(self._sql.saving.find_saved(*key, row.version_key, new.digest or new.token))
-        return bool(found.rows)
+        marks = [new.token]
+        if new.digest:  # rows from before encryption have the digest itself
+            marks = [*self._sealing.of(*key).digests(new.digest, row.version_key), new.digest]
+        finding = [self._sql.saving.find_saved(*key, row.version_key, mark) for mark in dict.fromkeys(marks)]
+        results = yield Batch(tuple(finding))
+        return any(found.rows for found in results)
 
     def _take_seq(self, key: Key, epoch: bytes | None, after: BaseKey | None) -> tuple[int, tuple[Statement, ...]]:
         """Return the statements that reserve the next number, and the index of the one that does."""
@@ -250,6 +257,7 @@ class Saving:
 
     def _encode(self, key: Key, new: NewVersion, base: Base | None) -> _EncodedVersion:
         """Encode a checkpoint to save."""
+        thread = stored_thread(*key, self._sealing)
         values: dict[str, LabelledValue] = {}
         bodies: dict[str, Body] = {}
         chunks: list[bytes] = []
@@ -269,7 +277,7 @@ class Saving:
                 values[name], body = LabelledValue(label, stored.value), stored.body
                 if stored.chunk is not None:
                     checksum = stored.value.chain[-1].checksum if isinstance(stored.value, Stored) else None
-                    chunks.append(seal(stored.chunk, self._config.compression, checksum=checksum))
+                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread), checksum=checksum))
             if body is not None:
                 bodies[name] = body
         if base is not None:
@@ -278,7 +286,7 @@ class Saving:
         parent_key = None if new.parent_id is None else keys.version_key(new.ns, new.parent_id)
         version_key = keys.version_key(new.ns, new.checkpoint_id)
         needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
-        identity = version_identity(thread_checksum(*key), version_key, parent_key, needs, text_checksum(new.metadata))
+        identity = version_identity(thread, version_key, parent_key, needs, text_checksum(new.metadata))
         parts = _parts(values)
         row = VersionRow(
             ns_key=keys.ns_key(new.ns),
@@ -289,7 +297,7 @@ class Saving:
             ns=new.ns,
             needs=needs,
             sources=json.dumps(parts, separators=(",", ":")),
-            tokens=new.token + new.digest,
+            tokens=new.token + (thread.sealing.digests(new.digest, version_key)[0] if new.digest else b""),
             payload=pack(content, self._config.compression, identity),
             metadata=new.metadata,
             run_key=None if new.run_id is None else keys.run_key(new.run_id),

@@ -20,6 +20,7 @@ from ...runtime.methods import awaited, blocking
 from . import keys
 from .arguments import check_id
 from .base import AsyncVersions, SyncVersions, VersionsOfTenants
+from .copying import copy_thread
 from .damage import naming_checkpoint
 from .records import (
     Base,
@@ -243,7 +244,7 @@ class SaverOperations(VersionsOfTenants):
         check_thread_id(source_thread_id)
         check_thread_id(dest_thread_id)
         tenant = self.tenancy.of(source_thread_id)
-        return (yield from self.versions.removing.copy_thread(tenant, source_thread_id, dest_thread_id))
+        return (yield from copy_thread(self.versions, tenant, source_thread_id, dest_thread_id))
 
     def prune(self, *, thread_id: str, keep: int = 1, checkpoint_ns: str | None = None) -> Operation[int]:
         """Delete all but the newest checkpoints; returns the number of deleted ones. One round trip.

@@ -174,6 +174,15 @@ def item_ends(data: bytes, start: int, count: int) -> list[int]:
     return ends
 
 
+def value_end(data: bytes, offset: int) -> int:
+    """Return the end of the value that begins at a position.
+
+    Raises:
+        Unreadable: It is damaged.
+    """
+    return item_ends(data, offset, 1)[1]
+
+
 def read_at(data: bytes, offset: int) -> Any:
     """Return the value that begins at a position.
 

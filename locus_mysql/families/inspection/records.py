@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from ...runtime.log_digests import Mark
 
@@ -125,6 +125,38 @@ class PendingWrite:
     value: Any
 
 
+#: A thread waits for a person; it failed; its run has more to do; its last run is over.
+StatusName: TypeAlias = Literal["waiting", "failed", "unfinished", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStatus:
+    """The status of a thread.
+
+    Attributes:
+        name: The status.
+        reason: The question that it waits for, its error, or what it does next; empty if unknown.
+    """
+
+    name: StatusName
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPreview:
+    """What a list shows of a thread's content, as far as it could be read cheaply.
+
+    Attributes:
+        status: Its status.
+        first: Its first message, of a user if there is one.
+        last: Its last message with a text or calls.
+    """
+
+    status: ThreadStatus | None = None
+    first: Message | None = None
+    last: Message | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A part of a long conversation.
@@ -165,6 +197,7 @@ class StateView:
         before: Number of messages before ``messages``, if only a part of a long conversation was requested.
         after: Number of messages after them.
         stored: Lists of a graph's state as stored, to be compared with those of other checkpoints.
+        status: What the thread was doing at the checkpoint; None if nothing shows it.
     """
 
     family: str
@@ -177,6 +210,7 @@ class StateView:
     before: int = field(default=0, metadata=NOT_SHOWN)
     after: int = field(default=0, metadata=NOT_SHOWN)
     stored: Mapping[str, StoredList] = field(default_factory=dict, metadata=NOT_SHOWN, repr=False)
+    status: ThreadStatus | None = field(default=None, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +226,9 @@ class Turn:
         parent_id: Its parent, if that is among the turns.
         begins: Whether it has no parent.
         lists: The marks of its lists, as far as known: length of the text, number of items, and digest.
+        node: The nodes of a graph that ran before it, or the source of its state; empty elsewhere.
+        note: What it changed, in a few words; empty if unknown.
+        seconds: How long the nodes ran; None if unknown.
     """
 
     checkpoint_id: str
@@ -202,6 +239,9 @@ class Turn:
     parent_id: str | None = None
     begins: bool = False
     lists: Mapping[str, Mark] = field(default_factory=dict)
+    node: str = ""
+    note: str = ""
+    seconds: float | None = None
 
 
 Change: TypeAlias = Literal["same", "added", "removed", "changed"]
@@ -321,11 +361,18 @@ class LargeThread:
 
     Attributes:
         thread: The thread.
-        bytes_per_day: Its growth: its size divided by its age, which counts as one hour at least.
+        bytes_per_day: Its growth: its size divided by the days between its first and its last save; None if there is
+            less than a day between them.
     """
 
     thread: ThreadRow
-    bytes_per_day: float
+    bytes_per_day: float | None
+
+    @classmethod
+    def of(cls, thread: ThreadRow) -> Self:
+        """Return a thread with its growth."""
+        days = (thread.updated_at - thread.created_at) / timedelta(days=1)
+        return cls(thread, thread.size_bytes / days if days >= 1 else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +413,7 @@ class SessionRow:
         expires_at: When it expires; None if never.
         variables: Number of its variables.
         size_bytes: Their size, as the session's limits count it.
+        task: Its task state, in a list; None without one, or if it is large or damaged.
     """
 
     session_id: str
@@ -374,6 +422,7 @@ class SessionRow:
     expires_at: datetime | None
     variables: int
     size_bytes: int
+    task: Mapping[str, Any] | None = field(default=None, metadata=NOT_SHOWN)
 
 
 @dataclass(frozen=True, slots=True)

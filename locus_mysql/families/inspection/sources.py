@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -19,6 +19,7 @@ from .records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
@@ -110,6 +111,12 @@ class ThreadSource(Protocol):
             namespace: The checkpoint namespace of a graph.
             at: Only what was saved by then.
             partly: Whether long lists may be `Items`, whose items are decoded on access.
+        """
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """Return status, first and last message of threads, for a list, in one or two round trips.
+
+        Reads a bounded number of bytes of each thread, and no whole state. What lies beyond is missing in the preview.
         """
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:

@@ -9,6 +9,7 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import CodeRow, EmbeddingRow
 from ...engine.operation import Batch, Operation, fetch
 from .range_state import RangeState
+from .sealed_items import SealedItems
 from .shortlist import NearestSearch
 from .vectors.cache import CachedRange, VectorCache, Write, Writes
 from .vectors.table import CodeTable, VectorKey
@@ -23,20 +24,24 @@ class CachedRanges:
     Args:
         sql: The statements.
         cache: The cache.
+        sealed: Decrypts codes.
     """
 
-    def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
+    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems) -> None:
         self._sql = sql
+        self._sealed = sealed
         self._cache = cache
 
     def load(self, search: NearestSearch) -> Operation[CachedRange | None]:
         """Return the codes of a search's range, and add them to the cache if they fit.
 
-        None if they do not fit, unless the search must be exact.
+        None if they do not fit, unless the search must be exact, or the rows are encrypted.
         """
-        ((count,),) = yield from fetch(self._sql.vectors.size(search.tenant, search.where))
+        vectors = self._sql.vectors
+        size = vectors.size_by_codes if self._sealed.is_on else vectors.size
+        ((count,),) = yield from fetch(size(search.tenant, search.where))
         fits = self._cache.fits(count, search.dims)
-        if not fits and not search.exact:
+        if not fits and not search.exact and not self._sealed.is_on:
             return None
         loaded = yield from self._read(search)
         if fits:
@@ -102,18 +107,34 @@ class CachedRanges:
                 return  # another thread was faster
             for path in changed:
                 if path not in reread:
-                    _apply(cached, state, path)
+                    self._apply(search.tenant, cached, state, path)
             for path in (*reread, *(path for path in known if path not in state.scopes)):
                 cached.table.remove_path(path)
                 cached.writes.pop(path, None)
             cached.writes.update(_writes_in(loaded))
-            cached.table.fill(_codes_in(loaded))
+            cached.table.fill(self._codes_in(tenant, loaded))
 
     def _read(self, search: NearestSearch) -> Operation[CachedRange]:
         rows = yield from fetch(self._sql.vectors.all_codes(search.tenant, search.where))
         table = CodeTable(search.dims)
-        table.fill(_codes_in(rows))
+        table.fill(self._codes_in(search.tenant, rows))
         return CachedRange(table, _writes_in(rows))
+
+    def _apply(self, tenant: str, cached: CachedRange, state: RangeState, path: bytes) -> None:
+        """Apply the recorded changes of a namespace."""
+        for key, code in state.changes.get(path, ()):
+            if code is None:
+                cached.table.remove(key)
+            else:
+                cached.table.put(key, self._sealed.code(tenant, *key, code))
+        cached.writes[path] = state.scopes[path].last_write
+
+    def _codes_in(self, tenant: str, rows: Iterable[CodeRow]) -> list[tuple[VectorKey, bytes]]:
+        return [
+            ((path, key, number), self._sealed.code(tenant, path, key, number, code))
+            for path, key, number, code, _ in rows
+            if number is not None and code is not None
+        ]
 
 
 def add_embeddings(cached: CachedRange, embeddings: Iterable[EmbeddingRow], writes: Writes) -> None:
@@ -122,22 +143,6 @@ def add_embeddings(cached: CachedRange, embeddings: Iterable[EmbeddingRow], writ
         if cached.writes == writes:
             for row in embeddings:
                 cached.table.add_embedding((row.path, row.key, row.number), row.embedding)
-
-
-def _apply(cached: CachedRange, state: RangeState, path: bytes) -> None:
-    """Apply the recorded changes of a namespace."""
-    for key, code in state.changes.get(path, ()):
-        if code is None:
-            cached.table.remove(key)
-        else:
-            cached.table.put(key, code)
-    cached.writes[path] = state.scopes[path].last_write
-
-
-def _codes_in(rows: Iterable[CodeRow]) -> list[tuple[VectorKey, bytes]]:
-    return [
-        ((path, key, number), code) for path, key, number, code, _ in rows if number is not None and code is not None
-    ]
 
 
 def _writes_in(rows: Iterable[CodeRow]) -> dict[bytes, Write]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.memories.tables import memory_schema
+from ...dialect.memories.tables import encrypted_columns, memory_schema
+from ...dialect.resealing import SealedColumn
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class MemoryFamily:
@@ -23,6 +28,10 @@ class MemoryFamily:
         """See `Family.schema`."""
         return memory_schema(config.table_prefix, search=config.search, search_parser=config.search_parser)
 
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
+
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         from .maintenance import MemoryMaintenance
@@ -37,6 +46,12 @@ class MemoryFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Memories
+
+        return Memories(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""

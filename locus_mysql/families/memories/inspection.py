@@ -18,6 +18,7 @@ from ...runtime.damaged_rows import readable
 from ...runtime.server_times import aware
 from ...runtime.words import parts_of
 from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.growth import EXAMINED, Growth, growth_of
 from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
 from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page
@@ -28,6 +29,7 @@ from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
 from .operations import MemoryOperations
 from .records import MemoryHit, MemoryItem, hit_of
+from .sealed_items import SealedItems
 from .searching import Way
 from .vectors.scoring import Metric
 
@@ -53,6 +55,7 @@ class Memories:
         # Only a search needs the full-text index.
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
         self._tenant = config.tenant
+        self._sealed = SealedItems(config)
         self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.
         reading = config.model_copy(update={"reads": "inspect"})
@@ -70,14 +73,19 @@ class Memories:
         rows = [NamespaceRow(_labels(path), items, int(size), aware(time)) for path, items, size, time in found]
         return Page(rows, _cursor(found[-1].path) if len(rows) == limit else None)
 
+    def growth(self) -> Operation[Growth]:
+        """Return the items created per day, of the first `EXAMINED` ones. One round trip."""
+        query = self._sql.inspection.created(self._tenant, EXAMINED)
+        return growth_of("items", (yield from fetch(query, allow_secondary=True)), EXAMINED)
+
     def items(
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[ItemRow]]:
         """Return the items of exactly one namespace, sorted by key. One round trip."""
         path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
-        query = self._sql.inspection.items(self._tenant, path, _after(cursor), limit)
+        query = self._sql.inspection.items(self._tenant, path, _after(cursor), limit, whole=self._sealed.is_on)
         found = yield from fetch(query, allow_secondary=True)
-        return Page([_item(row) for row in found], _cursor(found[-1].key) if len(found) == limit else None)
+        return Page([self._item(row) for row in found], _cursor(found[-1].key) if len(found) == limit else None)
 
     def item(self, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:
         """Return an item; None if it does not exist. One round trip. This does not refresh its time to live."""
@@ -89,11 +97,12 @@ class Memories:
         if damage is None and not row.sound:
             known = {"damaged": "The item's checksum is wrong."}
         return ItemView(
-            item=_item(row),
-            value=_value(row.value, sound=bool(row.sound)),
+            item=self._item(row._replace(preview=row.value)),
+            value=_value(self._opened(row, row.value), sound=bool(row.sound)),
             metadata=known if damage is None else {"damaged": damage},
             embeddings=row.embeddings,
-            dims=row.dims,
+            # The length of an encrypted embedding includes the name of its key.
+            dims=None if self._sealed.is_on else row.dims,
         )
 
     def search(
@@ -125,7 +134,22 @@ class Memories:
         where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
         pending = self._sql.inspection.pending(self._tenant, where, parts, limit)
         rows = yield from fetch(pending, allow_secondary=True)
-        return list(readable(partial(hit_of, self._tenant), rows))
+        return list(readable(partial(hit_of, self._tenant, sealed=self._sealed), rows))
+
+    def _item(self, row: PreviewRow | WholeItemRow) -> ItemRow:
+        return ItemRow(
+            namespace=_labels(row.path),
+            key=row.key.decode("utf-8", "replace"),
+            preview=self._opened(row, row.preview)[:PREVIEW_CHARACTERS] if row.sound else DAMAGED,
+            size_bytes=row.size_bytes,
+            version=row.version,
+            created_at=aware(row.created_at),
+            updated_at=aware(row.updated_at),
+            expires_at=None if row.expires_at is None else aware(row.expires_at),
+        )
+
+    def _opened(self, row: PreviewRow | WholeItemRow, value: str) -> str:
+        return self._sealed.value(self._tenant, row.path, row.key, value) if row.sound else value
 
 
 def _hits(hits: Sequence[MemoryHit]) -> list[ItemHit]:
@@ -144,19 +168,6 @@ def _row(item: MemoryItem) -> ItemRow:
         created_at=item.created_at,
         updated_at=item.updated_at,
         expires_at=item.expires_at,
-    )
-
-
-def _item(row: PreviewRow | WholeItemRow) -> ItemRow:
-    return ItemRow(
-        namespace=_labels(row.path),
-        key=row.key.decode("utf-8", "replace"),
-        preview=row.preview if row.sound else DAMAGED,
-        size_bytes=row.size_bytes,
-        version=row.version,
-        created_at=aware(row.created_at),
-        updated_at=aware(row.updated_at),
-        expires_at=None if row.expires_at is None else aware(row.expires_at),
     )
 
 

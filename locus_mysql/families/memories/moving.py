@@ -15,6 +15,7 @@ from ...dialect.memories.vectors import EmbeddingRow, VectorRow
 from ...dialect.memories.writing import item_checksum
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from .records import WRONG_CHECKSUM, WRONG_EMBEDDING
+from .sealed_items import SealedItems
 from .vectors.coding import decode_vector, encode_vector
 from .vectors.stored import is_sound
 from .writing import ItemKey
@@ -74,11 +75,12 @@ class MovingOperations:
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
         self.config = config
         self.sql = sql
+        self._sealed = SealedItems(config)
 
     def page(self, tenant: str, where: Range, after: ItemKey | None, limit: int) -> Operation[list[KeptItem]]:
         """Return unexpired items after a position, in the order of their paths and keys. One round trip."""
         rows = yield from fetch(self.sql.moving.page(tenant, where, after, limit))
-        return [item for item, _ in items_of(tenant, rows)]
+        return [item for item, _ in items_of(tenant, rows, self._sealed)]
 
     def restore(self, tenant: str, items: Sequence[KeptItem], *, overwrite: bool = False) -> Operation[Restored]:
         """Write items, and read them again to compare. May be repeated: stored items are skipped.
@@ -128,19 +130,22 @@ class MovingOperations:
         """Return those of these items that are stored, each with whether it has not expired."""
         queries = self.sql.moving.kept(tenant, list(keys))
         results = yield Batch(queries, atomic=False)
-        found = items_of(tenant, (row for query in queries for row in results.rows(query)))
+        found = items_of(tenant, (row for query in queries for row in results.rows(query)), self._sealed)
         return {item.key: (self._fitting(item), live) for item, live in found}
 
     def _write(self, tenant: str, items: Sequence[KeptItem], absent: Sequence[ItemKey]) -> Operation[None]:
         writing, token = self.sql.writing, os.urandom(16)
         keys = [item.key for item in items]
         vectors = [
-            VectorRow(
-                *item.key,
-                number,
-                digest,
-                *encode_vector(decode_vector(raw), None),
-                expires=item.row.ttl_us is not None or item.row.expires_at is not None,
+            self._sealed.vector(
+                tenant,
+                VectorRow(
+                    *item.key,
+                    number,
+                    digest,
+                    *encode_vector(decode_vector(raw), None),
+                    expires=item.row.ttl_us is not None or item.row.expires_at is not None,
+                ),
             )
             for item in items
             for number, (digest, raw) in enumerate(item.vectors)
@@ -148,18 +153,23 @@ class MovingOperations:
         yield Batch.of(
             writing.touch(tenant, [path for path, _ in keys], token),
             self.sql.moving.absent(tenant, absent),
-            self.sql.moving.restore(tenant, [item.row for item in items]),
+            self.sql.moving.restore(tenant, [self._sealed.item(tenant, item.row) for item in items]),
             self.sql.vectors.replace(tenant, keys, vectors),
             self.sql.ledger.record(tenant, token),
             outcome_query=self.sql.ledger.find(tenant, token),
         )
 
     def _fitting(self, item: KeptItem) -> KeptItem:
-        """Return an item as these tables store it: without a full-text index they have no text."""
+        """Return an item as these tables store it: without a full-text index they have no text.
+
+        With encryption, they have keyed digests of embedded texts, from which the digests cannot be restored.
+        """
+        if self._sealed.is_on:
+            item = replace(item, vectors=tuple((None, raw) for _, raw in item.vectors))
         return item if self.config.search or item.row.text is None else replace(item, row=replace(item.row, text=None))
 
 
-def items_of(tenant: str, rows: Iterable[WholeItemRow]) -> list[tuple[KeptItem, bool]]:
+def items_of(tenant: str, rows: Iterable[WholeItemRow], sealed: SealedItems) -> list[tuple[KeptItem, bool]]:
     """Return the items in rows, each with whether it has not expired. An item has a row for each embedding."""
     heads: dict[ItemKey, tuple[KeptRow, bool]] = {}
     vectors: dict[ItemKey, list[tuple[bytes | None, bytes]]] = {}
@@ -167,13 +177,19 @@ def items_of(tenant: str, rows: Iterable[WholeItemRow]) -> list[tuple[KeptItem, 
     for row in rows:
         key = (row.path, row.key)
         if key not in heads:
-            heads[key] = (_kept_row(row), bool(row.live))
+            value = row.value
             if row.checksum != item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version):
                 damages[key] = WRONG_CHECKSUM
+            else:
+                value = sealed.value(tenant, *key, row.value)
+            heads[key] = (_kept_row(row, value), bool(row.live))
         if row.embedding is not None and row.number is not None and row.embedding_checksum is not None:
-            vectors.setdefault(key, []).append((row.digest, row.embedding))
+            embedding = row.embedding
             if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum)):
                 damages.setdefault(key, WRONG_EMBEDDING)
+            else:
+                embedding = sealed.embedding(tenant, *key, row.number, embedding)
+            vectors.setdefault(key, []).append((None if sealed.is_on else row.digest, embedding))
     return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 
 
@@ -182,11 +198,11 @@ def time_text(time: datetime) -> str:
     return time.isoformat(" ", "microseconds")
 
 
-def _kept_row(row: WholeItemRow) -> KeptRow:
+def _kept_row(row: WholeItemRow, value: str) -> KeptRow:
     return KeptRow(
         path=row.path,
         key=row.key,
-        value=row.value,
+        value=value,
         metadata=row.metadata,
         version=row.version,
         ttl_us=row.ttl_us,

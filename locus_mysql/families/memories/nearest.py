@@ -24,6 +24,7 @@ from ...runtime.stats import CODES
 from .cached_ranges import CachedRanges, add_embeddings
 from .range_state import RangeState
 from .records import Hits, MemoryHit
+from .sealed_items import SealedItems
 from .shortlist import NearestSearch, Shortlist, ShortlistQueries, item_key_of
 from .vectors.cache import CachedRange, VectorCache, Write
 from .vectors.coding import signs_of
@@ -127,12 +128,14 @@ class NearestOperations:
     Args:
         sql: The statements.
         cache: Codes of ranges that are searched repeatedly.
+        sealed: Decrypts rows. With encryption, all searches rank in memory: the server has no signs.
     """
 
-    def __init__(self, sql: MemoryDialect, cache: VectorCache) -> None:
+    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems | None = None) -> None:
         self._sql = sql
         self._cache = cache
-        self._ranges = CachedRanges(sql, cache)
+        self._sealed = sealed or SealedItems()
+        self._ranges = CachedRanges(sql, cache, self._sealed)
         self.counters = Counters()
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
@@ -141,9 +144,12 @@ class NearestOperations:
         if search.limit < 1:
             return Hits()
         cached = self._cache.get(search.range_key)
-        load = cached is None and (search.exact or self._cache.was_large(search.range_key))
+        by_server = not self._sealed.is_on
+        load = cached is None and (not by_server or search.exact or self._cache.was_large(search.range_key))
         found: ServerHits | None = None
-        if search.filter.sql or (cached is None and not load):  # few items may match a filter: the server ranks those
+        if by_server and (
+            search.filter.sql or (cached is None and not load)
+        ):  # few items may match a filter: the server ranks those
             found = yield from self._search_server(search)
             if found.complete:
                 return Hits(found.hits)
@@ -173,7 +179,7 @@ class NearestOperations:
             return ServerHits([], complete, ambiguous)
         first = head if search.filter.sql else head[: _first_round(head, search.limit)]
         likely = first if search.filter.sql else first[: _with_spare(search.limit)]
-        shortlist = Shortlist(self._sql, search)
+        shortlist = Shortlist(self._sql, search, self._sealed)
         queries = shortlist.queries([one.key for one in first], [item_key_of(one.key) for one in likely])
         shortlist.add((yield Batch((*queries.embeddings, *queries.items), atomic=False)), queries)
         hits = yield from shortlist.hits(first, chain(head[len(first) :], ranked))
@@ -200,7 +206,7 @@ class NearestOperations:
         """
         while True:
             ranking = _rank(search, cached)
-            shortlist = Shortlist(self._sql, search)
+            shortlist = Shortlist(self._sql, search, self._sealed)
             shortlist.add_scores(ranking.scores)
             first_round = self._first_round(search, ranking, shortlist)
             results = yield first_round.batch
@@ -215,7 +221,7 @@ class NearestOperations:
             for query in first_round.state_after:
                 if RangeState.of(results.rows(query)).writes == ranking.writes:
                     spans = [row for span in first_round.spans for row in results.rows(span)]
-                    embeddings += verified_embeddings(search.tenant, spans)
+                    embeddings += verified_embeddings(search.tenant, spans, self._sealed)
                     add_embeddings(cached, embeddings, ranking.writes)
             return (yield from shortlist.hits(ranking.first, ranking.others))
 

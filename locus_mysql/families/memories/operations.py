@@ -20,6 +20,7 @@ from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
 from .reading import ReadingOperations
 from .records import Hits, MemoryItem, Namespace
+from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
 from .vectors.cache import VectorCache
 from .vectors.coding import decode_vector, floats_of
@@ -41,10 +42,11 @@ class MemoryOperations:
         self.options = options or EmbeddingOptions()
         self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self.schema = self.sql.schema
+        self.sealed = SealedItems(config)
         self.writing = WritingOperations(config, self.sql)
         self.encoder = ItemEncoder(config, self.options, self.writing)
         self.reading = ReadingOperations(config, self.sql)
-        self.nearest = NearestOperations(self.sql, VectorCache(self.options.vector_cache_bytes))
+        self.nearest = NearestOperations(self.sql, VectorCache(self.options.vector_cache_bytes), self.sealed)
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
 
@@ -231,6 +233,7 @@ class MemoryOperations:
 
     def count(self, namespace_prefix: Sequence[str] = (), *, filter: Mapping[str, Any] | None = None) -> Procedure[int]:
         """Count the items of a namespace and those below it."""
+        self.sealed.refuse_value_filter(filter)
         where = Range(path_of(namespace_prefix, empty=True))
         return cast(int, (yield self.reading.count(self.tenant, where, compile_filter(filter, "i.value"))))
 
@@ -324,6 +327,7 @@ class MemoryOperations:
         return QueryVector(floats_of(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
 
     def _search(self, ranges: Sequence[Range], request: SearchRequest) -> Procedure[list[Hits]]:
+        self.sealed.refuse_value_filter(request.filter)
         request = request.checked(embeds=self.embed is not None)
         filter = request.compiled_filter  # an invalid filter is refused before anything is embedded
         vector: QueryVector | None = None

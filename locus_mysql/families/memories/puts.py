@@ -111,7 +111,7 @@ class ItemEncoder:
         digests = {text: digest_of(text, self._options.model) for item in items for text in item.texts}
         known: dict[bytes, Coded] = {}
         if digests:
-            known = yield from self._known(items)
+            known = yield from self._known(items, list(digests.values()))
         unknown = [text for text, digest in digests.items() if digest not in known]
         if unknown:
             embeddings = yield EmbedTexts(unknown)
@@ -130,11 +130,11 @@ class ItemEncoder:
             for item in items
         ]
 
-    def _known(self, items: Sequence[EncodedItem]) -> Procedure[dict[bytes, Coded]]:
+    def _known(self, items: Sequence[EncodedItem], digests: Sequence[bytes]) -> Procedure[dict[bytes, Coded]]:
         """Return the stored embeddings of these items by the digests of their texts."""
         dims = dims_needed(self._options.dims)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})
-        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys)
+        stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys, digests)
         return {
             digest: encode_vector(decode_vector(raw), dims) for digest, raw in stored.items() if len(raw) == 4 * dims
         }

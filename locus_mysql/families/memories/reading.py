@@ -17,9 +17,11 @@ from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.damaged_rows import readable
+from ...runtime.sealing import NO_WORDS
 from ...runtime.words import parts_of
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
 from .records import WRONG_EMBEDDING, Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
+from .sealed_items import SealedItems
 from .vectors.stored import verified_embeddings
 from .writing import ItemKey
 
@@ -54,6 +56,7 @@ class ReadingOperations:
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
         self.config = config
         self.sql = sql
+        self._sealed = SealedItems(config)
 
     def get(
         self, tenant: str, keys: Sequence[ItemKey], *, refresh: bool = False
@@ -69,7 +72,9 @@ class ReadingOperations:
         refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
         queries = self.sql.reading.get(tenant, keys)
         results = yield Batch((*refreshing, *queries), atomic=False)
-        return {(row.path, row.key): item_of(tenant, row) for query in queries for row in results.rows(query)}
+        return {
+            (row.path, row.key): item_of(tenant, row, self._sealed) for query in queries for row in results.rows(query)
+        }
 
     def list_keys(self, tenant: str, path: bytes, limit: int, offset: int) -> Operation[list[str]]:
         """Return the keys of a namespace, in their order. One round trip."""
@@ -87,7 +92,7 @@ class ReadingOperations:
             rows = (yield from _checked(page, filter, offset + limit))[offset:]
         else:
             rows = yield from fetch(page(limit, offset=offset))
-        return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant), rows))
+        return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant, sealed=self._sealed), rows))
 
     def words(
         self, tenant: str, where: Range, filter: ItemFilter, query: str, limit: int, offset: int = 0
@@ -97,6 +102,8 @@ class ReadingOperations:
         Raises:
             InvalidInput: The store has no full-text index.
         """
+        if self._sealed.is_on:
+            raise InvalidInput(NO_WORDS)
         if not self.config.search:
             raise InvalidInput("The store has no full-text index (search=False). Search by meaning, or by fields.")
         parts = parts_of(query)
@@ -113,7 +120,7 @@ class ReadingOperations:
             find = page(limit, offset=offset)
             results = yield Batch((*indexing, find), atomic=False)
             rows = results.rows(find)
-        return Hits(readable(partial(hit_of, tenant), rows))
+        return Hits(readable(partial(hit_of, tenant, sealed=self._sealed), rows))
 
     def list_namespaces(
         self,
@@ -155,7 +162,7 @@ class ReadingOperations:
         if results.row(version) is None:
             return []
         rows = results.rows(vectors)
-        embeddings = verified_embeddings(tenant, rows)
+        embeddings = verified_embeddings(tenant, rows, self._sealed)
         if len(embeddings) < len(rows):
             raise unreadable(*key, WRONG_EMBEDDING)
         return [row.embedding for row in embeddings]

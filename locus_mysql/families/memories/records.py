@@ -12,6 +12,7 @@ from ...dialect.memories.reading import ItemRow, ScoredItemRow
 from ...dialect.memories.writing import item_checksum
 from ...errors import CorruptCheckpoint
 from .namespaces import labels_of
+from .sealed_items import SealedItems
 
 Namespace: TypeAlias = tuple[str, ...]
 
@@ -73,17 +74,25 @@ class Hits(list[MemoryHit]):
         self.exact = exact
 
 
-def item_of(tenant: str, row: ItemRow | ScoredItemRow) -> MemoryItem:
+def item_of(tenant: str, row: ItemRow | ScoredItemRow, sealed: SealedItems) -> MemoryItem:
     """Return the item of a row that was read for a tenant.
 
+    Args:
+        tenant: The tenant.
+        row: The row.
+        sealed: Decrypts it.
+
     Raises:
+        EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: The item is not JSON, its names are not UTF-8, or its checksum is wrong.
     """
+    is_sound = row.checksum == item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version)
+    value = sealed.value(tenant, row.path, row.key, row.value) if is_sound else row.value
     try:
         item = MemoryItem(
             labels_of(row.path),
             row.key.decode(),
-            json.loads(row.value),
+            json.loads(value),
             {} if row.metadata is None else json.loads(row.metadata),
             row.version,
             _in_utc(row.created_at),
@@ -92,14 +101,14 @@ def item_of(tenant: str, row: ItemRow | ScoredItemRow) -> MemoryItem:
         )
     except (ValueError, RecursionError):
         raise unreadable(row.path, row.key) from None
-    if row.checksum != item_checksum(tenant, row.path, row.key, row.value, row.metadata, row.version):
+    if not is_sound:
         raise unreadable(row.path, row.key, WRONG_CHECKSUM)
     return item
 
 
-def hit_of(tenant: str, row: ScoredItemRow) -> MemoryHit:
+def hit_of(tenant: str, row: ScoredItemRow, sealed: SealedItems) -> MemoryHit:
     """Return the hit of a row. Raises as `item_of` does."""
-    return MemoryHit(item_of(tenant, row), float(row.score))
+    return MemoryHit(item_of(tenant, row, sealed), float(row.score))
 
 
 def unreadable(path: bytes, key: bytes, why: str = NO_JSON) -> CorruptCheckpoint:

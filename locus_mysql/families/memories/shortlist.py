@@ -19,6 +19,7 @@ from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Results
 from ...runtime.damaged_rows import readable
 from .records import MemoryHit, item_of
+from .sealed_items import SealedItems
 from .vectors.cache import RangeKey
 from .vectors.scoring import QueryVector
 from .vectors.stored import verified_embeddings
@@ -77,10 +78,11 @@ class Shortlist:
     Args:
         sql: The statements.
         search: The search.
+        sealed: Decrypts rows.
     """
 
-    def __init__(self, sql: MemoryDialect, search: NearestSearch) -> None:
-        self._sql = sql
+    def __init__(self, sql: MemoryDialect, search: NearestSearch, sealed: SealedItems) -> None:
+        self._sql, self._sealed = sql, sealed
         self._search = search
         self._scores: dict[ItemKey, float] = {}
         self._items: dict[ItemKey, ItemRow] = {}
@@ -98,7 +100,7 @@ class Shortlist:
     def add(self, results: Results, queries: ShortlistQueries) -> list[EmbeddingRow]:
         """Add the results of `queries`; returns the embeddings whose checksum is right."""
         rows = [row for query in queries.embeddings for row in results.rows(query)]
-        embeddings = verified_embeddings(self._search.tenant, rows)
+        embeddings = verified_embeddings(self._search.tenant, rows, self._sealed)
         if len(embeddings) < len(rows):
             DAMAGE.warning("Embeddings whose checksum is wrong were left out of a search.")
         self._add_embeddings(embeddings)
@@ -149,7 +151,7 @@ class Shortlist:
 
     def _hit(self, found: tuple[ItemKey, float]) -> MemoryHit:
         key, score = found
-        return MemoryHit(item_of(self._search.tenant, self._items[key]), score)
+        return MemoryHit(item_of(self._search.tenant, self._items[key], self._sealed), score)
 
     def _add_embeddings(self, embeddings: Sequence[EmbeddingRow]) -> None:
         fitting = [row for row in embeddings if len(row.embedding) == 4 * self._search.dims]

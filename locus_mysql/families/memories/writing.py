@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -14,11 +14,12 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
+from .sealed_items import SealedItems
 from .vectors.coding import Coded
 from .vectors.stored import verified_embeddings
 
@@ -33,6 +34,9 @@ HOUSEKEEPING_ITEMS = 64
 
 #: The most items of a batch, which is one transaction.
 BATCH_LIMIT = 10_000
+
+#: A write of more items is not sent together with the writes of other calls, which would wait for it.
+SHORT_WRITE = 8
 
 #: How long the codes of removed embeddings are kept for caches, in microseconds.
 REMOVED_KEPT_US = 3_600_000_000
@@ -72,6 +76,7 @@ class WritingOperations:
     def __init__(self, config: MySQLConfig, sql: MemoryDialect) -> None:
         self.config = config
         self.sql = sql
+        self._sealed = SealedItems(config)
 
     def put(self, tenant: str, item: NewItem) -> Operation[int]:
         """Write an item; returns its version. One round trip.
@@ -84,12 +89,13 @@ class WritingOperations:
         steps = self._put_steps(tenant, token, [item])
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
-            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome)
+            results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return recorded.outcome or 0
 
     def write(
@@ -122,21 +128,34 @@ class WritingOperations:
         record = (ledger.record(tenant, token),) if delete is None else (delete, ledger.record_affected(tenant, token))
         outcome_query = ledger.find(tenant, token)
         try:
-            results = yield Batch.of(*steps, record, outcome_query=outcome_query)
+            results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
         except Outdated as refused:
             yield from refuse_late(self.sql.ledger, refused, tenant, token)
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return 0 if delete is None else affected_rows(results, delete, outcome_query)
 
-    def known_vectors(self, tenant: str, keys: Sequence[ItemKey]) -> Operation[dict[bytes, bytes]]:
-        """Return the sound embeddings of texts that items have, by digest of the text. One round trip."""
+    def known_vectors(
+        self, tenant: str, keys: Sequence[ItemKey], digests: Collection[bytes]
+    ) -> Operation[dict[bytes, bytes]]:
+        """Return the sound embeddings of texts that items have, by digest of the text. One round trip.
+
+        Args:
+            tenant: The tenant.
+            keys: The items.
+            digests: The digests of the texts in question, by which keyed digests are recognised.
+        """
         queries = self.sql.vectors.known(tenant, keys)
         results = yield Batch(queries, atomic=False)
         rows = [row for query in queries for row in results.rows(query)]
-        return {row.digest: row.embedding for row in verified_embeddings(tenant, rows)}
+        sealed = self._sealed
+        return {
+            sealed.digest_of(tenant, row.path, row.key, row.digest, digests): row.embedding
+            for row in verified_embeddings(tenant, rows, sealed)
+        }
 
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
@@ -150,7 +169,8 @@ class WritingOperations:
             self.sql.vectors.remove_range(tenant, where),
             outcome_query=outcome_query,
         )
-        yield from self._housekeeping(tenant)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(tenant))
         return affected_rows(results, delete, outcome_query)
 
     def sweep(self, limit: int = 1_000, tenant: str | None = None) -> Operation[int]:
@@ -212,7 +232,9 @@ class WritingOperations:
         """Return the statements that lock namespaces, check versions, write items and replace their embeddings."""
         writing = self.sql.writing
         rows = [
-            VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
+            self._sealed.vector(
+                tenant, VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
+            )
             for item in items
             for number, (digest, coded) in enumerate(item.vectors)
         ]
@@ -223,9 +245,15 @@ class WritingOperations:
         return [
             writing.touch(tenant, [path for path, _ in (*keys, *deleted, *absent)], token),
             (*guards, *writing.guard_absent(tenant, absent)),
-            writing.put(tenant, [item.row for item in items]),
+            writing.put(tenant, [self._sealed.item(tenant, item.row) for item in items]),
             self.sql.vectors.replace(tenant, [*keys, *deleted], rows),
         ]
+
+    def _lock(self, tenant: str, items: Sequence[NewItem]) -> tuple[str | bytes, ...]:
+        """Return the first namespace that a write locks; nothing for a write of many items."""
+        if not 0 < len(items) <= SHORT_WRITE:
+            return ()
+        return self.sql.names["scopes"], tenant, min(item.key[0] for item in items)
 
     def _conflict(self, tenant: str, items: Sequence[NewItem]) -> Operation[VersionConflict]:
         """Return the error of a write whose items have other versions than required."""
@@ -245,12 +273,10 @@ class WritingOperations:
         return VersionConflict("An item had another version when it was written. Nothing was changed. Read it again.")
 
     def _housekeeping(self, tenant: str) -> Operation[None]:
-        """Occasionally index some texts, and remove some tokens and expired items.
+        """Index some texts, and remove some tokens and expired items.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         statements = [self.sql.ledger.forget_old()]
         if self.config.search:
             statements.append(self.sql.writing.index_pending(HOUSEKEEPING_ITEMS, skip_locked=True))

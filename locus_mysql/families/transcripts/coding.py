@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, sealed_at
+from ...dialect.transcripts.moving import MovedItem
+from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.framing import DamagedFrame, Frame, Framing
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey
 
@@ -37,6 +39,9 @@ DICTIONARY = (
 
 # The checksum is a column, as the server combines it with the item's position.
 _FRAMING = Framing(DICTIONARY, range(160, 65_537), struct.Struct("<I"))
+
+#: An item as a statement returns it.
+AnyItem: TypeAlias = StoredItem | MovedItem
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
@@ -79,6 +84,54 @@ def unframe(stored: bytes, what: str) -> bytes:
         return bytes(_FRAMING.content(Frame(stored[:1], 0, stored[1:])))
     except DamagedFrame as damage:
         raise CorruptCheckpoint(f"{what} cannot be read: {damage}.") from None
+
+
+def seal_state(sealing: Sealing, key: RowKey, framed: bytes | None) -> bytes | None:
+    """Return the state of a transcript as it is stored. Without encryption, the bytes stay as they are."""
+    return framed if framed is None or not sealing.is_on else sealing.of(*key).seal(framed, "state")
+
+
+def open_state(sealing: Sealing, key: RowKey, stored: bytes, what: str = "The state") -> bytes:
+    """Return the JSON text of a stored state.
+
+    Raises:
+        EncryptionError: There is no key for it, or it is in clear text although keys are given.
+        CorruptCheckpoint: It was changed or moved, or cannot be read.
+    """
+    return unframe(stored if sealing.leaves(stored) else sealing.of(*key).open(stored, what, "state"), what)
+
+
+def seal_content(sealing: Sealing, key: RowKey, item_id: bytes | None, seq: int, framed: bytes) -> bytes:
+    """Return the content of an item as it is stored. Without encryption, the bytes stay as they are.
+
+    Args:
+        sealing: Encrypts the family.
+        key: The transcript.
+        item_id: The item's id.
+        seq: Its seq, which matters only if it has no id.
+        framed: The content.
+    """
+    if not sealing.is_on:
+        return framed
+    return sealing.of(*key).seal(framed, "content", *row_identity(item_id, seq))
+
+
+def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
+    """Return the JSON text of a stored item.
+
+    Args:
+        sealing: Decrypts the rows of the transcript.
+        row: The row.
+        what: The name of the row, for errors.
+
+    Raises:
+        EncryptionError: There is no key for it, or it is in clear text although keys are given.
+        CorruptCheckpoint: It was changed or moved, or cannot be read.
+    """
+    content = row.content
+    if not sealing.leaves(content):
+        content = sealing.open(content, what, "content", *row_identity(row.item_id, row.seq))
+    return unframe(content, what)
 
 
 def row_key(tenant: str, key: TranscriptKey) -> RowKey:
@@ -128,12 +181,13 @@ def key_of(row: StoredHeader) -> TranscriptKey:
     return TranscriptKey(*(text.decode(errors="replace") for text in row[:4]))
 
 
-def transcript_of(tenant: str, row: StoredHeader, *, has_state: bool = True) -> Transcript:
+def transcript_of(tenant: str, row: StoredHeader, sealing: Sealing, *, has_state: bool = True) -> Transcript:
     """Return the transcript in a row.
 
     Args:
         tenant: The tenant.
         row: The row.
+        sealing: Decrypts the family.
         has_state: Whether the state was read. Without it, the checksum cannot be verified.
 
     Raises:
@@ -143,7 +197,7 @@ def transcript_of(tenant: str, row: StoredHeader, *, has_state: bool = True) -> 
     what = f"Transcript {key.name!r} of {key.kind!r}"
     if has_state and row.checksum != header_checksum(RowKey(tenant, *row[:4]), row.tag, row.scope, row.state):
         raise CorruptCheckpoint(f"{what} cannot be read: its checksum is wrong. Delete it.")
-    state = None if row.state is None else decode_json(unframe(row.state, what))
+    state = None if row.state is None else decode_json(open_state(sealing, RowKey(tenant, *row[:4]), row.state, what))
     tag = None if row.tag is None else row.tag.decode()
     scope = None if row.scope is None else row.scope.decode()
     return Transcript(
@@ -159,8 +213,13 @@ def transcript_of(tenant: str, row: StoredHeader, *, has_state: bool = True) -> 
     )
 
 
-def item_of(key: RowKey, row: StoredItem) -> Item:
+def item_of(key: RowKey, row: StoredItem, sealing: Sealing) -> Item:
     """Return the item in a row.
+
+    Args:
+        key: The transcript.
+        row: The row.
+        sealing: Decrypts the rows of the transcript.
 
     Raises:
         CorruptCheckpoint: Its checksum is wrong, or it cannot be read.
@@ -169,7 +228,7 @@ def item_of(key: RowKey, row: StoredItem) -> Item:
     if row.checksum != sealed_at(item_checksum(key, row.item_id, row.content), row.seq):
         raise CorruptCheckpoint(f"{what} cannot be read: its checksum is wrong. Clear or delete the transcript.")
     item_id = None if row.item_id is None else row.item_id.decode()
-    return Item(row.seq, item_id, decode_json(unframe(row.content, what)), aware(row.created_at))
+    return Item(row.seq, item_id, decode_json(open_content(sealing, row, what)), aware(row.created_at))
 
 
 def time_of(revision: int) -> datetime:

@@ -37,6 +37,7 @@ class CopyingOperations:
 
         Raises:
             InvalidInput: The copy could not be used under the new key; nothing was written.
+            VersionConflict: A long transcript was written to while it was copied; no copy is left.
             ThreadExists: There is a transcript of the new key; nothing was written.
             CorruptCheckpoint: A row is damaged.
         """
@@ -74,6 +75,12 @@ class CopyingOperations:
             while some := [one for one in (yield from self._moving.page(after, AT_ONCE)) if one.names == names]:
                 after = some[-1].position
                 yield from self._moving.restore(list(_renamed(some, row_key(self._tenant, new)[1:])), overwrite=False)
+            now = yield from self._operations.get(transcript.key)
+            if now is None or now.revision != transcript.revision:  # the copy would have a part of that write
+                raise VersionConflict(
+                    f"Transcript {transcript.key.name!r} was written to while it was copied. No copy is left. Try it "
+                    "again when no agent uses it."
+                )
             header, last_seq = transcript.header, transcript.last_seq
             yield from self._moving.finish(row_key(self._tenant, new), last_seq)
             yield from self._operations.append(new, header=header, expected=written.revision)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.transcripts.tables import transcript_schema
+from ...dialect.resealing import SealedColumn
+from ...dialect.transcripts.tables import encrypted_columns, transcript_schema
 from ..family import Maintenance, Transfer
 from ..inspection.sources import ThreadChanges, ThreadSource
 
@@ -14,10 +17,7 @@ class TranscriptFamily:
 
     name = "transcripts"
     title = "Transcripts"
-    users = (
-        "ClaudeSessionStore, OpenAISession, OpenAIBranchingSession, AdkSessionService, PydanticConversationStore, "
-        "PydanticMemoryStore, PydanticStepStore"
-    )
+    users = "TranscriptStore, and integrations for sessions, conversations, memory files and runs"
     holds_threads = True
     vacuumed_by_age = False
     on_request = False
@@ -25,6 +25,10 @@ class TranscriptFamily:
     def schema(self, config: MySQLConfig) -> Schema:
         """See `Family.schema`."""
         return transcript_schema(config.table_prefix)
+
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
 
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""

@@ -7,7 +7,7 @@ transcript's key as a path; see `thread_id_of`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import attrgetter
@@ -17,11 +17,13 @@ from ...config import MySQLConfig
 from ...dialect import Query, Schema
 from ...dialect.inspection import ThreadMarker
 from ...dialect.transcripts.dialect import TranscriptDialect
+from ...dialect.transcripts.inspection import EndRow
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import StoredHeader, StoredItem
+from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.conversation import messages_of
 from ..inspection.cursors import from_cursor, to_cursor
@@ -34,10 +36,12 @@ from ..inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
 from ..inspection.sources import PAGE_LIMIT, Deferred, ThreadFilter
+from ..inspection.status import preview_of
 from ..inspection.to_json import DAMAGED, finite
 from .coding import item_of, row_key, time_of, transcript_of
 from .copying import CopyingOperations
@@ -47,6 +51,9 @@ from .searched import SEARCHED_ITEMS, SEARCHED_TRANSCRIPTS, pages_of, pieces_of
 
 #: The number of largest transcripts in statistics.
 LARGEST = 10
+
+#: The number of last items of which a list shows one, and the bytes of the largest that is read.
+LAST_ITEMS, LARGEST_ITEM = 3, 65_536
 
 #: Characters of a snippet before and after a word.
 AROUND = 60
@@ -92,6 +99,7 @@ class TranscriptThreads:
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = TranscriptDialect(config.table_prefix)
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     @property
     def schema(self) -> Schema:
@@ -151,10 +159,10 @@ class TranscriptThreads:
         where = row_key(self._tenant, key)
         header, items = self.sql.reading.header(where), self.sql.reading.items(where)
         results = yield Batch((header, items), allow_secondary=True)
-        row = results.row(header)
+        row, found = results.row(header), found_items(results.rows(items))
         if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
             return None
-        return partial(_view, thread_id, _Found(where, row, results.rows(items)))
+        return partial(_view, thread_id, _Found(where, row, found.items if found else ()), self._sealing)
 
     def turns(self, thread_id: str, limit: int, at: datetime | None) -> Operation[Deferred[list[Turn]]]:
         """See `ThreadSource.turns`: none, as a transcript has one state."""
@@ -162,6 +170,15 @@ class TranscriptThreads:
         check_limit(limit)
         return list
         yield
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. One round trip."""
+        names = [row_key(self._tenant, key)[1:] for one in thread_ids if (key := key_of_thread(one)) is not None]
+        if not names:
+            return dict
+        query = self.sql.inspection.ends(self._tenant, names, LAST_ITEMS, LARGEST_ITEM)
+        rows = yield from fetch(query, allow_secondary=True)
+        return partial(_previews, self._tenant, rows, self._sealing)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
@@ -178,18 +195,20 @@ class TranscriptThreads:
         if not sizes:
             return list
         results = yield Batch(tuple(sizes), atomic=False, allow_secondary=True)
-        pieces = pieces_of({key: results.rows(query) for key, query in zip(found, sizes, strict=True)})
+        pieces = pieces_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
         read = dict[RowKey, list[StoredItem]]()
         for page in pages_of(pieces):
             queries = [self.sql.reading.items(piece.key, within=((piece.first, piece.last),)) for piece in page]
             results = yield Batch(tuple(queries), atomic=False, allow_secondary=True)
             for piece, items in zip(page, queries, strict=True):
-                read.setdefault(piece.key, []).extend(results.rows(items))
+                found_piece = found_items(results.rows(items))
+                read.setdefault(piece.key, []).extend(found_piece.items if found_piece else ())
         return partial(
             _hits,
             [_Found(key, found[key], sorted(items, key=attrgetter("seq"))) for key, items in read.items()],
             words,
             limit,
+            self._sealing,
         )
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
@@ -213,7 +232,7 @@ class TranscriptThreads:
             int(total.size_bytes),
             None,
             [Day(row.day, row.transcripts, int(row.items), int(row.size_bytes)) for row in results.rows(days)],
-            [_large(self._thread(row)) for row in results.rows(largest)],
+            [LargeThread.of(self._thread(row)) for row in results.rows(largest)],
         )
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
@@ -231,7 +250,7 @@ class TranscriptThreads:
     def _thread(self, row: StoredHeader) -> ThreadRow:
         damage = None
         try:
-            transcript_of(self._tenant, row)
+            transcript_of(self._tenant, row, self._sealing)
         except CorruptCheckpoint as error:
             damage = str(error)
         key = TranscriptKey(*(text.decode(errors="replace") for text in row[:4]))
@@ -298,13 +317,13 @@ def _checkpoint(row: StoredHeader) -> CheckpointRow:
     return CheckpointRow("", str(row.revision), None, time_of(row.revision), row.size_bytes)
 
 
-def _view(thread_id: str, found: _Found) -> StateView:
+def _view(thread_id: str, found: _Found, sealing: Sealing) -> StateView:
     damage, state = None, dict[str, Any]()
     try:
-        state = {"state": finite(transcript_of(found.key.tenant, found.header).header.state)}
+        state = {"state": finite(transcript_of(found.key.tenant, found.header, sealing).header.state)}
     except CorruptCheckpoint as error:
         damage = str(error)
-    contents = [_content(found.key, row) for row in found.items]
+    contents = [_content(found.key, row, sealing) for row in found.items]
     whole = {"messages": contents, **({} if state.get("state") is None else state)}
     return StateView(
         family=TranscriptThreads.family,
@@ -316,26 +335,35 @@ def _view(thread_id: str, found: _Found) -> StateView:
     )
 
 
-def _content(key: RowKey, row: StoredItem) -> Any:
+def _content(key: RowKey, row: StoredItem, sealing: Sealing) -> Any:
     try:
-        return finite(item_of(key, row).content)
+        return finite(item_of(key, row, sealing.of(*key)).content)
     except CorruptCheckpoint:
         return DAMAGED
 
 
-def _large(thread: ThreadRow) -> LargeThread:
-    age = max(thread.updated_at - thread.created_at, timedelta(hours=1))
-    return LargeThread(thread, thread.size_bytes / (age / timedelta(days=1)))
+def _previews(tenant: str, rows: Sequence[EndRow], sealing: Sealing) -> Mapping[str, ThreadPreview]:
+    """Return the previews of transcripts by the ids of their threads."""
+    found: dict[RowKey, list[StoredItem]] = {}
+    for row in rows:
+        found.setdefault(RowKey(tenant, *row[:4]), []).append(StoredItem(*row[4:]))
+    previews = {}
+    for key, items in found.items():
+        items.sort(key=attrgetter("seq"))
+        messages = messages_of({"messages": [_content(key, item, sealing) for item in items]})
+        thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in key[1:])))
+        previews[thread_id] = preview_of(messages[:1], messages, {})
+    return previews
 
 
 def _words(query: str) -> list[str]:
     return re.findall(r"\w+", check_text(query, "Query"))[:8]
 
 
-def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
+def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int, sealing: Sealing) -> list[Hit]:
     hits: list[Hit] = []
     for one in found:
-        messages = messages_of({"messages": [_content(one.key, row) for row in one.items]})
+        messages = messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]})
         for message in messages:
             matches = [match for word in words if (match := word.search(message.text))]
             if len(matches) == len(words):

@@ -15,8 +15,9 @@ from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum
 from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding import frame, unframe
+from .coding import frame, open_content, open_state, seal_content, seal_state
 
 #: Transcripts whose items one page reads.
 HEADERS_AT_ONCE = 100
@@ -92,6 +93,7 @@ class MovingOperations:
         self.sql = TranscriptDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def page(self, after: Position | None, limit: int) -> Operation[list[Kept]]:
         """Return records after a position, in their order. Two round trips."""
@@ -112,9 +114,10 @@ class MovingOperations:
         found: list[Kept] = []
         for header, query_of_items in zip(chosen, queries, strict=True):
             if not (header[:4] == first and after_seq >= 0):
-                found.append(_kept_header(self._tenant, header))
+                found.append(_kept_header(self._tenant, header, self._sealing))
             key = RowKey(self._tenant, *header[:4])
-            found += (_kept_item(key, row) for row in results.rows(query_of_items))
+            sealing = self._sealing.of(*key)
+            found += (_kept_item(key, row, sealing) for row in results.rows(query_of_items))
             if len(found) >= limit:
                 break
         return found[:limit]
@@ -150,7 +153,8 @@ class MovingOperations:
         if results.row(exists) is None:  # the line of the transcript is missing, or it has expired
             done.orphans += tuple(f"Item {seq} of transcript {_name(key)!r}" for seq in items)
             return
-        stored = {row.seq: _kept_item(key, row) for row in results.rows(at)}
+        sealing = self._sealing.of(*key)
+        stored = {row.seq: _kept_item(key, row, sealing) for row in results.rows(at)}
         missing, replaced = [item for seq, item in items.items() if seq not in stored], []
         for seq, kept in stored.items():
             if _same_item(kept, items[seq]):
@@ -169,14 +173,14 @@ class MovingOperations:
         done.written += len(missing) + len(replaced)
 
     def _restore_header(self, key: RowKey, header: KeptHeader, done: Restored, *, overwrite: bool) -> Operation[None]:
-        row = HeaderRow(header.tag, header.scope, self._framed(header.state))
+        row = HeaderRow(header.tag, header.scope, seal_state(self._sealing, key, self._framed(header.state)))
         query = self.sql.reading.header(key)
         stored = (yield Batch.of(query)).row(query)
         if stored is None:
             yield from self._create(key, header, row)
             done.written += 1
             return
-        state = None if stored.state is None else unframe(stored.state, "The state")
+        state = None if stored.state is None else open_state(self._sealing, key, stored.state)
         if (stored.tag, stored.scope, state) == (header.tag, header.scope, header.state):
             done.present += 1
         elif overwrite:
@@ -215,7 +219,7 @@ class MovingOperations:
 
     def _put(self, key: RowKey, items: Sequence[KeptItem], replaced: Sequence[int]) -> Operation[None]:
         token, moving = os.urandom(16), self.sql.moving
-        rows = [(item.seq, ItemRow(item.item_id, self._framed(item.content) or b""), item) for item in items]
+        rows = [(item.seq, self._row(key, item), item) for item in items]
         yield Batch.of(
             moving.hold(key),
             (moving.remove_at(key, replaced),) if replaced else (),
@@ -225,22 +229,31 @@ class MovingOperations:
             outcome_query=self.sql.ledger.find(self._tenant, token),
         )
 
+    def _row(self, key: RowKey, item: KeptItem) -> ItemRow:
+        framed = frame(item.content, self._config.compression)
+        return ItemRow(item.item_id, seal_content(self._sealing, key, item.item_id, item.seq, framed))
+
     def _framed(self, text: bytes | None) -> bytes | None:
         return None if text is None else frame(text, self._config.compression)
 
 
-def _kept_header(tenant: str, row: StoredHeader) -> KeptHeader:
+def _kept_header(tenant: str, row: StoredHeader, sealing: Sealing) -> KeptHeader:
     names = (row.kind, row.collection, row.name, row.part)
-    sound = row.checksum == header_checksum(RowKey(tenant, *names), row.tag, row.scope, row.state)
-    state = unframe(row.state, "The state") if sound and row.state is not None else None
+    key = RowKey(tenant, *names)
+    sound = row.checksum == header_checksum(key, row.tag, row.scope, row.state)
+    state = (
+        open_state(sealing, key, row.state, f"The state of transcript {_name(key)!r}")
+        if sound and row.state is not None
+        else None
+    )
     expires_at = None if row.expires_at is None else aware(row.expires_at)
     created_at = aware(row.created_at)
     return KeptHeader(names, row.revision, row.tag, row.scope, state, created_at, expires_at, not sound, row.last_seq)
 
 
-def _kept_item(key: RowKey, row: MovedItem) -> KeptItem:
+def _kept_item(key: RowKey, row: MovedItem, sealing: Sealing) -> KeptItem:
     sound = row.checksum == sealed_at(item_checksum(key, row.item_id, row.content), row.seq)
-    content = unframe(row.content, "The item") if sound else b"null"
+    content = open_content(sealing, row, f"Item {row.seq} of transcript {_name(key)!r}") if sound else b"null"
     return KeptItem(key[1:], row.seq, row.item_id, content, aware(row.created_at), not sound)
 
 

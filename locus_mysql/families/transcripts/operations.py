@@ -8,24 +8,17 @@ from collections.abc import Iterable, Sequence
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.pieces import RowKey
-from ...dialect.transcripts.reading import SeqRange
+from ...dialect.transcripts.reading import SeqRange, found_items
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
-from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
-from .coding import (
-    ID_BYTES,
-    KIND_BYTES,
-    check_name,
-    check_optional,
-    encode_content,
-    item_of,
-    row_key,
-    transcript_of,
-)
+from ...runtime.sealing import Sealing
+from . import coding
+from .coding import ID_BYTES, check_name, item_of, row_key, transcript_of
 from .decoding import decoded
 from .records import Fold, Header, Item, NewItem, Read, Transcript, TranscriptKey, Window, Write, Written
 from .writing import WritingOperations
@@ -53,6 +46,7 @@ class TranscriptOperations:
         self.sql = TranscriptDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
         self._writing = WritingOperations(config, self.sql)
 
     def append(
@@ -101,14 +95,15 @@ class TranscriptOperations:
             NotFound: A transcript has no item of the id that is needed; nothing was written.
         """
         written = yield from self._writing.write(writes, once=once)
-        yield from self._housekeeping()
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping())
         return written
 
     def get(self, key: TranscriptKey) -> Operation[Transcript | None]:
         """Return a transcript without its items; None if it does not exist. One round trip."""
         where = row_key(self._tenant, key)
         rows = yield from fetch(self.sql.reading.header(where))
-        transcript = transcript_of(self._tenant, rows[0]) if rows else None
+        transcript = transcript_of(self._tenant, rows[0], self._sealing) if rows else None
         self._writing.remember(where, rows[0] if rows else None)
         return transcript
 
@@ -119,7 +114,7 @@ class TranscriptOperations:
             return []
         results = yield Batch(tuple(queries), atomic=False)
         rows = [results.row(query) for query in queries]
-        return [None if row is None else transcript_of(self._tenant, row) for row in rows]
+        return [None if row is None else transcript_of(self._tenant, row, self._sealing) for row in rows]
 
     def read(
         self,
@@ -152,8 +147,7 @@ class TranscriptOperations:
         for what, value in (("last", last), ("limit", limit), ("offset", offset)):
             if value is not None:
                 check_limit(value, what)
-        revision = self.sql.reading.revision(where)
-        items = self.sql.reading.items(
+        query = self.sql.reading.items(
             where,
             after=after,
             before=before,
@@ -162,13 +156,10 @@ class TranscriptOperations:
             offset=offset,
             last=last is not None,
         )
-        results = yield Batch((revision, items), atomic=False)
-        found, rows = results.row(revision), results.rows(items)
-        if rows:
-            read = yield from decoded(where, rows[::-1] if last is not None else rows)
-            return Read(rows[0].revision, read)
-        # The revision was read first: a write that requires it is refused if items were added meanwhile.
-        return None if found is None else Read(found.revision, [])
+        found = found_items((yield from fetch(query)))
+        if found is None:
+            return None
+        return Read(found.revision, (yield from decoded(where, found.items, self._sealing, backwards=last is not None)))
 
     def open(
         self, key: TranscriptKey, *, last: int | None = None
@@ -182,17 +173,17 @@ class TranscriptOperations:
             last: Only this many of the last items.
         """
         where = row_key(self._tenant, key)
-        header, again = self.sql.reading.header(where), self.sql.reading.revision(where)
+        header = self.sql.reading.header(where)
         items = self.sql.reading.items(where, limit=last, last=last is not None)
         while True:
-            results = yield Batch((header, items, again), atomic=False)
-            found, rows, later = results.row(header), results.rows(items), results.row(again)
-            if found is None and later is None:
+            results = yield Batch((header, items), atomic=False)
+            row, found = results.row(header), found_items(results.rows(items))
+            if row is None and found is None:
                 return None
-            if found is not None and later is not None and found.revision == later.revision:
-                transcript = transcript_of(self._tenant, found)
-                self._writing.remember(where, found)
-                return transcript, (yield from decoded(where, rows[::-1] if last is not None else rows))
+            if row is not None and found is not None and row.revision == found.revision:
+                transcript = transcript_of(self._tenant, row, self._sealing)
+                self._writing.remember(where, row)
+                return transcript, (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
 
     def window(
         self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
@@ -211,12 +202,14 @@ class TranscriptOperations:
         items = self.sql.reading.items(where, within=within, limit=last, last=last is not None)
         header = self.sql.reading.header(where)
         results = yield Batch((items, header), atomic=False)
-        found, rows = results.row(header), results.rows(items)
-        if found is None:
+        row, found = results.row(header), found_items(results.rows(items))
+        if row is None:
             return None
-        read = yield from decoded(where, rows[::-1] if last is not None else rows)
-        is_current = not rows or rows[0].revision == found.revision
-        return Window(transcript_of(self._tenant, found), read, is_current)
+        read = (
+            [] if found is None else (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
+        )
+        is_current = found is not None and row.revision == found.revision
+        return Window(transcript_of(self._tenant, row, self._sealing), read, is_current)
 
     def existing(self, key: TranscriptKey, seqs: Sequence[int]) -> Operation[set[int]]:
         """Return those of the seqs that items of a transcript have. One round trip."""
@@ -229,13 +222,13 @@ class TranscriptOperations:
         """Return an item of a transcript by its id; None if there is none. One round trip."""
         where = row_key(self._tenant, key)
         rows = yield from fetch(self.sql.reading.item(where, check_name(item_id, "The id of an item", ID_BYTES)))
-        return item_of(where, rows[0]) if rows else None
+        return item_of(where, rows[0], self._sealing.of(*where)) if rows else None
 
     def holding(self, kind: str, item_id: str) -> Operation[list[Transcript]]:
         """Return the transcripts of a kind that have an item of this id. One round trip."""
         encoded = check_name(item_id, "The id of an item", ID_BYTES)
         rows = yield from fetch(self.sql.reading.holding(self._tenant, _kind(kind), encoded))
-        return [transcript_of(self._tenant, row) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing) for row in rows]
 
     def replace(self, key: TranscriptKey, item_id: str, content: object) -> Operation[int]:
         """Replace the content of an item, which keeps its position; returns the transcript's revision. One round trip.
@@ -244,9 +237,9 @@ class TranscriptOperations:
             NotFound: The transcript has no such item; nothing was changed.
         """
         where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
-        encoded = encode_content(content, "The item", self.config.compression)
+        encoded = coding.encode_content(content, "The item", self.config.compression)
         encoded_id = check_name(item_id, "The id of an item", ID_BYTES)
-        row = ItemRow(encoded_id, encoded)
+        row = ItemRow(encoded_id, coding.seal_content(self._sealing, where, encoded_id, 0, encoded))
         writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
         try:
             results = yield Batch.of(
@@ -266,15 +259,15 @@ class TranscriptOperations:
         """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
         where, ledger = row_key(self._tenant, key), self.sql.ledger
         while True:
-            rows = yield from fetch(self.sql.reading.items(where, limit=1, last=True))
-            if not rows:
+            found = found_items((yield from fetch(self.sql.reading.items(where, limit=1, last=True))))
+            if found is None or not found.items:
                 return None
-            (row,) = rows
-            item, token = item_of(where, row), os.urandom(16)
+            (row,) = found.items
+            item, token = item_of(where, row, self._sealing.of(*where)), os.urandom(16)
             try:
                 yield Batch.of(
                     self.sql.writing.lock_existing(where, 1, len(row.content)),
-                    self.sql.writing.guard(where, row.revision),
+                    self.sql.writing.guard(where, found.revision),
                     self.sql.writing.remove_item(where, row.seq),
                     ledger.record(self._tenant, token),
                     outcome_query=ledger.find(self._tenant, token),
@@ -351,8 +344,8 @@ class TranscriptOperations:
         query = self.sql.reading.listed(
             self._tenant,
             _kind(kind),
-            collection=check_optional(collection, "The collection"),
-            name=check_optional(name, "The name"),
+            collection=coding.check_optional(collection, "The collection"),
+            name=coding.check_optional(name, "The name"),
             prefix=check_name(prefix, "The prefix", least=0),
             delimiter=None if delimiter is None else check_name(delimiter, "The delimiter"),
             parts=parts,
@@ -361,7 +354,7 @@ class TranscriptOperations:
             states=states,
         )
         rows = yield from fetch(query)
-        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing, has_state=states) for row in rows]
 
     def recent(
         self,
@@ -384,13 +377,13 @@ class TranscriptOperations:
         query = self.sql.reading.recent(
             self._tenant,
             _kind(kind),
-            collection=check_optional(collection, "The collection"),
-            scope=check_optional(scope, "The scope"),
+            collection=coding.check_optional(collection, "The collection"),
+            scope=coding.check_optional(scope, "The scope"),
             limit=None if limit is None else check_limit(limit),
             states=states,
         )
         rows = yield from fetch(query)
-        return [transcript_of(self._tenant, row, has_state=states) for row in rows]
+        return [transcript_of(self._tenant, row, self._sealing, has_state=states) for row in rows]
 
     def count(self) -> Operation[int]:
         """Return the number of the tenant's transcripts. One round trip."""
@@ -431,12 +424,10 @@ class TranscriptOperations:
         return _outcome(results.earlier_attempt) if results.earlier_attempt is not None else results.of(lock).affected
 
     def _housekeeping(self) -> Operation[None]:
-        """Occasionally remove some tokens and expired transcripts.
+        """Remove some tokens and expired transcripts.
 
         The write itself has succeeded by then, so a failure is only logged; a later write tries again.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             yield Batch.of(self.sql.ledger.forget_old())
             yield from self.sweep(HOUSEKEEPING_TRANSCRIPTS)
@@ -445,7 +436,7 @@ class TranscriptOperations:
 
 
 def _kind(kind: str) -> bytes:
-    return check_name(kind, "The kind of a transcript", KIND_BYTES)
+    return check_name(kind, "The kind of a transcript", coding.KIND_BYTES)
 
 
 def _outcome(earlier_attempt: Sequence[object]) -> int:

@@ -117,7 +117,7 @@ class Window:
     Attributes:
         transcript: The transcript.
         items: The items, oldest first.
-        is_current: Whether both are of one revision, or there are no items.
+        is_current: Whether both are of one revision.
     """
 
     transcript: Transcript

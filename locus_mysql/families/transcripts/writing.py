@@ -18,11 +18,24 @@ from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.exact_json import decode_json
 from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
-from .coding import ID_BYTES, check_name, encode_content, row_key, transcript_of, unframe
+from ...runtime.sealing import Sealing
+from .coding import (
+    ID_BYTES,
+    check_name,
+    encode_content,
+    open_state,
+    row_key,
+    seal_content,
+    seal_state,
+    transcript_of,
+)
 from .records import Header, NewItem, Write, Written
 
 #: The maximum number of items of one write, which is one transaction.
 ITEMS_LIMIT = 10_000
+
+#: A write of more items is not sent together with the writes of other calls, which would wait for it.
+SHORT_WRITE = 8
 
 #: Memory for cached headers, so that a write with a fold does not have to read the state first.
 HEADERS_BYTES = 4_194_304
@@ -44,15 +57,19 @@ class PlannedWrite:
     Args:
         config: The options, with the tenant.
         write: The write.
+        sealing: Encrypts the family.
 
     Raises:
         InvalidInput: Something in it cannot be stored exactly.
     """
 
-    def __init__(self, config: MySQLConfig, write: Write) -> None:
+    def __init__(self, config: MySQLConfig, write: Write, sealing: Sealing) -> None:
         self.key = row_key(config.tenant, write.key)
         self.write = write
         self.token = os.urandom(16)
+        self._sealing = sealing
+        #: The seq of the transcript's last item; None if it is not known, or not needed.
+        self.last_seq: int | None = None
         self._compression = config.compression
         self.items: list[tuple[NewItem, ItemRow]] = []
         known: set[bytes] = set()
@@ -86,6 +103,11 @@ class PlannedWrite:
         return [row for _, row in self.items]
 
     @property
+    def needs_last_seq(self) -> bool:
+        """Whether seqs must be known before the write: encrypted items without ids are bound to them."""
+        return self._sealing.is_on and any(row.item_id is None for _, row in self._all)
+
+    @property
     def is_repeated(self) -> bool:
         """Whether the write has items, and the transcript has all of them already."""
         return bool(self._all) and not self.items
@@ -106,11 +128,17 @@ class PlannedWrite:
         assert self.write.fold is not None  # noqa: S101 - for the type checker
         self.known = known
         stored = known.row.state
-        before = None if stored is None else decode_json(unframe(stored, "The state of the transcript"))
+        before = (
+            None
+            if stored is None
+            else decode_json(
+                open_state(self._sealing, self.key, stored, f"The state of transcript {self.write.key.name!r}")
+            )
+        )
         state = self.write.fold(before, [item for item, _ in self.items])
         tag = known.row.tag if self._new_tag is None else self._new_tag
         # A state that the fold returned unchanged is not sent again.
-        self.header = HeaderRow(tag, known.row.scope, stored if state is before else self._state(state))
+        self.header = HeaderRow(tag, known.row.scope, self._state(state, before, stored))
 
     def leave_out(self, present: set[bytes], revision: int) -> None:
         """Skip the items that the transcript has at this revision. A fold has to be computed again."""
@@ -125,7 +153,7 @@ class PlannedWrite:
 
     def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
-        writing, rows = sql.writing, self.rows
+        writing, rows = sql.writing, self._sealed_rows()
         ttl_us = ttl_us if self.write.expires else None
         steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us, only_later=self.write.is_shared))
         if self.write.expected is not None:
@@ -134,6 +162,8 @@ class PlannedWrite:
             steps.append(writing.guard(self.key, self._left_out_at))
         if self.write.fold is not None and self.header is not None:
             steps.append(writing.guard(self.key, self.known.revision))
+        if self.last_seq is not None:
+            steps.append(writing.guard_seq(self.key, self.last_seq + len(rows)))
         if self.tag is not None:
             steps.append(writing.guard_tag(self.key, self.tag))
         if self.needed is not None:
@@ -141,7 +171,9 @@ class PlannedWrite:
         if rows:
             steps += writing.add(self.key, rows)
         if self.header is not None and (self.write.fold is None or self.header != self.known.row):
-            keeps_state = self.write.fold is not None and self.header.state == self.known.row.state
+            # An encrypted state is always sent: the checksum covers its bytes, which `reencrypt` may have replaced.
+            unchanged = self.write.fold is not None and self.header.state == self.known.row.state
+            keeps_state = unchanged and not self._sealing.is_on
             steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
         if self.write.remove:
             steps += writing.remove_at(self.key, self.write.remove)
@@ -160,8 +192,21 @@ class PlannedWrite:
         scope = None if header.scope is None else check_name(header.scope, "The scope", least=0)
         return HeaderRow(tag, scope, self._state(header.state))
 
-    def _state(self, state: object) -> bytes | None:
-        return None if state is None else encode_content(state, "The state", self._compression)
+    def _state(self, state: object, before: object = None, stored: bytes | None = None) -> bytes | None:
+        """Return a state as it is stored; if it is the object of the stored one, as that one with the active key."""
+        if state is None or (state is before and self._sealing.is_current(stored)):
+            return None if state is None else stored
+        return seal_state(self._sealing, self.key, encode_content(state, "The state", self._compression))
+
+    def _sealed_rows(self) -> list[ItemRow]:
+        """Return the rows of the items as they are stored."""
+        if not self._sealing.is_on:
+            return self.rows
+        first = (self.last_seq or 0) + 1
+        return [
+            ItemRow(row.item_id, seal_content(self._sealing, self.key, row.item_id, seq, row.content))
+            for seq, row in enumerate(self.rows, first)
+        ]
 
 
 class WritingOperations:
@@ -177,10 +222,12 @@ class WritingOperations:
         self.sql = sql
         self._ttl_us = None if config.ttl_s is None else round(config.ttl_s * 1_000_000)
         self._known: LRUCache[KnownHeader] = LRUCache(HEADERS_BYTES)
+        self._last_seqs: LRUCache[int] = LRUCache(HEADERS_BYTES)
+        self._sealing = Sealing(config.encryption, sql.schema.family)
 
     def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""
-        plans = [PlannedWrite(self.config, write) for write in writes]
+        plans = [PlannedWrite(self.config, write, self._sealing) for write in writes]
         if len({plan.key for plan in plans}) < len(plans):
             raise InvalidInput("Two of the writes are to one transcript. Join them.")
         if sum(len(plan.items) for plan in plans) > ITEMS_LIMIT:
@@ -193,6 +240,7 @@ class WritingOperations:
             if all(plan.changes_nothing for plan in plans) or (once and _repeated(plans)):
                 return (yield from self._unchanged(plans))
             yield from self._fold(ordered)
+            yield from self._find_last_seqs(ordered)
             try:
                 revisions = yield from self._send(ordered)
             except Duplicate as refused:  # another process has added an item of the same id
@@ -202,15 +250,17 @@ class WritingOperations:
                 yield from self._void(ordered, refused)
                 yield from self._check_expectations(ordered)
                 for plan in ordered:  # another process wrote after this one had read the state or the stored ids
-                    self._known.pop(plan.key)
+                    self.forget(plan.key)
                     plan.take_all()
                 yield backoff.pause()  # before the state is read again
             else:
                 for plan, revision in zip(ordered, revisions, strict=True):
                     if plan.write.delete:
-                        self._known.pop(plan.key)
+                        self.forget(plan.key)
                     elif plan.header is not None:
                         self._remember(plan.key, KnownHeader(revision, plan.header))
+                    if plan.last_seq is not None:
+                        self._last_seqs.put(plan.key, plan.last_seq + len(plan.items), size=500)
                 of = dict(zip((plan.key for plan in ordered), revisions, strict=True))
                 return [Written(len(plan.items), of[plan.key]) for plan in plans]
 
@@ -226,10 +276,24 @@ class WritingOperations:
                 if row is None:
                     read[key] = NOTHING
                     continue
-                transcript_of(key.tenant, row)  # verifies the checksum
+                transcript_of(key.tenant, row, self._sealing)  # verifies the checksum
                 read[key] = KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state))
         for plan in folding:
             plan.fold(read.get(plan.key) or self._known.get(plan.key) or NOTHING)
+
+    def _find_last_seqs(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
+        """Find the seqs of the last items where items are bound to their seqs. One round trip for those not known."""
+        unknown = []
+        for plan in plans:
+            if plan.needs_last_seq:
+                plan.last_seq = self._last_seqs.get(plan.key)
+                if plan.last_seq is None:
+                    unknown.append((plan, self.sql.reading.last_seq(plan.key)))
+        if unknown:
+            results = yield Batch(tuple(query for _, query in unknown), atomic=False)
+            for plan, query in unknown:
+                row = results.row(query)
+                plan.last_seq = 0 if row is None else row.seq
 
     def _send(self, plans: Sequence[PlannedWrite]) -> Operation[list[int]]:
         """Write, and return the revisions. One round trip."""
@@ -240,10 +304,17 @@ class WritingOperations:
             tuple(ledger.record_revision(plan.key, plan.token) for plan in plans),
             outcomes,
             outcome_query=outcomes[0],
+            lock=self._lock(plans),
         )
         if results.earlier_attempt is not None:
             results = yield Batch(outcomes, atomic=False)
         return [int(row.outcome or 0) for outcome in outcomes for row in results.rows(outcome)]
+
+    def _lock(self, plans: Sequence[PlannedWrite]) -> tuple[str | bytes, ...]:
+        """Return the transcript that a write locks; nothing for a write of several, or of many items."""
+        if len(plans) > 1 or len(plans[0].rows) > SHORT_WRITE:
+            return ()
+        return self.sql.names["transcripts"], *plans[0].key
 
     def _void(self, plans: Sequence[PlannedWrite], refused: Duplicate | Outdated) -> Operation[None]:
         """Refuse late packets of a batch that was undone, and prepare the next one."""
@@ -309,8 +380,9 @@ class WritingOperations:
         self._known.put(key, known, size=500 + len(known.row.state or b""))
 
     def forget(self, key: RowKey) -> None:
-        """Forget the state of a transcript."""
+        """Forget the state of a transcript, and the seq of its last item."""
         self._known.pop(key)
+        self._last_seqs.pop(key)
 
 
 def _repeated(plans: Sequence[PlannedWrite]) -> bool:

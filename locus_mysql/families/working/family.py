@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...config import MySQLConfig
 from ...dialect import Schema
-from ...dialect.working.tables import working_schema
+from ...dialect.resealing import SealedColumn
+from ...dialect.working.tables import encrypted_columns, working_schema
+from ...engine.operation import Operation
 from ..family import InspectorPage, Maintenance, Transfer
+from ..inspection.growth import Growth
 
 
 class WorkingFamily:
@@ -23,6 +28,10 @@ class WorkingFamily:
         """See `Family.schema`."""
         return working_schema(config.table_prefix)
 
+    def encrypted_columns(self, config: MySQLConfig) -> Sequence[SealedColumn]:
+        """See `EncryptsColumns.encrypted_columns`."""
+        return encrypted_columns(config.table_prefix)
+
     def maintenance(self, config: MySQLConfig) -> Maintenance:
         """See `Family.maintenance`."""
         from .maintenance import WorkingMaintenance
@@ -37,6 +46,12 @@ class WorkingFamily:
 
     def inspection(self, config: MySQLConfig) -> None:
         """See `Family.inspection`."""
+
+    def growth(self, config: MySQLConfig) -> Operation[Growth]:
+        """See `ShowsGrowth`."""
+        from .inspection import Sessions
+
+        return Sessions(config).growth()
 
     def changes(self, config: MySQLConfig) -> None:
         """See `Family.changes`."""

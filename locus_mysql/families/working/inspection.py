@@ -14,13 +14,17 @@ from ...dialect.working.entries import entry_checksum
 from ...dialect.working.inspection import InspectedCheckpoint, InspectedSession
 from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey
 from ...engine.operation import Batch, Operation, fetch
+from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
+from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
 from ..inspection.cursors import from_cursor, to_cursor
+from ..inspection.growth import EXAMINED, Growth, growth_of
 from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT
 from ..inspection.to_json import DAMAGED, finite
+from .sealed_values import open_value
 
 #: The latest stamp, in microseconds of the server's clock. Damaged stamps are limited to it, so lists stay readable.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,6 +42,7 @@ class Sessions:
         self._sql = WorkingDialect(config.table_prefix)
         self.schema = self._sql.schema
         self._tenant = config.tenant
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def sessions(
         self, *, limit: int = 100, cursor: str | None = None, pattern: str = "*"
@@ -52,8 +57,13 @@ class Sessions:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
         query = self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
-        rows = [_session(row) for row in (yield from fetch(query, allow_secondary=True))]
+        rows = [self._row(row) for row in (yield from fetch(query, allow_secondary=True))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
+
+    def growth(self) -> Operation[Growth]:
+        """Return the sessions created per day, of the first `EXAMINED` ones. One round trip."""
+        query = self._sql.inspection.created(self._tenant, EXAMINED)
+        return growth_of("sessions", (yield from fetch(query, allow_secondary=True)), EXAMINED)
 
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""
@@ -66,26 +76,38 @@ class Sessions:
         content: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}
         for entry in results.rows(entries):
             sound = entry.checksum == entry_checksum(key, entry.kind, entry.name, entry.value)
-            content[entry.kind][entry.name] = _value(entry.value, sound=sound)
+            value = open_value(self._sealing, key, entry.kind, entry.name, entry.value) if sound else entry.value
+            content[entry.kind][entry.name] = _value(value, sound=sound)
         task = next(iter(content[TASK].values()), None)
         return SessionView(
-            session=_session(found),
+            session=self._row(found),
             variables=content[VARIABLE],
             task_state=task if task is None or isinstance(task, Mapping) else {"damaged": str(task)},
             scratchpad=[_note(note) for note in content[NOTE].values()],
             checkpoints=[_checkpoint(key, row) for row in results.rows(checkpoints)],
         )
 
+    def _row(self, row: InspectedSession) -> SessionRow:
+        return SessionRow(
+            session_id=row.session_id,
+            created_at=aware(row.created_at),
+            updated_at=_EPOCH + timedelta(microseconds=min(row.stamp, _MOST_US)),
+            expires_at=None if row.expires_at is None else aware(row.expires_at),
+            variables=row.variables,
+            size_bytes=row.size_bytes,
+            task=self._task(row),
+        )
 
-def _session(row: InspectedSession) -> SessionRow:
-    return SessionRow(
-        session_id=row.session_id,
-        created_at=aware(row.created_at),
-        updated_at=_EPOCH + timedelta(microseconds=min(row.stamp, _MOST_US)),
-        expires_at=None if row.expires_at is None else aware(row.expires_at),
-        variables=row.variables,
-        size_bytes=row.size_bytes,
-    )
+    def _task(self, row: InspectedSession) -> Mapping[str, Any] | None:
+        """Return the task state in a list; its checksum is verified where the session is shown."""
+        if row.task is None:
+            return None
+        try:
+            stored = open_value(self._sealing, SessionKey(self._tenant, row.session_id), TASK, "", row.task)
+        except (CorruptCheckpoint, EncryptionError):
+            return None
+        value = _value(stored, sound=True)
+        return value if isinstance(value, Mapping) else None
 
 
 def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:

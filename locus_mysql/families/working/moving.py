@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from ...config import MySQLConfig
 from ...dialect.working.moving import KeptCheckpointRow, KeptEntryRow, KeptSessionRow
 from ...dialect.working.pieces import SessionKey
 from ...engine.operation import Batch, Duplicate, Operation, fetch
+from ...runtime.sealing import Sealing
+from .sealed_values import open_entry, stored_entry
 from .storages.mysql_calls import WorkingOperations
 
 #: The outcome of a restoration: the session was written, is there already, is another one, or has expired.
@@ -64,6 +67,7 @@ class MovingOperations:
         self._working = WorkingOperations(config)
         self._sql = self._working.sql
         self.schema = self._sql.schema
+        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def ids(self, after: str, pattern: str, limit: int) -> Operation[list[str]]:
         """Return ids of sessions after an id that match a glob, in their order. One round trip."""
@@ -93,15 +97,15 @@ class MovingOperations:
         return KeptSession(
             session_id,
             before,
-            tuple(results.rows(entries)),
-            tuple(results.rows(history)),
+            tuple(open_entry(self._sealing, key, row) for row in results.rows(entries)),
+            tuple(open_entry(self._sealing, key, row, of_history=True) for row in results.rows(history)),
             tuple(results.rows(checkpoints)),
         )
 
     def restore(self, kept: KeptSession) -> Operation[Restored]:
         """Write a session that does not exist, all of it or nothing, and read it again to compare."""
         key, sid, token = SessionKey(self._tenant, kept.session_id), os.urandom(16), os.urandom(16)
-        sql = self._sql.moving
+        sql, stored_as = self._sql.moving, partial(stored_entry, self._sealing, key)
         for last in (False, True):
             stored = yield from self.read(kept.session_id)
             if stored is not None:
@@ -110,8 +114,8 @@ class MovingOperations:
                 yield Batch.of(
                     self._sql.ledger.record(self._tenant, token),
                     sql.put_session(key, sid, kept.row, kept.entries),
-                    sql.put_entries(key, sid, kept.entries),
-                    sql.put_history(key, sid, kept.history),
+                    sql.put_entries(key, sid, kept.entries, stored_as),
+                    sql.put_history(key, sid, kept.history, stored_as),
                     sql.put_checkpoints(key, sid, kept.checkpoints),
                     outcome_query=self._sql.ledger.find(self._tenant, token),
                 )

@@ -22,7 +22,7 @@ from ...families.memories.embedding import EmbedFunction, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
-from ...families.memories.records import MemoryItem, Namespace
+from ...families.memories.records import MemoryHit, MemoryItem, Namespace
 from ...families.memories.searching import Way
 
 #: The first label of the namespaces of memories, and of the namespace of deleted ids. App, user and session follow.
@@ -153,6 +153,8 @@ class MemoryServiceOperations:
         if not re.search(r"\w", words):
             return SearchMemoryResponse()
         way: Way = "word" if self.embed is None else "hybrid"
+        if way == "hybrid" and self._items.sealed.is_on:  # there is no index of words
+            way = "meaning"
         scope = _scope(app_name, user_id)
         hits = yield from self._items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
         return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
@@ -170,8 +172,20 @@ class MemoryServiceOperations:
         scope = _scope(app_name, user_id)
         tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
         # Repeated until none is found: a memory may have been added between a search and the first tombstone.
-        while found := (yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE)):
+        while found := (yield from self._with_id(scope, memory_id)):
             yield from self._items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
+
+    def _with_id(self, scope: Namespace, memory_id: str) -> Procedure[Sequence[MemoryHit]]:
+        """Return up to `AT_ONCE` memories with an id. Encrypted ones are all read, and compared in this process."""
+        if not self._items.sealed.is_on:
+            return (yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE))
+        found: list[MemoryHit] = []
+        offset = 0
+        while page := (yield from self._items.search((LABEL, *scope), limit=AT_ONCE, offset=offset)):
+            values = [(hit, hit.item.value) for hit in page]
+            found += [hit for hit, value in values if isinstance(value, dict) and value.get("id") == memory_id]
+            offset += AT_ONCE
+        return found[:AT_ONCE]
 
     def _write(self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]) -> Procedure[None]:
         """Write memories that were not deleted before, and delete others."""

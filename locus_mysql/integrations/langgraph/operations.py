@@ -25,6 +25,7 @@ from ...errors import InvalidInput
 from ...families.graphs import keys
 from ...families.graphs.arguments import check_id
 from ...families.graphs.base import VersionsOfTenants
+from ...families.graphs.copying import copy_thread
 from ...families.graphs.values import EncodedValue, Grown
 from ...runtime.arguments import check_thread_id
 from . import coding
@@ -128,7 +129,7 @@ class GraphOperations(VersionsOfTenants):
             ThreadExists: The target has checkpoints; nothing was changed.
         """
         source, target = check_thread_id(str(source_thread_id)), check_thread_id(str(target_thread_id))
-        yield from self.versions.removing.copy_thread(self.tenancy.of(source), source, target)
+        yield from copy_thread(self.versions, self.tenancy.of(source), source, target)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> Operation[None]:
         """Delete all but the newest checkpoint of each namespace (``keep_latest``), or everything (``delete``).

@@ -142,6 +142,7 @@ class StoreOperations(MemoryOperations):
         self, op: SearchOp, queries: Mapping[str, QueryVector], adapt: AdaptFilter
     ) -> Operation[list[SearchItem]]:
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
+        self.sealed.refuse_value_filter(op.filter)
         condition = adapt(compile_filter(finite(op.filter), "i.value"))
         where = Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
         if op.query:

@@ -7,7 +7,6 @@ one log message for each names it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, cast
 
 from langgraph.store.base import Embeddings, IndexConfig, TTLConfig, ensure_embeddings
@@ -16,6 +15,7 @@ from ...engine.logs import OPTIONS
 from ...errors import ConfigError, InvalidInput
 from ...families.memories.arguments import TTL_LIMIT_S
 from ...families.memories.vectors.scoring import Metric
+from ...suggestions import did_you_mean
 
 #: Options of other stores that have been logged in this process.
 _LOGGED: set[str] = set()
@@ -151,8 +151,7 @@ def _check_keys(name: str, given: object, known: Sequence[str], foreign: Mapping
         if key in known or (name == "index" and key == "text_fields"):
             continue
         if key not in foreign:
-            close = get_close_matches(str(key), known, 1, 0.8)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(str(key), known)
             raise ConfigError(f"{name} has the unknown key {key!r:.50}. Its keys are {_listed(known)}.{hint}")
         _log_no_effect(f"{name}[{key!r}]", foreign[key])
 

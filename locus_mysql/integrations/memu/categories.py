@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...dialect.memu.record_filters import RecordFilter, equals
 from ...dialect.statement import Param
-from ...engine.operation import Duplicate, Operation, Outdated
-from ...errors import InvalidInput, NotFound
-from .embeddings import decode_embedding, encode_embedding
+from ...engine.operation import Operation
+from .embeddings import encode_embedding
 from .operations import MemuStore, RecordOperations, id_of, text_of
 from .records import MemoryCategory
 
@@ -60,21 +58,15 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
         Raises:
             InvalidInput: The name is too long, or the user model does not allow the scope.
         """
-        scope = self.store.scope.params(user_data)
-        key = self.store.scope.key(self.tenant, scope)
-        raw = encode_embedding(embedding)
-        values = self.new(
-            scope,
-            name=text_of("name", name),
-            description=text_of("description", description),
-            summary=None,
-            embedding=raw,
-            locus_scope=key,
+        return (
+            yield from self.complete(
+                user_data,
+                embedding,
+                name=text_of("name", name),
+                description=text_of("description", description),
+                summary=None,
+            )
         )
-        named = RecordFilter.all([equals("locus_scope", key), equals("name", values["name"])])
-        read = self.store.sql.list(self.role, self.tenant, named)
-        rows = yield from self.store.write(self.store.sql.insert_or_complete(values), read=read)
-        return self.read(rows[0]) if rows else self.gone(values, embedding=decode_embedding(raw))
 
     def update_category(
         self,
@@ -99,20 +91,10 @@ class CategoryOperations(RecordOperations[MemoryCategory]):
             InvalidInput: The scope has another category with this name.
         """
         id = id_of("category_id", category_id)
-        given = {
+        given: dict[str, Param] = {
             "name": text_of("name", name, optional=True),
             "description": text_of("description", description, optional=True),
             "embedding": encode_embedding(embedding),
             "summary": text_of("summary", summary, optional=True),
         }
-        values: dict[str, Param] = {column: value for column, value in given.items() if value is not None}
-        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
-        try:
-            rows = yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values), read=read)
-        except Duplicate:
-            raise InvalidInput(f"The scope has another category named {name!r}; nothing was changed.") from None
-        except Outdated:
-            rows = ()
-        if not rows:
-            raise NotFound(f"Category with id {category_id} not found")
-        return self.read(rows[0])
+        return (yield from self.change(id, f"The scope has another category named {name!r}", given))

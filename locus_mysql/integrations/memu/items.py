@@ -12,13 +12,10 @@ from ...dialect.statement import Param
 from ...engine.operation import Duplicate, Operation, Outdated
 from ...errors import InvalidInput, NotFound
 from ...families.memories.arguments import check_count, encode_value
-from ...families.memories.vectors.coding import decode_vector
-from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
-from ...families.memories.vectors.scoring import QueryVector
 from .embeddings import decode_embedding, dims_of, encode_embedding
 from .operations import MemuStore, RecordOperations, id_of, text_of
 from .records import MemoryItem, content_hash
-from .searching import SearchingOperations
+from .searching import SearchingOperations, query_of
 
 Ranking: TypeAlias = Literal["similarity", "salience"]
 
@@ -195,7 +192,7 @@ class ItemOperations(RecordOperations[MemoryItem]):
         Args:
             item_id: The item's id.
         """
-        yield from self.store.write(self.store.sql.delete(self.role, self.tenant, [id_of("item_id", item_id)]))
+        yield from self.delete("item_id", item_id)
 
     def list_items_by_ref_ids(
         self, ref_ids: list[str], where: Mapping[str, Any] | None = None
@@ -241,18 +238,14 @@ class ItemOperations(RecordOperations[MemoryItem]):
         """
         wanted = check_count(top_k, "top_k")
         condition = self.store.scope.condition(self.role, where)
-        if query_vec is None:
-            raise InvalidInput("The query must be a list of numbers, not NoneType.")
-        raw = encode_embedding(query_vec, "The query")
+        query = query_of(query_vec)
         if ranking not in {"similarity", "salience"}:
             raise InvalidInput(f"ranking must be 'similarity' or 'salience', not {ranking!r:.50}.")
         number = isinstance(recency_decay_days, int | float) and not isinstance(recency_decay_days, bool)
         if not number or not recency_decay_days > 0:
             raise InvalidInput(f"recency_decay_days must be a number above 0, not {recency_decay_days!r:.50}.")
-        if not raw or not wanted:
+        if query is None or not wanted:
             return []
-        warn_if_numpy_is_missing()
-        query = QueryVector(decode_vector(raw), "cosine")
         if ranking == "similarity":
             return (yield from self._searching.by_similarity(query, condition, wanted))
         return (yield from self._searching.by_salience(query, condition, wanted, recency_decay_days))

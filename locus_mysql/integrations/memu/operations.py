@@ -20,13 +20,13 @@ from ...dialect.memu.tables import CORE
 from ...dialect.statement import Param
 from ...drivers.interface import Row
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
-from ...errors import CorruptCheckpoint, InvalidInput
+from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.cache import check_cache_bytes
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
 from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
-from .embeddings import decode_embedding
+from .embeddings import decode_embedding, encode_embedding
 from .fields import aware
 from .ranking import EmbeddingTable
 from .records import LIMITS, BaseRecord, scoped
@@ -38,8 +38,18 @@ R = TypeVar("R", bound=BaseRecord)
 HOUSEKEEPING_EVERY = 64
 
 
+#: The columns, of those that a category or a recall file has, that identify it besides its id.
+UNIQUE = ("locus_scope", "track", "name")
+
 #: The names of records in errors.
-_KINDS = {"resources": "Resource", "items": "Item", "categories": "Category", "links": "Relation"}
+_KINDS = {
+    "resources": "Resource",
+    "items": "Item",
+    "categories": "Category",
+    "links": "Relation",
+    "recall_files": "Recall file",
+    "segments": "Segment",
+}
 
 
 class MemuStore:
@@ -117,7 +127,7 @@ class RecordOperations(Generic[R]):
         self.store = store
         self.role = role
         self.model: type[R] = scoped(store.scope.user_model, record)
-        self._core = CORE[role]
+        self._core = tuple(name for name in CORE[role] if name in record.model_fields)
         self._kind = _KINDS[role]
 
     @property
@@ -161,7 +171,10 @@ class RecordOperations(Generic[R]):
 
     def clear(self, where: Mapping[str, Any] | None) -> Operation[dict[str, R]]:
         """Delete the records that a filter selects; returns those that this call deleted. Two round trips."""
-        condition = self.store.scope.condition(self.role, where)
+        return (yield from self.remove(self.store.scope.condition(self.role, where)))
+
+    def remove(self, condition: RecordFilter) -> Operation[dict[str, R]]:
+        """Delete the records that match a filter; returns those that this call deleted. Two round trips."""
         doomed = _by_id((yield from self.find(condition)))
         if not doomed:
             return {}
@@ -178,6 +191,72 @@ class RecordOperations(Generic[R]):
             locked = {row.id for lock in locks for row in results.rows(lock)}
             doomed = {id: record for id, record in doomed.items() if id in locked}
         return doomed
+
+    def delete(self, name: str, id: str) -> Operation[None]:
+        """Delete a record, if it exists. One round trip.
+
+        Args:
+            name: The name of the argument, for errors.
+            id: The record's id.
+        """
+        yield from self.store.write(self.store.sql.delete(self.role, self.tenant, [id_of(name, id)]))
+
+    def create(self, scope: Mapping[str, Param], embedding: Any, **values: Param) -> Operation[R]:
+        """Store a new record. One round trip.
+
+        Args:
+            scope: The columns of its scope.
+            embedding: Its embedding.
+            values: The other columns.
+        """
+        raw = encode_embedding(embedding)
+        columns = self.new(scope, **values, embedding=raw)
+        read = self.store.sql.list(self.role, self.tenant, equals("id", columns["id"]))
+        rows = yield from self.store.write(self.store.sql.insert(self.role, columns), read=read)
+        return self.read(rows[0]) if rows else self.gone(columns, embedding=decode_embedding(raw))
+
+    def complete(self, user_data: object, embedding: Any, **values: Param) -> Operation[R]:
+        """Return the record with these values in its scope; create it if none exists. One round trip.
+
+        An existing record gets the embedding or the description only if its own is empty.
+
+        Args:
+            user_data: The scope.
+            embedding: The embedding.
+            values: The other columns, of which ``name`` and ``track`` identify a record in its scope.
+        """
+        scope = self.store.scope.params(user_data)
+        key = self.store.scope.key(self.tenant, scope)
+        raw = encode_embedding(embedding)
+        columns = self.new(scope, **values, embedding=raw, locus_scope=key)
+        unique = RecordFilter.all([equals(name, columns[name]) for name in UNIQUE if name in columns])
+        read = self.store.sql.list(self.role, self.tenant, unique)
+        rows = yield from self.store.write(self.store.sql.insert_or_complete(self.role, columns), read=read)
+        return self.read(rows[0]) if rows else self.gone(columns, embedding=decode_embedding(raw))
+
+    def change(self, id: str, taken: str, given: Mapping[str, Param]) -> Operation[R]:
+        """Change the columns of a record whose values are not None. One round trip.
+
+        Args:
+            id: The record's id.
+            taken: The message if another record has the new values of a unique key.
+            given: The columns.
+
+        Raises:
+            NotFound: No such record exists.
+            InvalidInput: Another record has the new values of a unique key.
+        """
+        values = {column: value for column, value in given.items() if value is not None}
+        read = self.store.sql.list(self.role, self.tenant, equals("id", id))
+        try:
+            rows = yield from self.store.write(self.store.sql.update(self.role, self.tenant, id, values), read=read)
+        except Duplicate:
+            raise InvalidInput(f"{taken}; nothing was changed.") from None
+        except Outdated:
+            rows = ()
+        if not rows:
+            raise NotFound(f"{self._kind} with id {id} not found")
+        return self.read(rows[0])
 
     @decodes_rows
     def read(self, row: Row) -> R:
@@ -200,7 +279,7 @@ class RecordOperations(Generic[R]):
         for name, field in self.store.scope.fields.items():
             if values[name] is not None:
                 values[name] = field.read(values[name])
-        return self.model.model_construct(**values)
+        return self.model.model_construct(**{name: values[name] for name in (*self._core, *self.store.scope.fields)})
 
     def new(self, scope: Mapping[str, Param], **values: Param) -> dict[str, Param]:
         """Return the columns of a new record."""

@@ -22,6 +22,8 @@ LIMITS: Mapping[str, int] = {
     "local_path": 1024,
     "memory_type": 32,
     "name": 255,
+    "track": 64,
+    "recall_file_id": 36,
 }
 
 
@@ -33,14 +35,20 @@ class BaseRecord(BaseModel):
     updated_at: datetime = Field(default_factory=lambda: datetime.now(UTC))
 
 
-class Resource(BaseRecord):
-    """A source of items: a file or a conversation."""
+class WorkspaceResource(BaseRecord):
+    """A file of a workspace, as memu-cli stores it."""
 
     url: str
-    modality: str
     local_path: str
     caption: str | None = None
     embedding: list[float] | None = None
+    track: str | None = None
+
+
+class Resource(WorkspaceResource):
+    """A source of items: a file or a conversation. Its track is None, unless memu-cli stored it."""
+
+    modality: str
 
 
 class MemoryItem(BaseRecord):
@@ -70,10 +78,35 @@ class CategoryItem(BaseRecord):
     category_id: str
 
 
+class RecallFile(BaseRecord):
+    """A file of memu-cli's: what an agent remembers (track ``memory``), or a skill (``skill``)."""
+
+    name: str
+    track: str = "memory"
+    description: str
+    embedding: list[float] | None = None
+    content: str | None = None
+
+
+class RecallFileSegment(BaseRecord):
+    """A part of a recall file that is found by its embedding."""
+
+    recall_file_id: str
+    track: str = "memory"
+    text: str
+    embedding: list[float] | None = None
+
+
 class DefaultUserModel(BaseModel):
     """The default scope of records, as in memU."""
 
     user_id: str | None = None
+
+
+class RecallUserModel(DefaultUserModel):
+    """The default scope of records, as in memu-cli."""
+
+    agent_id: str | None = None
 
 
 R = TypeVar("R", bound=BaseRecord)
@@ -84,6 +117,8 @@ RECORDS: Mapping[str, type[BaseRecord]] = {
     "items": MemoryItem,
     "categories": MemoryCategory,
     "links": CategoryItem,
+    "recall_files": RecallFile,
+    "segments": RecallFileSegment,
 }
 
 

@@ -12,7 +12,7 @@ from .items import ItemOperations
 from .operations import MemuStore
 from .relations import RelationOperations
 from .resources import ResourceOperations
-from .views import AsyncRecordView, RecordView, RelationView
+from .views import AsyncRecordView, RecordListView, RecordView
 
 O = TypeVar("O")  # noqa: E741 - operations
 
@@ -101,7 +101,7 @@ class RelationRepository(Repository[RelationOperations]):
 
     def __init__(self, store: MemuStore, run: Callable[[Operation[Any]], Any]) -> None:
         super().__init__(RelationOperations(store), run)
-        self.relations = RelationView(self._operations, run)
+        self.relations = RecordListView(self._operations, run)
 
     @blocking(RelationOperations.list_relations)
     def list_relations(self) -> None: ...

@@ -1,28 +1,24 @@
-"""The operations of memU's repository of resources."""
+"""The operations of memU's repository of resources, and of memu-cli's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from ...dialect.memu.record_filters import equals
-from ...engine.operation import Operation
-from .embeddings import decode_embedding, encode_embedding
+from ...engine.operation import Operation, fetch
+from ...families.memories.arguments import check_count
 from .operations import MemuStore, RecordOperations, text_of
-from .records import Resource
+from .ranking import EmbeddingTable, nearest
+from .records import Resource, WorkspaceResource
+from .searching import query_of
+
+R = TypeVar("R", bound=WorkspaceResource)
 
 
-class ResourceOperations(RecordOperations[Resource]):
-    """Operations on resources: the files and conversations that items come from.
+class AnyResourceOperations(RecordOperations[R]):
+    """Operations on resources that both of memU's protocols have."""
 
-    Args:
-        store: The store.
-    """
-
-    def __init__(self, store: MemuStore) -> None:
-        super().__init__(store, "resources", Resource)
-
-    def list_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, Resource]]:
+    def list_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, R]]:
         """Return the resources that a filter selects, by id, oldest first.
 
         Args:
@@ -33,13 +29,24 @@ class ResourceOperations(RecordOperations[Resource]):
         """
         return (yield from self.where(where))
 
-    def clear_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, Resource]]:
+    def clear_resources(self, where: Mapping[str, Any] | None = None) -> Operation[dict[str, R]]:
         """Delete the resources that a filter selects, with their items; returns the resources.
 
         Args:
             where: See `list_resources`.
         """
         return (yield from self.clear(where))
+
+
+class ResourceOperations(AnyResourceOperations[Resource]):
+    """Operations on memU's resources: the files and conversations that items come from.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: MemuStore) -> None:
+        super().__init__(store, "resources", Resource)
 
     def create_resource(
         self,
@@ -64,15 +71,92 @@ class ResourceOperations(RecordOperations[Resource]):
         Raises:
             InvalidInput: A text is too long, or the user model does not allow the scope.
         """
-        raw = encode_embedding(embedding)
-        values = self.new(
-            self.store.scope.params(user_data),
-            url=text_of("url", url),
-            modality=text_of("modality", modality),
-            local_path=text_of("local_path", local_path),
-            caption=text_of("caption", caption, optional=True),
-            embedding=raw,
+        return (
+            yield from self.create(
+                self.store.scope.params(user_data),
+                embedding,
+                url=text_of("url", url),
+                modality=text_of("modality", modality),
+                local_path=text_of("local_path", local_path),
+                caption=text_of("caption", caption, optional=True),
+                track=None,
+            )
         )
-        read = self.store.sql.list(self.role, self.tenant, equals("id", values["id"]))
-        rows = yield from self.store.write(self.store.sql.insert(self.role, values), read=read)
-        return self.read(rows[0]) if rows else self.gone(values, embedding=decode_embedding(raw))
+
+
+class WorkspaceResourceOperations(AnyResourceOperations[WorkspaceResource]):
+    """Operations on memu-cli's resources: the files of a workspace.
+
+    Args:
+        store: The store.
+    """
+
+    def __init__(self, store: MemuStore) -> None:
+        super().__init__(store, "resources", WorkspaceResource)
+
+    def create_resource(
+        self,
+        *,
+        url: str,
+        local_path: str,
+        caption: str | None,
+        embedding: list[float] | None,
+        user_data: dict[str, Any],
+        track: str | None = None,
+    ) -> Operation[WorkspaceResource]:
+        """Store a resource. One round trip.
+
+        Args:
+            url: The address of the resource, of at most 2,048 characters.
+            local_path: The path of the local copy, of at most 1,024 characters.
+            caption: A description of the content.
+            embedding: The embedding of the caption.
+            user_data: The resource's scope.
+            track: The track, such as ``workspace``, of at most 64 characters.
+
+        Raises:
+            InvalidInput: A text is too long, or the user model does not allow the scope.
+        """
+        return (
+            yield from self.create(
+                self.store.scope.params(user_data),
+                embedding,
+                url=text_of("url", url),
+                modality="",
+                local_path=text_of("local_path", local_path),
+                caption=text_of("caption", caption, optional=True),
+                track=text_of("track", track, optional=True),
+            )
+        )
+
+    def delete_resource(self, resource_id: str) -> Operation[None]:
+        """Delete a resource, if it exists. One round trip.
+
+        Args:
+            resource_id: The resource's id.
+        """
+        yield from self.delete("resource_id", resource_id)
+
+    def vector_search_resources(
+        self, query_vec: list[float], top_k: int, where: Mapping[str, Any] | None = None
+    ) -> Operation[list[tuple[str, float]]]:
+        """Return the ids of the resources nearest to a query, with their cosines, best first. One round trip.
+
+        The search is exact. Only resources with an embedding of the query's width are compared.
+
+        Args:
+            query_vec: An embedding.
+            top_k: The maximum number of resources to return; none for 0 or less.
+            where: See `list_resources`.
+
+        Raises:
+            InvalidInput: The query is not an embedding, or the filter has an unknown field.
+        """
+        wanted = check_count(top_k, "top_k", -(2**31))
+        condition = self.store.scope.condition(self.role, where)
+        query = query_of(query_vec)
+        if query is None or wanted < 1:
+            return []
+        dims = len(query.values)
+        rows = yield from fetch(self.store.sql.with_embedding(self.role, self.tenant, dims, condition))
+        return nearest(query, EmbeddingTable.of(dims, rows), None, wanted)

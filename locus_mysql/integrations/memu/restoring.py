@@ -15,13 +15,21 @@ from ...errors import InvalidInput
 from .embeddings import encode_embedding
 from .fields import time_field
 from .items import encode_extra, hash_of, vector_columns
-from .operations import MemuStore, text_of
+from .operations import UNIQUE, MemuStore, text_of
 
 #: A record, or its fields by their names.
 AnyRecord: TypeAlias = object
 
 #: Fields whose text may be missing.
-_OPTIONAL = frozenset(("caption", "resource_id", "summary"))
+_OPTIONAL = frozenset(
+    (
+        *(("resources", "caption"), ("resources", "track"), ("items", "resource_id"), ("categories", "summary")),
+        ("recall_files", "content"),
+    )
+)
+
+#: The values of fields that records of one of memU's protocols lack.
+_MISSING = {("resources", "modality"): "", ("recall_files", "track"): "memory", ("segments", "track"): "memory"}
 
 
 class MemuOperations(MemuStore):
@@ -38,10 +46,13 @@ class MemuOperations(MemuStore):
         categories: Sequence[AnyRecord] = (),
         items: Sequence[AnyRecord] = (),
         relations: Sequence[AnyRecord] = (),
+        recall_files: Sequence[AnyRecord] = (),
+        segments: Sequence[AnyRecord] = (),
     ) -> Operation[dict[str, str]]:
         """Write records of any store with their ids, times and ``extra``; records whose ids are stored already stay.
 
-        One transaction writes all records except relations, and a second one the relations; the call may be repeated.
+        One transaction writes all records except relations and segments, and a second one these; the call may be
+        repeated.
         Pass at most some hundreds of records per call. Of several items with the same content, later reinforcements
         apply to the first. An item whose resource is not stored is written without it.
 
@@ -50,15 +61,17 @@ class MemuOperations(MemuStore):
             categories: A category is not written if one of its scope and name is stored.
             items: Written after the resources.
             relations: Written after the others; one whose item or category is not stored is left out.
+            recall_files: A file is not written if one of its scope, track and name is stored.
+            segments: Written after the recall files.
 
         Returns:
-            The stored ids of categories that have another id in the store, by the given ids. Relations in the same call
-            use the stored ids.
+            The stored ids of categories and recall files that have another id in the store, by the given ids.
+            Relations and segments in the same call use the stored ids.
 
         Raises:
             InvalidInput: A record lacks a field, has one that is too long, or the user model does not allow its scope.
         """
-        given = {"resources": resources, "categories": categories, "items": items}
+        given = {"resources": resources, "categories": categories, "items": items, "recall_files": recall_files}
         rows = {role: [self._columns(role, record) for record in records] for role, records in given.items()}
         if any(rows.values()):
             hashed = [
@@ -67,22 +80,30 @@ class MemuOperations(MemuStore):
                 if hash_of(fields_of(record).get("extra") or {})
             ]
             yield from self._insert(rows, hashed)
-        renamed = yield from self._other_ids(rows["categories"])
-        links = [self._link(record, renamed) for record in relations]
+        renamed = yield from self._other_ids("categories", rows["categories"])
+        renamed |= yield from self._other_ids("recall_files", rows["recall_files"])
+        links: list[Statement | tuple[Statement, ...]] = [self._link(record, renamed) for record in relations]
+        parts = [self._segment(record, renamed) for record in segments]
+        links += [self.sql.insert_or_keep("segments", values) for values in parts]
+        if parts:
+            links.append(self.sql.guard_own("segments", self.tenant, _ids(parts)))
         if links:
-            yield from self.write(*links)
+            yield from self._write_all(*links)
         return renamed
 
     def _insert(self, rows: Mapping[str, Sequence[dict[str, Param]]], hashed: Sequence[str]) -> Operation[None]:
         """Insert records whose ids are not stored, in one transaction."""
         steps: list[Statement | tuple[Statement, ...]] = [
-            self.sql.insert_or_keep(role, values) for role in ("resources", "categories") for values in rows[role]
+            self.sql.insert_or_keep(role, values)
+            for role in ("resources", "categories", "recall_files")
+            for values in rows[role]
         ]
         steps += [self.sql.restore_item(values) for values in rows["items"]]
         steps.append(self.sql.restore_hashes(self.tenant, hashed))
-        for role in ("resources", "items"):
-            if ids := {cast(str, values["id"]) for values in rows[role]}:
-                steps.append(self.sql.guard_exist(role, self.tenant, sorted(ids)))
+        steps += [self.sql.guard_own(role, self.tenant, _ids(given)) for role, given in rows.items() if given]
+        yield from self._write_all(*steps)
+
+    def _write_all(self, *steps: Statement | tuple[Statement, ...]) -> Operation[None]:
         try:
             yield from self.write(*steps)
         except Outdated:
@@ -91,12 +112,12 @@ class MemuOperations(MemuStore):
                 "Choose another table_prefix."
             ) from None
 
-    def _other_ids(self, categories: Sequence[Mapping[str, Param]]) -> Operation[dict[str, str]]:
-        """Return the stored ids of categories that have another id in the store, by the given ids."""
+    def _other_ids(self, role: str, rows: Sequence[Mapping[str, Param]]) -> Operation[dict[str, str]]:
+        """Return the stored ids of records that have another id in the store, by the given ids."""
         queries = {}
-        for values in categories:
-            unique = RecordFilter.all([equals("locus_scope", values["locus_scope"]), equals("name", values["name"])])
-            queries[cast(str, values["id"])] = self.sql.ids("categories", self.tenant, unique)
+        for values in rows:
+            unique = [equals(name, values[name]) for name in UNIQUE if name in values]
+            queries[cast(str, values["id"])] = self.sql.ids(role, self.tenant, RecordFilter.all(unique))
         if not queries:
             return {}
         results = yield Batch(tuple(queries.values()), atomic=False)
@@ -109,13 +130,18 @@ class MemuOperations(MemuStore):
         values["category_id"] = renamed.get(category, category)
         return self.sql.link(values, tuple(self.scope.fields))
 
+    def _segment(self, record: AnyRecord, renamed: Mapping[str, str]) -> dict[str, Param]:
+        values = self._columns("segments", record)
+        file_id = cast(str, values["recall_file_id"])
+        return {**values, "recall_file_id": renamed.get(file_id, file_id)}
+
     def _columns(self, role: str, record: AnyRecord) -> dict[str, Param]:
         """Return the columns of a record."""
         fields = fields_of(record)
         scope = self.scope.params(scope_of(role, fields, self.scope.fields))
         values: dict[str, Param] = {}
         for name in CORE[role]:
-            value = fields.get(name)
+            value = fields.get(name, _MISSING.get((role, name)))
             if name in {"created_at", "updated_at", "happened_at"}:
                 values[name] = time_field(name).to_store(_as_time(name, value))
             elif name == "embedding":
@@ -123,14 +149,17 @@ class MemuOperations(MemuStore):
             elif name == "extra":
                 values[name] = encode_extra(value or {})
             else:
-                optional = name in _OPTIONAL and not (role == "items" and name == "summary")
-                values[name] = text_of(name, value, optional=optional)
+                values[name] = text_of(name, value, optional=(role, name) in _OPTIONAL)
         values |= {"locus_tenant": self.tenant, **scope}
-        if role in {"items", "categories"}:
+        if role in {"items", "categories", "recall_files"}:
             values["locus_scope"] = self.scope.key(self.tenant, scope)
         if role == "items":
             values |= {"locus_hash": None, **vector_columns(cast(bytes | None, values["embedding"]))}
         return values
+
+
+def _ids(rows: Sequence[Mapping[str, Param]]) -> list[str]:
+    return sorted({cast(str, values["id"]) for values in rows})
 
 
 def fields_of(record: AnyRecord) -> dict[str, Any]:

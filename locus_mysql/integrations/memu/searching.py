@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from ...dialect.memu.record_filters import RecordFilter
 from ...dialect.memu.result_rows import MarkRow
 from ...engine.operation import Batch, Operation, fetch
+from ...errors import InvalidInput
+from ...families.memories.vectors.coding import decode_vector
+from ...families.memories.vectors.numeric import warn_if_numpy_is_missing
 from ...families.memories.vectors.scoring import QueryVector
+from .embeddings import encode_embedding
 from .operations import MemuStore
 from .ranking import Embedded, EmbeddingTable, nearest, salience_factor
 
@@ -17,6 +22,21 @@ FINGERPRINTED = 500
 
 #: The maximum decay; longer ones are replaced by it, as integers may be larger than any float.
 LONGEST_DECAY_DAYS = 1e300
+
+
+def query_of(query_vec: Any) -> QueryVector | None:
+    """Return the query of a search by cosine; None for an empty one, to which nothing is near.
+
+    Raises:
+        InvalidInput: It is not an embedding.
+    """
+    if query_vec is None:
+        raise InvalidInput("The query must be a list of numbers, not NoneType.")
+    raw = encode_embedding(query_vec, "The query")
+    if not raw:
+        return None
+    warn_if_numpy_is_missing()
+    return QueryVector(decode_vector(raw), "cosine")
 
 
 class SearchingOperations:

@@ -31,12 +31,22 @@ FORMAT = "locus-mysql memu 1"
 
 #: The roles of records by their names in lines, in the order in which they are written: each after the records that it
 #: refers to.
-KINDS = {"resource": "resources", "category": "categories", "item": "items", "relation": "links"}
+KINDS = {
+    "resource": "resources",
+    "category": "categories",
+    "item": "items",
+    "relation": "links",
+    "recall_file": "recall_files",
+    "segment": "segments",
+}
 _ROLES = tuple(KINDS.values())
 _KIND_OF = {role: kind for kind, role in KINDS.items()}
 
 #: Their names as arguments of `MemuOperations.restore`.
-_GIVEN_AS = {"resources": "resources", "categories": "categories", "items": "items", "links": "relations"}
+_GIVEN_AS = {role: "relations" if role == "links" else role for role in _ROLES}
+
+#: The field that refers to a record which the tables may have under another id.
+_REFERENCES = {"links": "category_id", "segments": "recall_file_id"}
 
 _TIMES = ("created_at", "updated_at", "happened_at")
 
@@ -167,7 +177,9 @@ class MemuSource:
         page = RecordPage()
         while kind < len(_ROLES):
             role = _ROLES[kind]
-            reading = self._operations.readers[role].find(page_after(self._where[role], id, limit))
+            reading = self._operations.readers[role].find(
+                page_after(self._where[role], ("id",), None if id is None else (id,), limit)
+            )
             found = await database.asynchronous.run(reading)
             if found:
                 found.sort(key=lambda record: record.id)
@@ -255,7 +267,8 @@ class MemuTarget:
         }
         if any(missing.values()):
             self._renamed |= await engine.run(operations.restore(**missing))
-            wanted["links"] = {id: self._relinked("links", record) for id, record in wanted["links"].items()}
+            for role in _REFERENCES:
+                wanted[role] = {id: self._relinked(role, record) for id, record in wanted[role].items()}
         after = {role: await self._stored(database, role, wanted[role]) for role in _ROLES}
         for role in _ROLES:
             for id, record in wanted[role].items():
@@ -268,15 +281,15 @@ class MemuTarget:
                     report.differ(f"The {_KIND_OF[role]} {id!r} {self._difference(role, id, after[role])}.")
 
     def _relinked(self, role: str, record: dict[str, Any]) -> dict[str, Any]:
-        """Replace the category's id in a relation if the tables have the category under another id."""
-        if role != "links":
+        """Replace the id of a category or recall file that the tables have under another id."""
+        field = _REFERENCES.get(role)
+        if field is None:
             return record
-        category = record.get("category_id")
-        return {**record, "category_id": self._renamed.get(str(category), category)}
+        return {**record, field: self._renamed.get(str(record.get(field)), record.get(field))}
 
     def _difference(self, role: str, id: str, after: Mapping[str, Any]) -> str:
         if id in self._renamed:
-            return f"is stored as {self._renamed[id]!r}, and its items are linked with that"
+            return f"is stored as {self._renamed[id]!r}, and its items or segments are linked with that"
         if id in after:
             return "differs in the tables"
         if role == "links":

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from ...engine.operation import Operation
 from .operations import RecordOperations
-from .records import BaseRecord, CategoryItem
+from .records import BaseRecord
 
 R = TypeVar("R", bound=BaseRecord)
 
@@ -66,28 +66,28 @@ class RecordView(Mapping[str, R]):
         return f"<{self._operations.role} in the database>"
 
 
-class RelationView(Sequence[CategoryItem]):
-    """All relations, oldest first, as they are in the database at the time of access.
+class RecordListView(Sequence[R]):
+    """The records of one kind, oldest first, as they are in the database at the time of access.
 
     Args:
-        operations: The operations on relations.
+        operations: The operations on the records.
         run: Runs an operation.
     """
 
-    def __init__(self, operations: RecordOperations[CategoryItem], run: Callable[[Operation[Any]], Any]) -> None:
+    def __init__(self, operations: RecordOperations[R], run: Callable[[Operation[Any]], Any]) -> None:
         self._operations = operations
         self._run = run
 
     @overload
-    def __getitem__(self, index: int) -> CategoryItem: ...
+    def __getitem__(self, index: int) -> R: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[CategoryItem]: ...
+    def __getitem__(self, index: slice) -> list[R]: ...
 
-    def __getitem__(self, index: int | slice) -> CategoryItem | list[CategoryItem]:
+    def __getitem__(self, index: int | slice) -> R | list[R]:
         return self.copy()[index]
 
-    def __iter__(self) -> Iterator[CategoryItem]:
+    def __iter__(self) -> Iterator[R]:
         return iter(self.copy())
 
     def __len__(self) -> int:
@@ -95,17 +95,17 @@ class RelationView(Sequence[CategoryItem]):
         return count
 
     def __eq__(self, other: object) -> bool:
-        return self.copy() == list(other) if isinstance(other, list | RelationView) else NotImplemented
+        return self.copy() == list(other) if isinstance(other, list | RecordListView) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as a list
 
-    def copy(self) -> list[CategoryItem]:
-        """Return all relations, as they are now."""
-        relations: dict[str, CategoryItem] = self._run(self._operations.all())
-        return list(relations.values())
+    def copy(self) -> list[R]:
+        """Return all records, as they are now."""
+        records: dict[str, R] = self._run(self._operations.all())
+        return list(records.values())
 
     def __repr__(self) -> str:
-        return "<relations in the database>"
+        return f"<{self._operations.role} in the database>"
 
 
 class AsyncRecordView(Generic[R]):

@@ -67,6 +67,8 @@ class MemoryStoreOperations:
         if not re.search(r"\w", words):
             return []
         way: Way = "word" if self.embed is None else "hybrid"
+        if way == "hybrid" and self._items.sealed.is_on:  # there is no index of words
+            way = "meaning"
         hits = yield from self._items.search(self._namespace, query=words, way=way, limit=limit)
         return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 
-from ...families.inspection.records import Day, Turn
+from ...families.inspection.records import Turn
 from . import texts
 
 #: Size of a chart in its own units. On the page it fills the available width.
 WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
+
+#: Height of a chart of bars, and the number of its days.
+BARS_HEIGHT, DAYS = 80.0, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +23,14 @@ class Point:
     Attributes:
         x: Distance from the left.
         y: Distance from the top.
-        label: Its description in words.
+        label: The value in words.
+        at: Its time.
     """
 
     x: float
     y: float
     label: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +74,47 @@ class Bar:
     label: str
 
 
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """Bars over the last 30 days, with axes.
+
+    Attributes:
+        title: What it shows.
+        bars: The bars, in a drawing of `WIDTH` and `BARS_HEIGHT`.
+        scale: The labels of the vertical axis, from the top: the end, the middle and zero.
+        first: The first day.
+        last: The last day.
+        total: The sum of the values, as text.
+        summary: The chart in a sentence, for screen readers.
+    """
+
+    title: str
+    bars: Sequence[Bar]
+    scale: tuple[str, str, str]
+    first: date
+    last: date
+    total: str
+    summary: str
+
+
 def lines_of(turns: Sequence[Turn]) -> list[Line]:
-    """Return line charts of confidence, tokens and iterations, as far as at least two turns have a value."""
+    """Return line charts of confidence, tokens, iterations and times, as far as at least two turns have a value."""
     made = [
         _line("Confidence", turns, lambda turn: turn.confidence, lambda value: f"{value:.2f}", (0.0, 1.0)),
         _line("Tokens", turns, lambda turn: turn.tokens, lambda value: texts.number(int(value))),
-        _line("Iterations", turns, lambda turn: turn.iterations, lambda value: texts.number(int(value))),
+        _line(
+            "Steps" if any(turn.node for turn in turns) else "Iterations",
+            turns,
+            lambda turn: turn.iterations,
+            lambda value: texts.number(int(value)),
+        ),
+        _line(
+            "Seconds",
+            turns,
+            lambda turn: turn.seconds,
+            lambda value: f"{value:.3f}" if value < 1 else f"{value:.1f}",
+            (0.0, 0.0),
+        ),
     ]
     return [line for line in made if line is not None]
 
@@ -90,13 +130,14 @@ def _line(
     if len(known) < 2 or not any(value for _, value in known):
         return None
     values = [value for _, value in known]
-    low, high = min(*values, least_range[0]), max(*values, least_range[1])
+    low, high = min(*values, least_range[0]), max(*values, least_range[1] or max(values))
     step = (WIDTH - 2 * MARGIN) / (len(known) - 1)
     points = [
         Point(
             MARGIN + at * step,
             HEIGHT - MARGIN - (value - low) / (high - low) * (HEIGHT - 2 * MARGIN),
-            f"{label(value)} at {texts.time(turn.created_at)} UTC",
+            label(value),
+            turn.created_at,
         )
         for at, (turn, value) in enumerate(known)
     ]
@@ -107,17 +148,40 @@ def _line(
     return Line(title, label(values[-1]), points, summary)
 
 
-def bars_of(days: Sequence[Day], value_of: Callable[[Day], int], label: Callable[[Day], str]) -> list[Bar]:
-    """Return a bar for each day, placed between the first and the last."""
-    if not days:
-        return []
-    most = max(1, *map(value_of, days)) if len(days) > 1 else max(1, value_of(days[0]))
-    first = date.fromisoformat(days[0].day)
-    day_numbers = [(date.fromisoformat(day.day) - first).days for day in days]
-    step = min((WIDTH - 2 * MARGIN) / (day_numbers[-1] + 1), 24.0)
+def bar_chart(
+    title: str, values: Mapping[str, int], today: date, label: Callable[[int], str], *, days: int = DAYS
+) -> BarChart:
+    """Return a chart of values by day.
+
+    Args:
+        title: What it shows.
+        values: The values by day, as ``2026-11-22``; days without one have none.
+        today: The last day.
+        label: Formats a value.
+        days: The number of days.
+    """
+    first = today - timedelta(days=days - 1)
+    known = {date.fromisoformat(day): value for day, value in values.items()}
+    known = {day: value for day, value in known.items() if first <= day <= today}
+    top = nice_end(max(known.values(), default=0))
+    step = WIDTH / days
     bars = []
-    for at, day in zip(day_numbers, days, strict=True):
-        height = value_of(day) / most * (HEIGHT - 2 * MARGIN)
-        height = max(height, 1.0) if value_of(day) else 0.0
-        bars.append(Bar(MARGIN + at * step, HEIGHT - MARGIN - height, max(step - 2, 1.0), height, label(day)))
-    return bars
+    for day, value in sorted(known.items()):
+        if value:
+            height = max(value / top * BARS_HEIGHT, 1.0)
+            x = (day - first).days * step
+            bars.append(Bar(x + step * 0.1, BARS_HEIGHT - height, step * 0.8, height, f"{day}: {label(value)}"))
+    most = max(known, key=lambda day: known[day], default=None)
+    summary = f"{title}, {first} to {today}: " + (
+        "none." if most is None else f"{label(sum(known.values()))} in all, most on {most}: {label(known[most])}."
+    )
+    middle = label(top // 2) if top % 2 == 0 else ""
+    return BarChart(title, bars, (label(top), middle, label(0)), first, today, label(sum(known.values())), summary)
+
+
+def nice_end(value: int) -> int:
+    """Return the end of an axis: 1, 2, 4, 6, 8 or 10 times a power of ten, and not below a value."""
+    power = 1
+    while value > 10 * power:
+        power *= 10
+    return next(factor * power for factor in (1, 2, 4, 6, 8, 10) if factor * power >= value)

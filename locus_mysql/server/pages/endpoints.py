@@ -6,6 +6,7 @@ from ..callers import Caller
 from ..routing import Endpoint, Router
 from ..tokens import Tokens
 from .changes import copy_form, copy_thread, delete, delete_form
+from .differences import difference_page
 from .live import Live
 from .memories import memories_page, memory_page
 from .query_parameters import (
@@ -22,6 +23,7 @@ from .query_parameters import (
     StaticQuery,
     ThreadQuery,
     ThreadsQuery,
+    ZoneQuery,
 )
 from .rendering import explained_as_page
 from .searching import metadata_page, search_page
@@ -29,8 +31,9 @@ from .sessions import session_page, sessions_page
 from .sign_in import SignIns
 from .static import static_file
 from .statistics import statistics_page
-from .thread import difference_page, state_file, thread_page
+from .thread import state_file, thread_page
 from .threads import threads_page
+from .time_zone import choose_zone, zone_form
 
 
 def pages_router(tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None = None) -> Router:
@@ -60,6 +63,8 @@ def pages_router(tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None
         Endpoint("POST", "/inspect/copy", copy_thread, "write", body="form"),
         Endpoint("GET", "/inspect/delete", delete_form, query=ThreadQuery),
         Endpoint("POST", "/inspect/delete", delete, "write", body="form"),
+        Endpoint("GET", "/inspect/zone", zone_form, query=ZoneQuery),
+        Endpoint("POST", "/inspect/zone", choose_zone, body="form"),
         Endpoint("GET", "/login", sign_ins.ask, "open", query=LoginQuery),
         Endpoint("POST", "/login", sign_ins.sign_in, "open", body="form"),
         Endpoint("POST", "/logout", sign_ins.sign_out, body="form", runs="event_loop"),

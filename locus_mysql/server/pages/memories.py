@@ -14,9 +14,14 @@ from ...families.memories.family import MEMORIES
 from ...families.memories.searching import Way
 from ..problems import not_found
 from .common import inspector_of
+from .markdown import Formatter
+from .memory_texts import namespace_tree, text_of, text_of_preview
 from .query_parameters import MemoriesQuery, MemoryQuery, as_labels, from_labels
 from .rendering import page
 from .tree import hits, tree
+
+#: Characters of an item's text; its value below has the rest.
+MOST_TEXT = 20_000
 
 #: Number of namespaces, items and hits on a page.
 MOST = 100
@@ -49,12 +54,13 @@ async def memories_page(request: Request) -> Response:
         query=query,
         labels=labels,
         trail=[(label, from_labels(labels[: at + 1])) for at, label in enumerate(labels)],
-        below=[row for row in below.items if row.namespace != labels],
+        below=namespace_tree([row for row in below.items if row.namespace != labels], labels).below,
         more=below.cursor,
         items=items,
         found=found,
         ways=WAYS if inspector.embeds else {},
         from_labels=from_labels,
+        text_of=text_of_preview,
     )
 
 
@@ -78,4 +84,6 @@ async def memory_page(request: Request) -> Response:
         found=found,
         root=root,
         hits=hits(root) if query.find else 0,
+        text=text_of(found.value)[:MOST_TEXT],
+        formatted=Formatter(),
     )

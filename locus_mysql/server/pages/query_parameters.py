@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from pydantic import BaseModel, ConfigDict
 
@@ -24,6 +24,12 @@ class StaticQuery(QueryParameters):
 
 class LoginQuery(QueryParameters):
     """The query of the sign-in form."""
+
+    next: str = ""
+
+
+class ZoneQuery(QueryParameters):
+    """The query of the form to choose a time zone."""
 
     next: str = ""
 
@@ -52,6 +58,7 @@ class ThreadQuery(QueryParameters):
     words: str = ""
     first: int = 0
     cursor: str = ""
+    plain: bool = False
 
 
 class EventsQuery(QueryParameters):
@@ -71,6 +78,7 @@ class DifferenceQuery(QueryParameters):
     after: str
     namespace: str = ""
     all: bool = False
+    times: bool = False
 
 
 class SearchQuery(QueryParameters):
@@ -150,8 +158,8 @@ def as_glob(text: str) -> str:
     return text if "*" in text or "?" in text else f"*{text}*"
 
 
-def as_time(text: str) -> datetime | None:
-    """Parse a time from a form field, in UTC.
+def as_time(text: str, zone: tzinfo = UTC) -> datetime | None:
+    """Parse a time from a form field, in the user's time zone unless it has one.
 
     Raises:
         Problem: The text is not a time.
@@ -161,8 +169,11 @@ def as_time(text: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise invalid("The time cannot be read; write it as 2026-11-22T03:12:00, in UTC.") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+        raise invalid("The time cannot be read; write it as 2026-11-22T03:12:00.") from None
+    try:
+        return (found.replace(tzinfo=zone) if found.tzinfo is None else found).astimezone(UTC)
+    except OverflowError:
+        raise invalid("The time is outside the calendar.") from None
 
 
 def as_labels(text: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..problems import Problem
 from ..services import services_of
 from . import texts
 from .static import version_of
+from .zones import NO_ZONE, zone_of
 
 #: Nothing from other hosts, no inline scripts or styles, no frames; forms and connections only to this service.
 POLICY = "; ".join(
@@ -144,9 +145,15 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
         "signed_in": bool(getattr(request.state, "signed_in", None) and request.state.signed_in.nonce),
         "may_write": bool(services.allow_writes and caller and caller.may_write),
         "section": "",
+        "zone": getattr(request.state, "zone", NO_ZONE),
+        "here_query": request.scope.get("query_string", b"").decode("latin-1"),
         **values,
     }
-    text = environment().get_template(template).render(shown)
+    chosen = texts.ZONE.set(zone_of(request))
+    try:
+        text = environment().get_template(template).render(shown)
+    finally:
+        texts.ZONE.reset(chosen)
     # A lone surrogate, which a stored text may contain, cannot be encoded.
     return Response(text.encode("utf-8", "replace"), status, headers=HEADERS, media_type="text/html")
 

@@ -11,6 +11,7 @@ from ..problems import not_found
 from .common import inspector_of
 from .query_parameters import SessionQuery, SessionsQuery, as_glob
 from .rendering import page
+from .tasks import task_of
 from .tree import hits, tree
 
 #: Number of sessions on a page.
@@ -25,7 +26,15 @@ async def sessions_page(request: Request) -> Response:
     found: Page[SessionRow] = Page(())
     if existing:
         found = await inspector.sessions(limit=ON_A_PAGE, cursor=query.cursor or None, pattern=as_glob(query.q))
-    return page(request, "sessions.html", section=WORKING.page.name, existing=existing, query=query, found=found)
+    return page(
+        request,
+        "sessions.html",
+        section=WORKING.page.name,
+        existing=existing,
+        query=query,
+        found=found,
+        task_of=task_of,
+    )
 
 
 async def session_page(request: Request) -> Response:
@@ -45,6 +54,7 @@ async def session_page(request: Request) -> Response:
         query=query,
         found=found,
         root=variables,
+        current=task_of(found.task_state),
         task=None if found.task_state is None else tree(found.task_state, query.find),
         hits=hits(variables) if query.find else 0,
     )

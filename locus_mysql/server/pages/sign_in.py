@@ -26,6 +26,7 @@ from ..problems import Problem, invalid
 from ..tokens import Tokens, digest_of
 from .ended_sign_ins import EndedSignIns
 from .rendering import Links, page
+from .zones import name_of_zone
 
 COOKIE = "locus_mysql_inspector"
 
@@ -111,6 +112,7 @@ class SignIns:
             raise Problem(401, "not_signed_in", "Sign in with a token first.")
         request.state.signed_in = signed_in
         request.state.form_secret = self.form_secret(signed_in)
+        request.state.zone = name_of_zone(request)
         return signed_in.caller
 
     def form_secret(self, signed_in: SignedIn) -> str:

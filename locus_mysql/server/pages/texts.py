@@ -6,7 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -29,6 +30,9 @@ MOST_WORDS = 32
 #: Number of characters of an indented JSON value.
 MOST_PRETTY = 200_000
 
+#: The time zone of the user whose page is made.
+ZONE: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+
 _UNITS = ("KB", "MB", "GB", "TB")
 
 _AGES = ((60, "s"), (60, "min"), (24, "h"), (365, "d"))
@@ -40,6 +44,11 @@ def shown(value: object) -> Markup:
     if count == MOST_MARKS:  # a mark takes a hundred times the space of its text
         text = _HIDDEN.sub("\ufffd", text)
     return Markup(text)  # noqa: S704 - what was escaped, and our own marks
+
+
+def has_many_marks(text: str) -> bool:
+    """Return whether a text has so many hidden characters that they are no longer shown by name."""
+    return len(_HIDDEN.findall(text)) >= MOST_MARKS
 
 
 def _mark(found: re.Match[str]) -> str:
@@ -83,16 +92,34 @@ def number(value: float) -> str:
 
 
 def time(value: datetime) -> str:
-    """Format a time in UTC, to the second."""
-    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """Format a time in the user's time zone, to the second."""
+    return in_zone(value).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def moment(value: datetime | None, *, relative: bool = False) -> Markup:
-    """Return an HTML element with a time, or its age, and the full time as its title."""
+def clock(value: datetime) -> str:
+    """Format the time of day in the user's time zone, to the millisecond."""
+    return in_zone(value).strftime("%H:%M:%S.%f")[:-3]
+
+
+def day(value: datetime) -> str:
+    """Format the day in the user's time zone."""
+    return in_zone(value).strftime("%Y-%m-%d")
+
+
+def in_zone(value: datetime) -> datetime:
+    """Return a time in the user's time zone; in UTC at the ends of the calendar, which have no time in some zones."""
+    try:
+        return value.astimezone(ZONE.get())
+    except OverflowError:
+        return value.astimezone(UTC)
+
+
+def moment(value: datetime | None, *, relative: bool = False, only_clock: bool = False) -> Markup:
+    """Return an HTML element with a time, its age or its time of day, and the full time as its title."""
     if value is None:
         return Markup("\u2013")
     exact = value.astimezone(UTC)
-    text = age(exact) if relative else time(exact)
+    text = age(exact) if relative else clock(exact) if only_clock else time(exact)
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
         exact.isoformat().replace("+00:00", "Z"), exact.strftime("%Y-%m-%d %H:%M:%S.%f"), text
     )
@@ -157,6 +184,8 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "size": size,
     "number": number,
     "moment": moment,
+    "day": day,
+    "clock": clock,
     "pretty": pretty,
     "short": short,
     "cut": cut,

@@ -1,4 +1,4 @@
-"""Pages of a thread: its conversation, timeline and states, and the difference of two states."""
+"""Pages of a thread: its conversation, timeline and states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,31 +17,32 @@ from ...families.inspection.first_saved import first_saved
 from ...families.inspection.records import (
     CheckpointRow,
     Message,
-    MessageChange,
+    Page,
     StateView,
     ToolCall,
+    Turn,
     Window,
 )
+from ...inspection.inspector import Inspector
 from ..problems import not_found
 from . import texts
 from .charts import lines_of
 from .common import changes_in, family_of, inspector_of, thread_of
-from .query_parameters import DifferenceQuery, ThreadQuery, as_time
+from .markdown import Formatter
+from .query_parameters import ThreadQuery, as_time
 from .rendering import downloaded, page
 from .timeline import timeline
 from .tree import hits, tree
+from .zones import zone_of
 
 #: Number of checkpoints in a timeline, of turns in a chart, of messages on a page.
 CHECKPOINTS, TURNS, MESSAGES = 100, 100, 200
 
 #: Number of characters of a message shown at once, and when unfolded.
-SHOWN, UNFOLDED = 4_000, 200_000
+SHOWN, UNFOLDED = 1_500, 200_000
 
-#: Number of tool calls shown of a message, and of messages in a difference.
-CALLS, CHANGES = 50, 500
-
-#: Number of messages shown before and after a changed one.
-AROUND = 1
+#: Number of tool calls shown of a message.
+CALLS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,35 @@ def first_shown(messages: int, wanted: int, hit: int | None) -> int:
     return last if hit is None else min(last, hit)
 
 
+class ReadTimeline(NamedTuple):
+    """A page of a thread's checkpoints.
+
+    Args:
+        history: The checkpoints.
+        newest: Whether it begins with the newest checkpoint.
+        turns: The turns for the charts and the times of messages, oldest first.
+        noted: The turns of the checkpoints on the page.
+    """
+
+    history: Page[CheckpointRow]
+    newest: bool
+    turns: Sequence[Turn]
+    noted: Sequence[Turn]
+
+
+async def _read_timeline(inspector: Inspector, family: str, query: ThreadQuery, at: datetime | None) -> ReadTimeline:
+    """Read a page of a thread's checkpoints, and its turns; ``at`` is the time of an earlier state that is shown."""
+    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
+    newest = not query.cursor
+    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
+        # The displayed state is not among the newest, so the timeline begins with it.
+        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
+    turns = noted = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
+    if query.cursor and history.items:  # an older page of the timeline has turns of its own
+        noted = await inspector.states(family, query.thread, CHECKPOINTS + 1, at=history.items[0].created_at)
+    return ReadTimeline(history, newest, turns, noted)
+
+
 async def thread_page(request: Request) -> Response:
     """``GET /inspect/thread``: a thread's newest state, or its state at a checkpoint or a time."""
     query: ThreadQuery = request.state.query
@@ -126,12 +156,7 @@ async def thread_page(request: Request) -> Response:
     state = await wanted_state(request, None if query.words else Window(MESSAGES, first))
     pinned = bool(query.checkpoint or query.at)
     at = state.checkpoint.created_at if pinned and state is not None else None
-    history = await inspector.history(family, query.thread, limit=CHECKPOINTS, cursor=query.cursor or None)
-    newest = not query.cursor
-    if newest and history.cursor and at is not None and at < history.items[-1].created_at:
-        # The displayed state is not among the newest, so the timeline begins with it.
-        history, newest = await inspector.history(family, query.thread, limit=CHECKPOINTS, at=at), False
-    turns = await inspector.states(family, query.thread, inspector.turns_at_once(family), at=at)
+    history, newest, turns, noted = await _read_timeline(inspector, family, query, at)
 
     def made() -> Response:
         times = {} if state is None else first_saved(state, turns)
@@ -150,10 +175,12 @@ async def thread_page(request: Request) -> Response:
             changes=changes_in(request, family),
             thread=thread,
             timeline=timeline(history.items),
+            turns={(turn.checkpoint_id, turn.created_at): turn for turn in noted},
             newest=newest,
             older=history.cursor,
             state=state,
             pinned=pinned,
+            newest_state=state is not None and state.checkpoint.checkpoint_id == thread.checkpoint_id,
             messages_shown=messages_shown[first : first + MESSAGES],
             before=before or first,
             after=after or max(0, len(messages_shown) - first - MESSAGES),
@@ -163,6 +190,7 @@ async def thread_page(request: Request) -> Response:
             hits=hits(root) if query.find else 0,
             hit=None if hit is None else messages_shown[hit].at,
             words=query.words,
+            formatted=None if query.plain else Formatter(query.words),
             marker=markers.get((family, query.thread), ""),
             compared=compared(history.items, state),
             shown_characters=SHOWN,
@@ -201,7 +229,7 @@ async def wanted_state(request: Request, window: Window | None = None) -> StateV
         query.thread,
         query.checkpoint or None,
         namespace=query.namespace,
-        at=as_time(query.at),
+        at=as_time(query.at, zone_of(request)),
         window=window,
     )
     if found is None and query.checkpoint:
@@ -225,54 +253,3 @@ async def state_file(request: Request) -> Response:
     if found.writes:
         value["writes"] = [asdict(write) for write in found.writes]
     return await asyncio.to_thread(downloaded, value, f"{found.thread_id}.{found.checkpoint.checkpoint_id}.json")
-
-
-async def difference_page(request: Request) -> Response:
-    """``GET /inspect/difference``."""
-    query: DifferenceQuery = request.state.query
-    inspector = inspector_of(request)
-    family = family_of(query.family)
-    thread = await thread_of(request, family, query.thread)
-    found = await inspector.differences(family, query.thread, query.before, query.after, namespace=query.namespace)
-
-    def made() -> Response:
-        counts = {
-            change: sum(one.change == change for one in found.messages)
-            for change in ("added", "removed", "changed", "same")
-        }
-        shown = list(found.messages if query.all else around_changes(found.messages))
-        return page(
-            request,
-            "difference.html",
-            section="threads",
-            query=query,
-            family=family,
-            thread=thread,
-            found=found,
-            counts=counts,
-            messages=shown[:CHANGES],
-            more=len(shown) > CHANGES,
-            shown_characters=SHOWN,
-            unfolded_characters=UNFOLDED,
-            most_calls=CALLS,
-        )
-
-    return await asyncio.to_thread(made)
-
-
-def around_changes(changes: Sequence[MessageChange]) -> Iterator[MessageChange | int]:
-    """Return changed messages and their neighbours, with the number of messages left out between them."""
-    near = {
-        other for at, one in enumerate(changes) if one.change != "same" for other in range(at - AROUND, at + AROUND + 1)
-    }
-    skipped = 0
-    for at, one in enumerate(changes):
-        if at not in near:
-            skipped += 1
-            continue
-        if skipped:
-            yield skipped
-            skipped = 0
-        yield one
-    if skipped:
-        yield skipped

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...families.inspection.records import Page, ThreadRow
+from ...families.inspection.records import Page, ThreadPreview, ThreadRow
 from ..bodies import value_of
 from .common import chosen, families_of, inspector_of
 from .query_parameters import AGES, SIZES, ThreadsQuery, as_glob
@@ -23,6 +24,7 @@ async def threads_page(request: Request) -> Response:
     existing = await families_of(request)
     family = chosen(query.family, existing)
     found: Page[ThreadRow] = Page(())
+    previews: Mapping[str, ThreadPreview] = {}
     if family is not None:
         now = datetime.now(UTC)
         length = AGES[query.age][0] if query.age in AGES else None
@@ -38,6 +40,7 @@ async def threads_page(request: Request) -> Response:
             saved_after=since,
             saved_before=until,
         )
+        previews = await inspector_of(request).previews(family, [thread.thread_id for thread in found.items])
     kept = {
         "family": family,
         "q": query.q,
@@ -56,6 +59,7 @@ async def threads_page(request: Request) -> Response:
         kept=kept,
         filtered=any((query.q, query.key, query.size, query.age)),
         found=found,
+        previews=previews,
         sizes=SIZES,
         ages=AGES,
     )

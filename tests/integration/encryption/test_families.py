@@ -14,15 +14,10 @@ import pytest
 from locus_mysql import (
     Encryption,
     SyncCheckpointStore,
-    SyncMemoryStore,
     SyncMySQLBackend,
-    SyncMySQLCheckpointSaver,
-    SyncWorkingMemory,
 )
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
-from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
-from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.integrations.locus.dicts import AgentDictOperations
 from locus_mysql.integrations.memu.database import MemuDatabase
 from locus_mysql.runtime.checksummed_jsonl import Head
@@ -30,15 +25,10 @@ from locus_mysql.runtime.database import Database
 
 from ..conftest import MakeConfig
 from .conftest import KEYS, MARKER, RunSQL, keys
+from .samples import SAMPLES
 
 #: One writer of clear text for each family whose tables hold it, by the family's name.
 WRITERS: dict[str, Callable[[Any], object]] = {
-    "versions": lambda config: SyncMySQLCheckpointSaver(config).put("t", {"text": MARKER}, "1"),
-    "memories": lambda config: SyncMemoryStore(config).put(("a",), "k", {"text": MARKER}),
-    "working": lambda config: SyncWorkingMemory("s", config).set("name", MARKER),
-    "transcripts": lambda config: SyncTranscriptStore(config).append(
-        TranscriptKey("k", "", "n", ""), [NewItem(MARKER)]
-    ),
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }
 
@@ -49,7 +39,7 @@ COVERED: dict[str, Callable[[Any], object]] = {
 
 
 def test_every_family_is_tested() -> None:
-    assert {family.name for family in families()} == {*WRITERS, *COVERED, "agents"}
+    assert {family.name for family in families()} == {*WRITERS, *COVERED, *SAMPLES, "agents"}
 
 
 @pytest.mark.parametrize("family", WRITERS)
@@ -61,7 +51,7 @@ def test_a_family_without_encryption_is_refused_and_stores_nothing(
     assert run_sql(f"SHOW TABLES FROM {database}") == ()
 
 
-@pytest.mark.parametrize("family", ["versions", "memories", "working", "transcripts", "memu"])
+@pytest.mark.parametrize("family", WRITERS)
 def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeConfig) -> None:
     config = make_config(encryption=keys())
     transfer = find_family(family).transfer(config)

@@ -438,7 +438,7 @@ if os.fork() == 0:
 """
     program = python(code, dsn(folder))
     output, errors = program.communicate(timeout=DEADLINE_S)
-    assert (program.returncode, errors) == (0, "")
+    assert (program.returncode, "Traceback" in errors) == (0, False)  # a call in progress logs its lost connection
     assert f"The embedded server in {folder} has ended with the process that started it" in output
 
 

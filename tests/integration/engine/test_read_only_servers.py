@@ -18,10 +18,10 @@ from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.commands import CommandGenerator
+from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.counters import Counters
 from locus_mysql.engine.loops import run_awaited, run_blocking
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.places import Place
 from locus_mysql.engine.pool import Pool
 from locus_mysql.engine.servers import ServerConnection
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide, Side
@@ -136,11 +136,11 @@ async def test_many_at_once_all_find_the_server_that_takes_writes(
 def two_are_refused(config: MySQLConfig, driver: str, side: Side) -> CommandGenerator[object]:
     """Return the port that a pool connects to after another server refused two concurrent users."""
     pool = Pool(config, find_driver(driver), side)
-    places = [Place(), Place()]
-    for place in places:
-        yield from pool.borrow(place)
-    for place in places:
-        pool.give_back_after(place, ServerError(1290, "read only"))
+    slots = [Slot(), Slot()]
+    for slot in slots:
+        yield from pool.borrow(slot)
+    for slot in slots:
+        pool.give_back_after(slot, ServerError(1290, "read only"))
 
     def port(connection: ServerConnection) -> CommandGenerator[object]:
         (found,) = yield from connection.execute((Statement("SELECT @@port"),))

@@ -6,6 +6,7 @@ a call ends, a new process must load a state that such an order leaves. At the e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from locus_mysql.errors import Conflict, ThreadExists
 from ...thoroughness import FULL
 from . import model
 from .model import Saved, Worlds
-from .stage import Call, Process, Stage
+from .stage import DEADLINE_S, Call, Process, Stage
 
 State = dict[str, Any]
 
@@ -403,9 +404,13 @@ class AnyOrder(RuleBasedStateMachine):
         return self.on_their_way[which % len(self.on_their_way)]
 
     def _end_all(self) -> None:
+        """Run all calls to their end. OceanBase may report that a call waits when it has just got the lock."""
+        end = time.monotonic() + DEADLINE_S
         while self.on_their_way:
             calls = [one.call for one in self.on_their_way]
-            assert not all(call.waits for call in calls), f"{calls}: they wait for each other"
+            if all(call.waits for call in calls):
+                assert time.monotonic() < end, f"{calls}: they wait for each other"
+                calls[0].look()
             for call in calls:
                 call.run()
             self._look_at_what_ended()

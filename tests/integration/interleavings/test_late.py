@@ -17,11 +17,12 @@ from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.errors import LocusMySQLError
 
 from ..engines import ENGINE
+from ..grouped_writes import BESIDE, Beside, group_writes
 from .late.checkpoints import CHECKPOINTS, CHECKPOINTS_MEANWHILE
 from .late.graphs import GRAPHS, GRAPHS_MEANWHILE
 from .late.harness import HARNESS, file_deleted, harness_goes_on, run_deleted
 from .late.memories import MEMORIES, item_deleted, item_put_again, item_put_anew
-from .late.memu import MEMU, memu_cleared, memu_goes_on, memu_unlinked
+from .late.memu import MEMU, RECALL, memu_cleared, memu_goes_on, memu_unlinked, recall_cleared, recall_goes_on
 from .late.stores import Case, Meanwhile, Stores
 from .late.transcripts import TRANSCRIPTS, transcript_deleted, transcript_goes_on, transcript_made_anew
 from .late.turns import TURNS, turn_goes_back, turn_goes_round
@@ -44,6 +45,7 @@ FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
     ),
     "harness": (HARNESS, (harness_goes_on, file_deleted, run_deleted), "locus_transcript"),
     "memu": (MEMU, (memu_goes_on, memu_unlinked, memu_cleared), "memu_"),
+    "recall": (RECALL, (recall_goes_on, recall_cleared), "memu_"),
 }
 
 
@@ -112,12 +114,15 @@ def changes(one: Stores, other: Stores, tables: Tables, case: Case, then: Meanwh
     raise AssertionError("The call never ended.")
 
 
+@pytest.mark.parametrize("beside", [None, *BESIDE])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.usefixtures("no_housekeeping")
 def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
-    stage: Stage, raw: pymysql.Connection[Any], family: str
+    stage: Stage, raw: pymysql.Connection[Any], family: str, beside: Beside | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Covers each packet of each write, after each kind of later write."""
+    """Covers each packet of each write, alone or in a group, after each kind of later write."""
+    if beside is not None:
+        group_writes(monkeypatch, beside)
     one, other = Stores(stage), Stores(stage)
     writes, meanwhile, prefix = FAMILIES[family]
     # Creating the first process of these families creates their tables.
@@ -128,7 +133,9 @@ def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
         "harness": lambda: one.transcripts,
     }.get(family, lambda: one.store)()
     with raw.cursor() as cursor:
-        for schema in {"working": [one.working.schema], "memu": [one.memu.schema]}.get(family, []):
+        for schema in {"working": [one.working.schema], "memu": [one.memu.schema], "recall": [one.memu.schema]}.get(
+            family, []
+        ):
             for statement in schema.create():
                 cursor.execute((OCEANBASE.statement(statement) if ENGINE == "oceanbase" else statement).sql)
     raw.commit()

@@ -19,8 +19,7 @@ from locus_mysql import CheckpointStore, SyncCheckpointStore
 from locus_mysql.errors import ThreadBusy, TurnLost
 
 from ...thoroughness import FULL
-from .stage import Call, Process, Stage
-from .test_regressions import finish_all, pauses
+from .stage import Call, Process, Stage, finish_all, pauses
 
 pytestmark = pytest.mark.both_sides
 

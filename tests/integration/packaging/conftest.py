@@ -35,6 +35,12 @@ def wheel(checkout: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def sdist(checkout: Path) -> Path:
+    """The source distribution as it is released."""
+    return build(checkout, "build_sdist")
+
+
+@pytest.fixture(scope="session")
 def editable_wheel(checkout: Path) -> Path:
     """Build the editable wheel that ``pip install -e`` installs."""
     return build(checkout, "build_editable")
@@ -48,7 +54,7 @@ def build(checkout: Path, hook: str) -> Path:
         [sys.executable, "-c", code, str(folder)], cwd=checkout, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (built,) = folder.glob("*.whl")
+    (built,) = folder.iterdir()
     return built
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import locus_mysql
 from locus_mysql.extras import install_command
 
 from ..conftest import MakeConfig
@@ -25,6 +26,26 @@ def test_a_wheel_holds_what_users_need_and_no_server(wheel: Path) -> None:
     modules = {str(path.relative_to(ROOT)) for path in package.rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == modules
     assert "locus_mysql/py.typed" in names
+
+
+def test_a_source_distribution_installs_what_the_wheel_holds(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    for built, folder in ((wheel, "of-wheel"), (sdist, "of-sdist")):
+        done = subprocess.run(
+            [*pip, f"--target={tmp_path / folder}", str(built)], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+    of_wheel, of_sdist = (
+        {
+            str(path.relative_to(tmp_path / folder)): path.read_bytes()
+            for path in (tmp_path / folder / "locus_mysql").rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
+        }
+        for folder in ("of-wheel", "of-sdist")
+    )
+    assert of_wheel == of_sdist
+    assert "locus_mysql/py.typed" in of_wheel
+    assert (tmp_path / "of-sdist/bin/locus-mysql").exists()
 
 
 SAVE_AND_LOAD = """
@@ -57,6 +78,22 @@ OF_LOCUS = [
     "mysql_checkpointer",
     "register",
 ]
+
+IMPORT_ALL = """
+from locus_mysql import *
+print(" ".join(sorted(name for name in globals() if not name.startswith("__"))))
+"""
+
+
+def test_without_locus_all_other_names_can_be_imported_at_once(
+    wheel: Path, make_environment: Callable[..., Environment]
+) -> None:
+    done = make_environment(wheel, "pymysql").run("-c", IMPORT_ALL)
+    assert done.returncode == 0, done.stderr
+    names = {*done.stdout.split()}
+    assert names == {*locus_mysql.__all__} - {*locus_mysql._OF_LOCUS, "__version__"}
+    assert {*OF_LOCUS} <= {*locus_mysql.__all__} - names
+
 
 NAME_THE_EXTRA = """
 import sys, locus_mysql

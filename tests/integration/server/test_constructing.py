@@ -18,8 +18,9 @@ import ormsgpack
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.graphs.checksummed_frames import seal, thread_checksum, write_identity
+from locus_mysql.families.graphs.checksummed_frames import seal, stored_thread, write_identity
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs
 
 from ..conftest import MakeConfig
@@ -176,7 +177,9 @@ async def test_graphs_whose_rows_name_code_construct_nothing(
     for evil in packed_payloads(sentinel).values():
         for kind in (b"msgpack", b"pickle", b"json", b"bytes"):
             for tenant, version_key, task_id, idx, *texts in rows:
-                identity = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+                identity = write_identity(
+                    stored_thread(tenant, "hostile", Sealing(None, "versions")), version_key, task_id, idx, *texts
+                )
                 payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
                 which = "WHERE version_key = %s AND task_id = %s AND idx = %s"
                 run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)

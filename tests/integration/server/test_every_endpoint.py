@@ -97,6 +97,7 @@ IN_ORDER = sorted(REQUESTS, key=lambda one: (one[0] == "DELETE", -one[1].count("
 BESIDE_PAGES = {
     "/inspect/state.json": f"/inspect/state.json?family=agents&thread={THREAD}",
     "/inspect/events": f"/inspect/events?family=agents&thread={THREAD}",
+    "/inspect/zone": "/inspect/zone?next=/",
 }
 
 FOREIGN: tuple[dict[str, str], ...] = (
@@ -188,6 +189,7 @@ def test_every_page_has_an_address_here() -> None:
         "/logout",
         "/inspect/copy",
         "/inspect/delete",
+        "/inspect/zone",
     }
     assert {one.method for one in WEB} == {"GET", "POST"}
 

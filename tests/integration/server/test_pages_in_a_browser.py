@@ -19,6 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from ci import browser
+from ci.purchasing_desk import DESK_PAGES, FORMATTED, LONG, fill_all_families
 from ci.support_desk import THREAD, fill, fill_the_rest
 from locus_mysql import CheckpointStore, Database, MySQLConfig, SyncCheckpointStore
 from locus_mysql.server.application import create_app
@@ -49,12 +50,14 @@ class Site:
     Attributes:
         base: Base URL of the service in which every visitor has all permissions.
         guarded: Base URL of a service that requires signing in.
+        desk: Base URL of a service of another tenant, with data of every family.
         token: The token for signing in.
         config: Configuration of the database.
     """
 
     base: str
     guarded: str
+    desk: str
     token: NewToken
     config: MySQLConfig
 
@@ -71,8 +74,9 @@ def site(server_dsn: str, server: pymysql.Connection[Any]) -> Iterator[Site]:
     with (
         running(create_app(Database(config), allow_writes=True)) as base,
         running(create_app(Database(config), tokens=Tokens(token.entry))) as guarded,
+        running(create_app(Database(config.model_copy(update={"tenant": "desk"})), allow_writes=True)) as desk,
     ):
-        yield Site(base, guarded, token, config)
+        yield Site(base, guarded, desk, token, config)
     with server.cursor() as cursor:
         cursor.execute(f"DROP DATABASE {name}")
 
@@ -82,6 +86,7 @@ async def _fill(config: MySQLConfig) -> None:
         async for _ in fill(database):
             pass
         await fill_the_rest(database)
+        await fill_all_families(database, "desk")
         store = CheckpointStore(database)
         for text in HOSTILE:
             call = {"id": "1", "name": text, "arguments": {text: text}}
@@ -147,7 +152,7 @@ def window(chromium: Browser, site: Site, request: pytest.FixtureRequest) -> Ite
     opened = Window(context.new_page())
 
     def only_ours(route: Route) -> None:
-        if route.request.url.startswith((site.base, site.guarded)):
+        if route.request.url.startswith((site.base, site.guarded, site.desk)):
             route.continue_()
         else:
             opened.wrong.append(f"asked for {route.request.url}")
@@ -182,7 +187,8 @@ def test_every_page_keeps_the_rules_of_accessibility_wide_and_narrow_light_and_d
 ) -> None:
     page = window.page
     addresses = [(site.base, name, address) for name, address in PAGES.items() if name not in ALIKE]
-    for base, name, address in [*addresses, (site.guarded, "sign in", "/login")]:
+    desk = [(site.desk, name, address) for name, address in DESK_PAGES.items()]
+    for base, name, address in [*addresses, *desk, (site.guarded, "sign in", "/login")]:
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
         page.emulate_media(color_scheme="light")
         response = page.goto(base + address)
@@ -344,6 +350,44 @@ def test_a_thread_that_is_written_shows_it_by_itself(window: Window, site: Site)
 
         expect(page.locator("[data-live]")).to_have_text("The thread was deleted")
         window.wrong.clear()  # the console reports the status
+
+
+@pytest.mark.parametrize("window", [{"viewport": NARROW}], indirect=True)
+def test_the_header_of_a_phone_is_one_line_and_shows_the_current_page(window: Window, site: Site) -> None:
+    page = window.page
+    for path in ("/", "/inspect/statistics"):
+        page.goto(site.desk + path)
+        height = page.evaluate("document.querySelector('.top').offsetHeight")
+        assert height <= 56
+        current = page.locator(".top nav [aria-current]").bounding_box()
+        assert current is not None
+        assert 0 <= current["x"] < current["x"] + current["width"] <= NARROW["width"]
+    expect(page.get_by_text("Tenant").last).to_be_visible()
+
+
+def test_the_newest_message_of_a_long_thread_is_one_click_away(window: Window, site: Site) -> None:
+    page = window.page
+    page.goto(f"{site.desk}/inspect/thread?family=agents&thread={LONG}")
+    last = page.locator(".messages > li").last
+    expect(last).not_to_be_in_viewport()
+    page.get_by_role("link", name="Newest message").click()
+    expect(last).to_be_in_viewport()
+
+
+def test_the_time_zone_of_the_browser_is_proposed(window: Window, site: Site) -> None:
+    page = window.page
+    page.goto(f"{site.desk}/inspect/thread?family=agents&thread={FORMATTED}")
+    page.get_by_role("link", name="Change").click()
+    here = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    chosen = page.get_by_label("Time zone")
+    expect(chosen).to_have_value(
+        here if page.locator(f"option[value='{here}'], option:text-is('{here}')").count() else "UTC"
+    )
+    chosen.select_option("Pacific/Auckland")
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("h1")).to_have_text(FORMATTED)
+    expect(page.locator(".bottom")).to_contain_text("Times: Pacific/Auckland.")
+    expect(page.get_by_label("State at a time, in Pacific/Auckland")).to_be_visible()
 
 
 def test_a_sign_in_in_a_browser_lasts_until_signing_out(window: Window, site: Site) -> None:

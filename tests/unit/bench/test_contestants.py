@@ -144,7 +144,7 @@ def conversation(states: list[AgentState]) -> Conversation:
 async def test_throughput_counts_saves_and_failures() -> None:
     tally = throughput.Tally()
 
-    await throughput._slice(Failing(), [conversation(STATES), conversation(STATES)], tally, 0.02)
+    await throughput.run_slice(Failing(), [conversation(STATES), conversation(STATES)], tally, 0.02)
 
     assert tally.failures["OSError"] > 0
     assert abs(tally.failures["OSError"] - len(tally.waits_ms)) <= 2
@@ -153,7 +153,7 @@ async def test_throughput_counts_saves_and_failures() -> None:
 async def test_throughput_of_a_contestant_that_lost_a_save_is_not_measured() -> None:
     talk = conversation([STATES[0], *[STATES[1]] * 1_000_000])
     with pytest.raises(AssertionError, match="another state"):
-        await throughput._slice(Forgetful(), [talk], throughput.Tally(), 0.2)
+        await throughput.run_slice(Forgetful(), [talk], throughput.Tally(), 0.2)
 
 
 async def test_conversations_at_once_are_at_different_places_and_begin_anew_in_a_new_thread() -> None:

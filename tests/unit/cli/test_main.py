@@ -87,13 +87,13 @@ def test_schema_and_grants_of_memu_follow_its_scope(capsys: pytest.CaptureFixtur
     assert cli.main(["schema", "--family", "memu", "--scope", "user_id,team"]) == 0
     printed = capsys.readouterr().out
     assert "CREATE TABLE IF NOT EXISTS `memory_items`" in printed
-    assert printed.count("`team` VARCHAR(255) NULL") == printed.count("`user_id` VARCHAR(255) NULL") == 4
+    assert printed.count("`team` VARCHAR(255) NULL") == printed.count("`user_id` VARCHAR(255) NULL") == 6
     assert cli.main(["schema", "--family", "memu", "--prefix", "app_"]) == 0
     assert "REFERENCES `app_resources` (id)" in capsys.readouterr().out
     assert cli.main(["schema", "--family", "memu", "--scope", "level:int,since:datetime,on:bool,id2:uuid"]) == 0
     printed = capsys.readouterr().out
     for column in ("`level` BIGINT", "`since` DATETIME(6)", "`on` TINYINT", "`id2` CHAR(36)"):
-        assert printed.count(f"{column} NULL") == 4
+        assert printed.count(f"{column} NULL") == 6
     assert cli.main(["schema", "--family", "memu", "--scope", "level:float"]) == 1
     assert "one of str, int, bool, uuid, datetime" in capsys.readouterr().err
     assert cli.main(["schema", "--family", "memu", "--scope", "url"]) == 1

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Union
 
@@ -78,8 +78,10 @@ def sample(declared: Any, *, full: bool) -> Any:
         return inner[0 if full else -1]
     if origin is tuple and inner[-1:] != (...,):
         return tuple(sample(one, full=full) for one in inner)
-    if origin in (tuple, Sequence):
+    if origin in (tuple, Sequence, Iterable):
         return (sample(inner[0], full=full),) * (3 if full else 1)
+    if origin is Callable:  # it returns the row to store
+        return lambda row: row
     if origin is Mapping:
         return {sample(inner[0], full=full): sample(inner[1], full=full)}
     if dataclasses.is_dataclass(declared) or hasattr(declared, "_fields"):

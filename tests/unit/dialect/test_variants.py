@@ -36,7 +36,14 @@ class Row(NamedTuple):
 
 
 def variant() -> Variant:
-    return Variant("Elsewhere", families=("toys",), rules=(Rule("FROM", "OUT OF", ""),), settings="", errors={})
+    return Variant(
+        "Elsewhere",
+        families=("toys",),
+        rules=(Rule("FROM", "OUT OF", ""),),
+        settings="",
+        errors={},
+        supports_group_commit=False,
+    )
 
 
 def test_a_rule_changes_every_statement() -> None:

@@ -10,8 +10,8 @@ from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerSession, Traffic
 from locus_mysql.engine.commands import CommandGenerator
+from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.loops import run_awaited, run_blocking
-from locus_mysql.engine.places import Place
 from locus_mysql.engine.pool import Pool
 from locus_mysql.engine.servers import ServerConnection
 
@@ -22,6 +22,7 @@ class Connection:
     """An open connection of either side."""
 
     max_allowed_packet = 1_000_000
+    supports_group_commit = True
 
     def __init__(self, driver: Driver, endpoint: Endpoint) -> None:
         self.driver = driver
@@ -118,29 +119,29 @@ async def run(steps: CommandGenerator[T], *, awaited: bool) -> T:
     return await run_awaited(steps) if awaited else run_blocking(steps)
 
 
-_places: dict[ServerConnection, Place] = {}
+_slots: dict[ServerConnection, Slot] = {}
 
 
 def borrow(pool: Pool, *, tested: bool = False) -> CommandGenerator[ServerConnection]:
     """Borrow a connection as `Pool.lend` does."""
-    place = Place()
+    slot = Slot()
     try:
-        lent = None if tested else pool.borrow_at_once(place)
-        lent = lent or (yield from pool.borrow(place, tested=tested))
+        lent = None if tested else pool.borrow_at_once(slot)
+        lent = lent or (yield from pool.borrow(slot, tested=tested))
     except BaseException as error:
-        pool.give_back_after(place, error)
+        pool.give_back_after(slot, error)
         raise
-    _places[lent] = place
+    _slots[lent] = slot
     return lent
 
 
 def give_back(pool: Pool, lent: ServerConnection, error: BaseException | None = None) -> CommandGenerator[None]:
     """Give a connection back as `Pool.lend` does."""
-    place = _places.pop(lent)
+    slot = _slots.pop(lent)
     if error is not None:
-        pool.give_back_after(place, error)
-    elif not pool.give_back_at_once(place, lent):
-        yield from pool.close_outdated(place, lent)
+        pool.give_back_after(slot, error)
+    elif not pool.give_back_at_once(slot, lent):
+        yield from pool.close_outdated(slot, lent)
 
 
 async def result_of(outcome: Any) -> Any:

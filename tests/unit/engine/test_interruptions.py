@@ -1,4 +1,4 @@
-"""A signal's handler may raise an exception at many points of the pool: no place and no connection may be lost."""
+"""A signal's handler may raise an exception at many points of the pool: no slot and no connection may be lost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.engine import places
+from locus_mysql.dialect import Statement
+from locus_mysql.engine import connection_slots
 from locus_mysql.engine.commands import CommandGenerator, Connect, Execute
 from locus_mysql.engine.counters import PoolState
+from locus_mysql.engine.group_commit import QueuedWrite
 from locus_mysql.engine.loops import run_awaited, run_blocking
+from locus_mysql.engine.operation import Batch
 from locus_mysql.engine.pool import Pool
 from locus_mysql.engine.servers import Role, ServerConnection
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
@@ -30,7 +33,7 @@ from locus_mysql.engine.watch import ThreadWatch
 from . import scripted
 
 #: The modules in which the signal arrives.
-MODULES = ("pool.py", "places.py", "idle.py", "counters.py")
+MODULES = ("pool.py", "connection_slots.py", "group_commit.py", "idle.py", "counters.py")
 
 #: More points than any function under test has.
 MOST_POINTS = 500
@@ -204,7 +207,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.0001)
 
 
-def test_a_thread_that_is_interrupted_while_it_waits_takes_no_place() -> None:
+def test_a_thread_that_is_interrupted_while_it_waits_takes_no_slot() -> None:
     for point in points():
         case = Case(BlockingSide(), size=1)
         run_blocking(case.pool.lend(case.use))
@@ -226,10 +229,10 @@ def test_a_thread_that_is_interrupted_while_it_waits_takes_no_place() -> None:
             return
 
 
-def test_a_thread_that_waits_gets_its_place_although_a_signal_interrupts_who_gives_it_back(
+def test_a_thread_that_waits_gets_its_slot_although_a_signal_interrupts_who_gives_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "RECHECK_S", 0.001)
+    monkeypatch.setattr(connection_slots, "RECHECK_S", 0.001)
     for point in points():
         case = Case(BlockingSide(), size=1)
         run_blocking(case.pool.lend(case.use))
@@ -245,10 +248,10 @@ def test_a_thread_that_waits_gets_its_place_although_a_signal_interrupts_who_giv
             return
 
 
-async def test_a_task_that_waits_gets_its_place_although_a_signal_interrupts_who_gives_it_back(
+async def test_a_task_that_waits_gets_its_slot_although_a_signal_interrupts_who_gives_it_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(places, "RECHECK_S", 0.001)
+    monkeypatch.setattr(connection_slots, "RECHECK_S", 0.001)
     for point in points():
         case = Case(AwaitedSide(), size=1)
         await run_awaited(case.pool.lend(case.use))
@@ -258,6 +261,92 @@ async def test_a_task_that_waits_gets_its_place_although_a_signal_interrupts_who
             assert case.pool.state() == PoolState(1, 1, 2)
             interrupted = is_interrupted(point, give_back)
         await asyncio.wait_for(asyncio.gather(*tasks), 5)
+        case.check()
+        case.pool.abort()
+        if is_behind_all(point, interrupted):
+            return
+
+
+class Writer:
+    """A call whose write may be sent by another one."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.write = QueuedWrite(Batch((Statement("UPDATE t"),), lock=("t",)))
+        self.used = False
+
+    def lend(self) -> CommandGenerator[Any]:
+        return self.case.pool.lend(self.use, write=self.write)
+
+    def use(self, lent: ServerConnection) -> CommandGenerator[Any]:
+        self.used = True
+        return self.case.use(lent)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the call was sent by itself or in a group."""
+        return self.used or self.write.outcome is not None
+
+
+def test_threads_get_an_outcome_although_a_signal_interrupts_the_one_that_sends_their_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_slots, "RECHECK_S", 0.001)
+    sent_together = 0
+    for point in points():
+        case = Case(BlockingSide(), size=1)
+        run_blocking(case.pool.lend(case.use))
+        first, *others = (Writer(case) for _ in range(3))
+        outcomes: list[bool] = []
+
+        def send(first: Writer = first, outcomes: list[bool] = outcomes, point: int = point) -> None:
+            outcomes.append(is_interrupted(point, lambda: run_blocking(first.lend())))
+
+        with all_lent(case) as give_back:
+            threads = [threading.Thread(target=send, daemon=True)]
+            threads[0].start()
+            wait_until(lambda case=case, outcomes=outcomes: bool(case.pool.state().waiting or outcomes))  # type: ignore[misc]
+            threads += [
+                threading.Thread(target=lambda one=one: run_blocking(one.lend()), daemon=True) for one in others
+            ]  # type: ignore[misc]
+            for thread in threads[1:]:
+                thread.start()
+            wait_until(lambda case=case, outcomes=outcomes: case.pool.state().waiting + len(outcomes) == 3)  # type: ignore[misc]
+            give_back()
+            for thread in threads:
+                thread.join(5)
+                assert not thread.is_alive()
+        assert all(one.answered for one in others)
+        sent_together += others[0].write.outcome is not None
+        case.check()
+        if is_behind_all(point, outcomes != [False]):
+            break
+    assert sent_together > 10, "the signal also arrived while the first one sent the writes of the others"
+
+
+# Python itself forgets a coroutine of `asyncio.timeout` if a signal arrives while it is created.
+@pytest.mark.filterwarnings("ignore:coroutine 'Timeout:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_tasks_get_an_outcome_although_a_signal_interrupts_the_one_that_sends_their_writes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_slots, "RECHECK_S", 600)
+    for point in points():
+        case = Case(AwaitedSide(), size=1)
+        await run_awaited(case.pool.lend(case.use))
+        writers = [Writer(case) for _ in range(3)]
+        with all_lent(case) as give_back:
+            tasks = [asyncio.create_task(run_awaited(one.lend())) for one in writers]
+            await asyncio.sleep(0)
+            assert case.pool.state() == PoolState(1, 1, 3)
+            give_back()
+        with alarm_at(point):
+            done, _ = await asyncio.wait(tasks, timeout=5)
+        assert len(done) == 3
+        errors = [one.exception() for one in tasks]
+        interrupted = any(isinstance(error, Alarm) for error in errors)
+        assert [type(error) for error in errors if error is not None] == [Alarm] * interrupted
+        assert all(one.answered for one, error in zip(writers, errors, strict=True) if error is None)
         case.check()
         case.pool.abort()
         if is_behind_all(point, interrupted):

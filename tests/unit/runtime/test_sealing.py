@@ -11,7 +11,7 @@ from locus_mysql import Encryption, MySQLConfig
 from locus_mysql.dialect.checkpoints.tables import checkpoint_schema
 from locus_mysql.errors import CryptographyMissing, DecryptionFailed, EncryptionError
 from locus_mysql.families.registry import families
-from locus_mysql.runtime.sealing import OVERHEAD_BYTES, Sealing, refuse_clear_tables, sealed_by
+from locus_mysql.runtime.sealing import OVERHEAD_BYTES, Sealing, of_text, refuse_clear_tables, sealed_by, to_text
 
 ENCRYPTION = Encryption(keys={"2026-11": bytes(32), "old": b"o" * 32}, active="2026-11")
 ROWS = Sealing(ENCRYPTION, "dicts").of("acme", "t")
@@ -91,3 +91,39 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         refuse_clear_tables(
             MySQLConfig(encryption=ENCRYPTION), checkpoint_schema("l_", "dicts", search=False, search_parser="default")
         )
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 42, 2**63 - 1, -(2**63)])
+def test_a_masked_number_is_hidden_and_returned_by_the_same_key_and_token(number: int) -> None:
+    masked = ROWS.mask(number, b"token")
+    assert masked != number
+    assert -(2**63) <= masked < 2**63
+    assert ROWS.mask(masked, b"token") == number
+    assert (
+        len({ROWS.mask(number, b"token"), ROWS.mask(number, b"other"), ROWS.of("acme", "u").mask(number, b"token")})
+        == 3
+    )
+    assert Sealing(None, "dicts").mask(number, b"token") == number
+
+
+def test_digests_are_keyed_and_bound_to_the_row() -> None:
+    digest = b"d" * 15
+    own = ROWS.digests(digest, "row")
+    assert [len(one) for one in own] == [15, 15]
+    assert digest not in own
+    others = [
+        ROWS.digests(digest, "other"),
+        ROWS.of("acme", "u").digests(digest, "row"),
+        ROWS.digests(b"e" * 15, "row"),
+    ]
+    assert not set(own) & {one for some in others for one in some}
+    rotated = Encryption(keys={"2026-11": bytes(32), "old": b"o" * 32}, active="old")
+    assert Sealing(rotated, "dicts").of("acme", "t").digests(digest, "row") == own[::-1]
+    assert Sealing(None, "dicts").digests(digest, "row") == [digest]
+
+
+def test_encrypted_bytes_in_a_column_of_text_differ_from_json() -> None:
+    assert of_text(to_text(SEALED)) == SEALED
+    for text in ("{}", "[]", '"/"', "1", "-1", "true", "false", "null", "/no base64 ☕"):
+        assert of_text(text) == text.encode()
+        assert sealed_by(of_text(text)) is None

@@ -157,6 +157,42 @@ def outline(beginning: bytes) -> Outline:
     return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), marks)
 
 
+class Added(NamedTuple):
+    """The items of a list that a row adds to the one it builds on.
+
+    Args:
+        start: The position of their text in the text of the list; 0 if the row has the whole list.
+        text: Their JSON text, separated by commas; only its beginning if the row was read in part.
+        whole: Whether the text is complete.
+    """
+
+    start: int
+    text: bytes
+    whole: bool
+
+
+def added_items(beginning: bytes) -> Mapping[str, Added]:
+    """Return the items that a row adds to lists, as far as its beginning contains them; see `outline`.
+
+    Raises:
+        CorruptCheckpoint: The row is damaged, or its header is longer than the beginning.
+    """
+    try:
+        body = memoryview(_FRAMING.beginning(beginning))
+        header_length, head_bytes = _LENGTHS.unpack_from(body)
+        at = _LENGTHS.size + header_length
+        _, _, _, changes = _parse_header(decode_json(bytes(body[_LENGTHS.size : at])))
+    except (DamagedFrame, struct.error, CorruptCheckpoint):
+        raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
+    at += head_bytes
+    added = {}
+    for name, start, length, _, _ in changes:
+        text = bytes(body[at : at + length])
+        added[name] = Added(start, text, len(text) == length)
+        at += length
+    return added
+
+
 def whole_bytes(outlines: Sequence[Outline]) -> int:
     """Return the length of a state's text in bytes.
 

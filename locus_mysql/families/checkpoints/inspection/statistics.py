@@ -96,7 +96,7 @@ def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: Row
         size_bytes=round(size * scale),
         whole_bytes=None if average is None else round(average * checkpoints * scale),
         days=days,
-        largest=[LargeThread(one, _bytes_per_day(one, now)) for one in largest],
+        largest=[LargeThread.of(one) for one in largest],
         sampled=None if whole else len(sample),
     )
 
@@ -187,7 +187,3 @@ def _days(
             Day(day, round(begun[day] * scale), round(row.checkpoints * scale), round(int(row.size_bytes) * scale))
         )
     return days
-
-
-def _bytes_per_day(thread: ThreadRow, now: datetime) -> float:
-    return thread.size_bytes / max((now - thread.created_at) / timedelta(days=1), 1 / 24)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, cast
@@ -11,7 +10,7 @@ from typing import Any, cast
 from ....config import MySQLConfig
 from ....dialect import Query
 from ....dialect.checkpoints.dialect import CheckpointDialect
-from ....dialect.checkpoints.inspection import BeginningRow, HistoryRow, StateRow, TaggedRow
+from ....dialect.checkpoints.inspection import HistoryRow, StateRow, TaggedRow
 from ....dialect.checkpoints.queries import HitRow
 from ....dialect.checkpoints.tables import Kind
 from ....dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
@@ -24,7 +23,6 @@ from ....runtime.arguments import (
     check_text,
     check_thread_id,
 )
-from ....runtime.log_digests import EMPTY, Mark
 from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import aware
@@ -37,6 +35,7 @@ from ...inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
@@ -49,27 +48,20 @@ from ...inspection.sources import (
     time_text,
 )
 from .. import thread_steps
-from ..coding.payload import outline
 from ..metadata_pairs import holds, lookup_text
 from ..queries import hits_of
 from ..records import Described, decode_state_text, metadata_of
 from ..state_rows import assemble_rows
 from ..thread_steps import ThreadFilters, ThreadSteps
+from .previews import BEGINNING_BYTES, LARGEST_BYTES, previews_of
 from .statistics import statistics_of
-
-#: Bytes of a state's small fields that are read for a chart.
-HEAD_BYTES = 16_384
+from .turns import HEAD_BYTES, turns_of
 
 #: The maximum number of hits that a search examines: for a frequent word, those that the index returns first.
 HITS = 5_000
 
 #: Rows waiting for the full-text index that a search examines.
 WAITING_ROWS = 2_000
-
-#: The fields of states with the numbers that a chart shows, in the order of preference.
-CONFIDENCE = ("confidence",)
-TOKENS = ("total_tokens_used", "total_tokens", "tokens")
-ITERATIONS = ("iteration", "iterations", "step")
 
 
 class CheckpointThreads:
@@ -146,7 +138,15 @@ class CheckpointThreads:
         limit = min(check_limit(limit), PAGE_LIMIT)
         read = self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
         rows = yield from fetch(read, allow_secondary=True)
-        return partial(_turns, rows[::-1])
+        return partial(turns_of, rows[::-1])
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. One round trip."""
+        if not thread_ids:
+            return dict
+        read = self.sql.previews.previews(self._tenant, thread_ids, BEGINNING_BYTES, LARGEST_BYTES)
+        rows = yield from fetch(read, allow_secondary=True)
+        return partial(previews_of, rows, self._sealing, self._tenant)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""
@@ -261,54 +261,6 @@ def _hits(family: Kind, rows: Sequence[HitRow], query: str, limit: int) -> list[
         Hit(family, hit["thread_id"], hit["checkpoint_id"], hit["snippet"], hit["score"], hit["created_at"])
         for hit in hits_of(rows, query, limit)
     ]
-
-
-def _turns(rows: Iterable[BeginningRow]) -> list[Turn]:
-    """Return the turns of checkpoints that are given oldest first."""
-    turns: dict[int | None, Turn] = {}
-    for row in rows:
-        parent, base = turns.get(row.parent_seq), turns.get(row.base_seq)
-        turn = _turn(row, None if base is None else base.lists, whole=row.base_seq == row.seq)
-        parent_id = None if parent is None else parent.checkpoint_id
-        turns[row.seq] = replace(turn, parent_id=parent_id, begins=row.parent_seq is None)
-    return list(turns.values())
-
-
-def _turn(row: BeginningRow, base: Mapping[str, Mark] | None, *, whole: bool) -> Turn:
-    """Return the turn of a checkpoint.
-
-    Args:
-        row: The checkpoint.
-        base: The marks of the lists of the row it builds on.
-        whole: Whether it builds on no other row.
-    """
-    fields: dict[str, Any] = {}
-    lists: dict[str, Mark] = {}
-    try:
-        header = outline(row.beginning)
-        known = {**(dict.fromkeys(header.lists, EMPTY) if whole else base or {}), **header.marks}
-        lists = {name: known[name] for name in header.lists if name in known}
-        fields = {} if header.head is None else decode_state_text(header.head, "")
-    except CorruptCheckpoint:
-        pass
-    tokens, iterations = _number(fields, TOKENS), _number(fields, ITERATIONS)
-    return Turn(
-        checkpoint_id=row.checkpoint_id,
-        created_at=aware(row.created_at),
-        confidence=_number(fields, CONFIDENCE),
-        tokens=None if tokens is None else int(tokens),
-        iterations=None if iterations is None else int(iterations),
-        lists=lists,
-    )
-
-
-def _number(fields: dict[str, Any], names: Sequence[str]) -> float | None:
-    """Return the first of these fields that is a number."""
-    for name in names:
-        value = fields.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool) and -1e18 < value < 1e18:
-            return value
-    return None
 
 
 def _metadata(thread_id: str, row: Described) -> tuple[dict[str, Any], str | None]:

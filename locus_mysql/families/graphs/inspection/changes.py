@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....config import MySQLConfig
 from ....engine.operation import Operation
 from ....errors import InvalidInput
+from ..copying import copy_thread
 from ..operations import GraphOperations
 from .threads import ROOTS
 
@@ -21,7 +22,8 @@ class GraphChanges:
 
     def __init__(self, config: MySQLConfig) -> None:
         self._tenant = config.tenant
-        self._removing = GraphOperations(config).removing
+        self._operations = GraphOperations(config)
+        self._removing = self._operations.removing
 
     def delete(self, thread_id: str, checkpoint_id: str | None, namespace: str) -> Operation[bool]:
         """See `ThreadChanges.delete`."""
@@ -34,7 +36,7 @@ class GraphChanges:
 
     def copy(self, source: str, target: str) -> Operation[bool]:
         """See `ThreadChanges.copy`."""
-        return (yield from self._removing.copy_thread(self._tenant, source, target))
+        return (yield from copy_thread(self._operations, self._tenant, source, target))
 
     def branch(self, source: str, checkpoint_id: str, target: str) -> Operation[bool]:
         """Refuse: a state of a graph depends on the states before it."""

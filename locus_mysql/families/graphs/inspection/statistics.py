@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import TypeAlias
 
 from ....dialect.graphs import GraphDialect
@@ -15,8 +14,6 @@ SAMPLE = 2_500
 
 #: Reported days, of which the last is today; and reported threads.
 DAYS, LARGEST = 30, 10
-
-_LEAST_LIFE = timedelta(hours=1)
 
 #: Reads a thread by its id.
 ReadThread: TypeAlias = Callable[[str], Operation[ThreadRow | None]]
@@ -65,7 +62,6 @@ def _largest(read_thread: ReadThread, thread_ids: Sequence[str]) -> Operation[li
     for thread_id in thread_ids:
         thread = yield from read_thread(thread_id)
         if thread is not None:
-            life = max(thread.updated_at - thread.created_at, _LEAST_LIFE)
-            large.append(LargeThread(thread, thread.size_bytes / (life / timedelta(days=1))))
+            large.append(LargeThread.of(thread))
     large.sort(key=lambda one: one.thread.size_bytes, reverse=True)
     return large[:LARGEST]

@@ -18,13 +18,14 @@ from ....dialect.graphs import GraphDialect
 from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
 from ....dialect.graphs.pieces import LAG_S
 from ....dialect.inspection import ThreadMarker
-from ....engine.operation import Operation, Outdated, fetch
+from ....engine.operation import Batch, Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
 from ....runtime.exact_json import queryable_json
 from ....runtime.json_strings import strings_of
 from ....runtime.log_digests import EMPTY
 from ....runtime.matching import Containment
+from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from ....runtime.words import excerpt
 from ...inspection.conversation import messages_of
@@ -37,6 +38,7 @@ from ...inspection.records import (
     StateView,
     Statistics,
     Tagged,
+    ThreadPreview,
     ThreadRow,
     Turn,
 )
@@ -52,7 +54,7 @@ from ...inspection.to_json import metadata_of
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
-from ..checksummed_frames import text_checksum, thread_checksum, version_identity
+from ..checksummed_frames import StoredThread, stored_thread, text_checksum, version_identity
 from ..loading import Loading
 from ..payload import unpack
 from ..records import ChannelHistory, LoadedVersion
@@ -60,9 +62,10 @@ from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from ..version_cache import VersionCache
 from .graph_state import GraphState, view_of
+from .previews import LARGEST_WRITE, WRITES, heads_of, previews_of
 from .statistics import statistics_of
 from .token_usage import MESSAGES, Outline, log_of, mark_of_stored, turns_of
-from .values_as_json import stored_as_writes
+from .values_as_json import fingerprint, stored_as_writes
 
 #: The maximum number of threads that a filtered page examines, and the size of a batch. The next page continues after
 #: them.
@@ -111,8 +114,9 @@ class GraphThreads:
         self.sql = GraphDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
-        self._loading = Loading(self.sql, VersionCache(0))
-        self._ancestry = Ancestry(self.sql)
+        self._sealing = Sealing(config.encryption, self.schema.family)
+        self._loading = Loading(self.sql, VersionCache(0), self._sealing)
+        self._ancestry = Ancestry(self.sql, self._sealing)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
         """See `ThreadSource.threads`. One round trip, more if few of the examined threads pass a filter."""
@@ -193,9 +197,12 @@ class GraphThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         until = None if at is None else time_text(at)
-        find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(_ROOT), limit, until)
-        rows = yield from fetch(find, allow_secondary=True)
-        thread = thread_checksum(self._tenant, thread_id)
+        for ns in ROOTS:
+            find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(ns), limit, until)
+            rows = yield from fetch(find, allow_secondary=True)
+            if rows:
+                break
+        thread = stored_thread(self._tenant, thread_id, self._sealing)
         outlines = [_outline(thread, row) for row in rows]
         waiting = {mark_of_stored(one.messages): one.messages for one in outlines if one.messages is not None}
         waiting.pop(EMPTY, None)
@@ -204,13 +211,26 @@ class GraphThreads:
         while waiting and len(lists) < LISTS and (size_bytes := size_bytes + next(iter(waiting)).length) <= LISTS_BYTES:
             longest = waiting.pop(next(iter(waiting)))
             try:
-                lists.append((yield from self._loading.value(self._tenant, thread_id, _ROOT, longest)))
+                lists.append((yield from self._loading.value(self._tenant, thread_id, ns, longest)))
             except CorruptCheckpoint:
                 continue
             known = log_of(lists[-1])
             hash_prefixes(known, waiting)
             waiting = {mark: value for mark, value in waiting.items() if not known.begins_with(mark)}
         return partial(turns_of, outlines, lists)
+
+    def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
+        """See `ThreadSource.previews`. Two round trips: the second reads the ends of long conversations."""
+        if not thread_ids:
+            return dict
+        root, sql = keys.ns_key(_ROOT), self.sql.previews
+        heads = sql.heads(self._tenant, root, thread_ids)
+        stopped = sql.stopped(self._tenant, root, thread_ids, WRITES, LARGEST_WRITE)
+        results = yield Batch((heads, stopped), atomic=False, allow_secondary=True)
+        found = heads_of(self._tenant, results.rows(heads), results.rows(stopped), self._sealing)
+        wanted = [part for head in found for part in head.wanted_parts()]
+        rows = (yield from fetch(sql.parts(self._tenant, wanted), allow_secondary=True)) if wanted else []
+        return partial(previews_of, found, rows)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`.
@@ -320,16 +340,19 @@ def _bytes_of(version: LoadedVersion, name: str) -> EncodedValue | str:
         return str(error)
 
 
-def _outline(thread: int, row: OutlineRow) -> Outline:
-    """Return the outline of a checkpoint; ``thread`` is the thread's checksum."""
+def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
+    """Return the outline of a checkpoint of a thread."""
     messages, damaged = None, False
+    values: Mapping[str, Any] = {}
     try:
         identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
-        held = unpack(row.payload, row.stored_seq, identity).values.get(MESSAGES)
+        found = unpack(row.payload, row.stored_seq, identity).values
+        held = found.get(MESSAGES)
         messages = None if held is None else held.value
+        values = {name: fingerprint(one.value) for name, one in found.items()}
     except CorruptCheckpoint:
         damaged = True
-    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged)
+    return Outline(row.checkpoint_id, row.parent_id, aware(row.created_at), row.metadata, messages, damaged, values)
 
 
 def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -19,7 +19,9 @@ from ....runtime.log_digests import EMPTY, HashedLog, Log, Mark
 from ...inspection.first_saved import hash_prefixes
 from ...inspection.msgpack import Unreadable, array_header, item_ends, read_at
 from ...inspection.records import Turn
+from ...inspection.status import NEXT_NODE
 from ...inspection.to_json import metadata_of
+from ...inspection.turn_notes import changes_of, note_of
 from ..chains import Inline, Stored
 from ..values import Body, EncodedValue, Framed, frame
 
@@ -44,6 +46,7 @@ class Outline:
         metadata: JSON text.
         messages: The stored form of its conversation; None if it has none.
         damaged: Whether the row cannot be read.
+        values: Its values by channel: a small one as JSON, a large one as its digest.
     """
 
     checkpoint_id: str
@@ -52,6 +55,7 @@ class Outline:
     metadata: str | None
     messages: Inline | Stored | None
     damaged: bool = False
+    values: Mapping[str, Any] = field(default_factory=dict)
 
 
 class _Known(NamedTuple):
@@ -93,7 +97,40 @@ def turns_of(outlines: Sequence[Outline], lists: Sequence[EncodedValue]) -> list
     marks = [EMPTY if one.messages is None else mark_of_stored(one.messages) for one in outlines]
     for one in known:
         hash_prefixes(one.log, marks)
-    return [_turn(outline, mark, known) for outline, mark in zip(outlines, marks, strict=True)][::-1]
+    turns = [_turn(outline, mark, known) for outline, mark in zip(outlines, marks, strict=True)][::-1]
+    return with_notes(outlines, turns)
+
+
+def with_notes(outlines: Sequence[Outline], turns: Sequence[Turn]) -> list[Turn]:
+    """Return turns with the nodes that ran before them, and what they changed."""
+    by_id = {one.checkpoint_id: (one, turn) for one, turn in zip(outlines, reversed(turns), strict=True)}
+    noted = []
+    for turn in turns:
+        outline, _ = by_id[turn.checkpoint_id]
+        parent, before = by_id.get(outline.parent_id or "", (None, None))
+        source = metadata_of(outline.metadata)[0].get("source")
+        node = source if isinstance(source, str) and source != "loop" else ""
+        if parent is not None and not node:
+            node = ", ".join(name.removeprefix(NEXT_NODE) for name in parent.values if name.startswith(NEXT_NODE))
+        seconds = None
+        if source == "loop" and before is not None:
+            node = node or "start"
+            seconds = max(0.0, (turn.created_at - before.created_at).total_seconds())
+        count = turn.lists.get(MESSAGES, EMPTY).item_count
+        known = 0 if before is None else before.lists.get(MESSAGES, EMPTY).item_count
+        fields = None if parent is None else _fields(parent)
+        note = note_of(max(0, count - known), None, changes_of(fields, _fields(outline)))
+        noted.append(replace(turn, node=node, note="" if outline.damaged else note, seconds=seconds))
+    return noted
+
+
+def _fields(outline: Outline) -> Mapping[str, Any]:
+    """Return the channels of a checkpoint that users know: without its messages and its next tasks."""
+    return {
+        name: value
+        for name, value in outline.values.items()
+        if name != MESSAGES and not name.startswith((NEXT_NODE, "__"))
+    }
 
 
 def _turn(outline: Outline, mark: Mark, known: Sequence[_Known]) -> Turn:

@@ -11,6 +11,7 @@ from ....runtime.exact_json import decode_json
 from ...inspection.msgpack import TYPE, Unreadable, describe_bytes, read_msgpack
 from ...inspection.records import PendingWrite
 from ...inspection.to_json import finite
+from ..chains import Inline, Stored
 from ..records import ChannelHistory, LoadedWrite
 from ..store import CODEC as SAVER
 from ..values import EncodedValue
@@ -58,6 +59,11 @@ def _writes(write: LoadedWrite) -> list[PendingWrite]:
         pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]
         return [PendingWrite(write.task_id, str(channel), written) for channel, written in pairs]
     return [PendingWrite(write.task_id, write.channel, value)]
+
+
+def fingerprint(value: Inline | Stored) -> Any:
+    """Return a small value as JSON; of a large one an object that is equal for equal values."""
+    return to_json(value.value) if isinstance(value, Inline) else {"digest": value.digest.hex()}
 
 
 def to_json(encoded: EncodedValue) -> Any:

@@ -62,7 +62,11 @@ class WriteBatch:
     @property
     def batch(self) -> Batch:
         """Return the statements as one transaction, which is not repeated if its token is found."""
-        return Batch.of(*self._steps, outcome_query=self.sql.ledger.find(self.key.tenant, self.call.token))
+        return Batch.of(
+            *self._steps,
+            outcome_query=self.sql.ledger.find(self.key.tenant, self.call.token),
+            lock=(self.sql.names["sessions"], *self.key),
+        )
 
     def trimmed(self, results: Results) -> bool:
         """Return whether checkpoints were deleted, so that content that only they held must be pruned."""

@@ -12,13 +12,15 @@ from ....dialect.working.dialect import WorkingDialect
 from ....dialect.working.pieces import SessionKey
 from ....dialect.working.sessions import StateRow
 from ....engine.logs import HOUSEKEEPING, loggable
-from ....engine.operation import Batch, Duplicate, Operation, Outdated, Results, fetch
+from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Results, fetch
 from ....errors import LocusMySQLError, Unavailable
 from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
+from ....runtime.sealing import Sealing
 from .. import calls
-from ..errors import checkpoint_there, no_checkpoint, not_a_whole_number, of_nothing, out_of_range
+from ..errors import checkpoint_there, no_checkpoint, of_nothing
 from .mysql_batches import Attempt, WriteBatch, remove_if_expired, token_of
+from .mysql_known import Known, asked_names, known_of, sum_of
 from .mysql_limits import Usage, begins_over_limits, raise_if_full
 from .mysql_plans import Plan, Plans, ReadPlan, Target, WritePlan, damaged_checkpoint, found_variables
 
@@ -46,7 +48,8 @@ class WorkingOperations:
         self.config = config
         self.sql = WorkingDialect(config.table_prefix)
         self.schema = self.sql.schema
-        self._plans = Plans(self.sql)
+        self._sealing = Sealing(config.encryption, self.schema.family)
+        self._plans = Plans(self.sql, self._sealing)
 
     def execute(self, call: calls.Call) -> Operation[calls.Reply]:
         """Carry out a call; see `Storage`. One round trip, unless the session is full, or has expired."""
@@ -104,17 +107,17 @@ class WorkingOperations:
 
     def _write(self, call: calls.Call) -> Operation[calls.Reply]:
         key = SessionKey(*call.address)
-        plans = [
-            self._plans.of(command, Target(key, token_of(call, index), call.limits))
-            for index, command in enumerate(call.commands)
-        ]
+        plans = yield from self._plan(call, key)
         attempt = Attempt(makes_room=begins_over_limits(call, plans), removes_expired=False)
         for _ in range(TRIES):
             try:
                 reply = yield from self._try(WriteBatch(self.sql, call, plans, attempt))
             except (Outdated, Duplicate) as refused:
                 try:
-                    reaction = yield from _Refusal(self.sql, call, plans, refused).explain(attempt)
+                    refusal = _Refusal(self.sql, call, plans, refused, self._sealing)
+                    reaction = yield from refusal.explain(attempt)
+                    if self._sealing.is_on and not isinstance(reaction, calls.Reply):
+                        plans = yield from self._plan(call, key)
                 except (LocusMySQLError, calls.StampMoved):
                     yield from refuse_late(self.sql.ledger, refused, key.tenant, call.token)
                     raise
@@ -123,12 +126,24 @@ class WorkingOperations:
                     return reaction
                 attempt = reaction
                 continue
-            yield from self._housekeeping(key)
+            if one_in(HOUSEKEEPING_EVERY):
+                yield Deferred(work=self._housekeeping(key))
             return reply
         raise Unavailable(
             f"Other processes changed session {key.session_id!r} during each of the {TRIES} attempts of this call. "
             "Nothing was changed. Try again."
         )
+
+    def _plan(self, call: calls.Call, key: SessionKey) -> Operation[list[Plan]]:
+        """Return the plans of a call's commands. One round trip if they need the content of an encrypted session."""
+        known = Known()
+        names = asked_names(call) if self._sealing.is_on else None
+        if names is not None:
+            known = known_of(key, self._sealing, (yield from fetch(self.sql.entries.held(key, sorted(names)))))
+        return [
+            self._plans.of(command, Target(key, token_of(call, index), call.limits, known))
+            for index, command in enumerate(call.commands)
+        ]
 
     def _try(self, write: WriteBatch) -> Operation[calls.Reply]:
         """Send a call that writes."""
@@ -141,13 +156,10 @@ class WorkingOperations:
         return reply
 
     def _housekeeping(self, key: SessionKey) -> Operation[None]:
-        """After one write in `HOUSEKEEPING_EVERY`: forget tokens and deleted entries, and remove expired sessions.
+        """Forget tokens and deleted entries, and remove expired sessions.
 
-        Writes are chosen at random, because a process may end after a few of them. The write itself is complete by
-        then, so a failure is only logged, and a later write repeats the housekeeping.
+        The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
         """
-        if not one_in(HOUSEKEEPING_EVERY):
-            return
         try:
             forget = (self.sql.ledger.forget_old(), self.sql.entries.forget_removed(key))
             yield Batch(forget, atomic=False)
@@ -164,10 +176,18 @@ class _Refusal:
         call: The call.
         plans: The plans of its commands.
         refused: Why the server undid the batch.
+        sealing: Encrypts values.
     """
 
-    def __init__(self, sql: WorkingDialect, call: calls.Call, plans: list[Plan], refused: Outdated | Duplicate) -> None:
-        self.sql, self.call, self.plans, self.refused = sql, call, plans, refused
+    def __init__(
+        self,
+        sql: WorkingDialect,
+        call: calls.Call,
+        plans: list[Plan],
+        refused: Outdated | Duplicate,
+        sealing: Sealing,
+    ) -> None:
+        self.sql, self.call, self.plans, self.refused, self._sealing = sql, call, plans, refused, sealing
         self.key = SessionKey(*call.address)
 
     def explain(self, attempt: Attempt) -> Operation[calls.Reply | Attempt]:
@@ -229,9 +249,9 @@ class _Refusal:
                     written.update((variable.key, variable.value) for variable in variables)
                 case calls.RestoreCheckpoint(checkpoint_id):
                     yield from self._check_checkpoint(checkpoint_id)
-                case calls.Increment(key, by):
+                case calls.Increment(key, by) if not self._sealing.is_on:
                     value = written[key] if key in written else (yield from self._value(key))
-                    written[key] = _sum(value, command)
+                    written[key] = sum_of(value, command)
                     more_bytes += len(written[key]) - len(str(by))
         return more_bytes
 
@@ -244,7 +264,7 @@ class _Refusal:
 
     def _value(self, key: str) -> Operation[bytes | None]:
         rows = yield from fetch(self.sql.entries.read(self.key, (key,), ""))
-        variable = found_variables(self.key, rows).get(key)
+        variable = found_variables(self.key, self._sealing, rows).get(key)
         return None if variable is None else variable.value
 
 
@@ -275,20 +295,3 @@ def _usage(session: StateRow | None, present: int, present_bytes: int) -> Usage:
         return Usage()
     size_bytes, variables, other_bytes = map(int, (session.size_bytes, session.variables, session.other_bytes))
     return Usage(session.notes, size_bytes, variables, other_bytes, present, present_bytes)
-
-
-def _sum(value: bytes | None, command: calls.Increment) -> bytes:
-    """Return the value of a variable after an increment.
-
-    Raises:
-        InvalidInput: The variable is not a whole number, or the sum is out of range.
-    """
-    try:
-        number = int(value or b"0")
-    except ValueError:
-        raise not_a_whole_number(command.key) from None
-    if str(number).encode() != (value or b"0") or not calls.INT_LEAST <= number <= calls.INT_MOST:
-        raise not_a_whole_number(command.key)
-    if not calls.INT_LEAST <= number + command.by <= calls.INT_MOST:
-        raise out_of_range(command.key, command.by)
-    return str(number + command.by).encode()

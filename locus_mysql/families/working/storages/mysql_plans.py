@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from ....dialect import Statement
@@ -20,14 +19,13 @@ from ....drivers.interface import Result
 from ....engine.rows import read_rows
 from ....errors import CorruptCheckpoint
 from ....runtime.damaged_rows import readable
+from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from .. import calls
+from ..sealed_values import entry_title, open_value, seal_value
+from .mysql_known import Known, short_likeness
 
 _AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
-
-#: The longest canonical form that its column holds.
-CANONICAL_BYTES = 32
-
 
 #: The rows of a query that reads; each ends with the columns of the session.
 R = TypeVar("R", StoredEntry, KeyRow, VersionRow, CheckpointRow, sessions.MeasureRow)
@@ -129,11 +127,15 @@ Plan = ReadPlan[Any] | WritePlan
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a command: the session, the token that it records, and the limits."""
+    """The target of a command: the session, the token that it records, and the limits.
+
+    ``known`` is what a command on an encrypted session must know before it is sent.
+    """
 
     key: SessionKey
     token: bytes
     limits: calls.Limits
+    known: Known = field(default_factory=Known)
 
 
 class Plans:
@@ -141,10 +143,11 @@ class Plans:
 
     Args:
         sql: The statements.
+        sealing: Encrypts values.
     """
 
-    def __init__(self, sql: WorkingDialect) -> None:
-        self.sql = sql
+    def __init__(self, sql: WorkingDialect, sealing: Sealing) -> None:
+        self.sql, self._sealing = sql, sealing
         self._writes: dict[type[calls.Command[Any]], Callable[[Any, Target], WritePlan]] = {
             calls.Write: self._write,
             calls.Remove: self._remove,
@@ -172,17 +175,19 @@ class Plans:
         match command:
             case calls.Read(keys):
                 keys = tuple(dict.fromkeys(keys))
-                return ReadPlan(entries.read(key, keys, _json_if_many(keys)), partial(found_variables, key))
+                return ReadPlan(
+                    entries.read(key, keys, _json_if_many(keys)), partial(found_variables, key, self._sealing)
+                )
             case calls.ReadAll():
-                return ReadPlan(entries.read_all(key, VARIABLE), partial(found_variables, key))
+                return ReadPlan(entries.read_all(key, VARIABLE), partial(found_variables, key, self._sealing))
             case calls.ListKeys(pattern):
                 return ReadPlan(entries.keys(key, pattern), _keys)
             case calls.ReadTask():
-                return ReadPlan(entries.read(key, ("",), kind=TASK), partial(_task, key))
+                return ReadPlan(entries.read(key, ("",), kind=TASK), partial(_task, key, self._sealing))
             case calls.ReadNotes(None):
-                return ReadPlan(entries.read_all(key, NOTE), partial(_notes, key))
+                return ReadPlan(entries.read_all(key, NOTE), partial(_notes, key, self._sealing))
             case calls.ReadNotes(last):
-                return ReadPlan(entries.read_all(key, NOTE, last), lambda rows: _notes(key, rows)[::-1])
+                return ReadPlan(entries.read_all(key, NOTE, last), lambda rows: _notes(key, self._sealing, rows)[::-1])
             case calls.ListCheckpoints():
                 return ReadPlan(self.sql.checkpoints.list(key), partial(_checkpoints, key))
             case calls.Measure():
@@ -193,7 +198,8 @@ class Plans:
 
     def _write(self, command: calls.Write, target: Target) -> WritePlan:
         names = tuple(variable.key for variable in command.variables)
-        rows = [EntryRow(v.key, v.value, _short(v.canonical), v.size_bytes, v.ttl_us) for v in command.variables]
+        rows = [self._row(target, variable, variable.ttl_us) for variable in command.variables]
+        target.known.written.update((variable.key, variable.value) for variable in command.variables)
         size_bytes = sum(row.size_bytes for row in rows)
         return WritePlan(
             count_changes.with_variables(names, _json_if_many(names), len(names), size_bytes),
@@ -205,6 +211,7 @@ class Plans:
     def _remove(self, command: calls.Remove, target: Target) -> WritePlan:
         keys = tuple(dict.fromkeys(command.keys))
         as_json = _json_if_many(keys)
+        target.known.written.update((key, None) for key in keys)
         return WritePlan(
             count_changes.with_variables(keys, as_json, 0, 0),
             (self.sql.entries.remove(target.key, VARIABLE, keys, as_json),),
@@ -212,6 +219,7 @@ class Plans:
         )
 
     def _clear(self, command: calls.Clear, target: Target) -> WritePlan:
+        target.known.forget()
         return self._remove_all(target, VARIABLE, count_changes.without_variables())
 
     def _clear_notes(self, command: calls.ClearNotes, target: Target) -> WritePlan:
@@ -223,6 +231,9 @@ class Plans:
 
     def _increment(self, command: calls.Increment, target: Target) -> WritePlan:
         key, name, by = target.key, command.key, command.by
+        if self._sealing.is_on:
+            total = target.known.sum(command)
+            return self._put_kept(target, total, self._known(target, int(total.value)))
         return WritePlan(
             count_changes.with_variables((name,), "", 0, 0),
             (self.sql.entries.can_add(key, name, by), self.sql.entries.add(key, name, by)),
@@ -232,9 +243,13 @@ class Plans:
         )
 
     def _compare_and_set(self, command: calls.CompareAndSet, target: Target) -> WritePlan:
-        key, variable = target.key, command.variable
-        row = EntryRow(variable.key, variable.value, _short(variable.canonical), variable.size_bytes)
-        canonical = command.canonical and _short(command.canonical)
+        key, variable, name = target.key, command.variable, command.variable.key
+        if self._sealing.is_on:
+            if not target.known.matches(command):
+                return WritePlan(steps=self._guard(target, name), begins=True, outcome=self._known(target, 0, bool))
+            return self._put_kept(target, variable, self._known(target, 1, bool))
+        row = self._row(target, variable)
+        canonical = command.canonical and short_likeness(command.canonical)
         return WritePlan(
             count_changes.with_variables((variable.key,), "", 0, 0),
             (self.sql.entries.put_if_matched(key, target.token, row),),
@@ -243,12 +258,44 @@ class Plans:
             outcome=Outcome(self.sql.ledger.record_match(key, target.token, variable.key, canonical), bool),
         )
 
+    def _known(self, target: Target, outcome: int, result: Callable[[int], object] = int) -> Outcome:
+        """Return an outcome that is known before the call is sent. The ledger holds it masked, as it may be a value."""
+        sealing, token = self._sealing.of(*target.key), target.token
+        record = self.sql.ledger.record_known(target.key.tenant, token, sealing.mask(outcome, token))
+        return Outcome(record, lambda stored: result(sealing.mask(stored, token)), first=False)
+
+    def _put_kept(self, target: Target, variable: calls.Variable, outcome: Outcome) -> WritePlan:
+        """Write an encrypted variable that was read before, and keep its time to live."""
+        name = variable.key
+        steps = (*self._guard(target, name), self.sql.entries.put_kept(target.key, self._row(target, variable)))
+        target.known.written[name] = variable.value
+        return WritePlan(
+            count_changes.with_variables((name,), "", 0, 0),
+            steps,
+            begins=True,
+            addition=Addition((name,), variable.size_bytes, self._counting(target.key, name)),
+            outcome=outcome,
+        )
+
+    def _guard(self, target: Target, name: str) -> tuple[Statement, ...]:
+        """Undo the batch if a variable that was read before has changed since."""
+        if name in target.known.written:
+            return ()
+        return (self.sql.entries.guard_version(target.key, name, target.known.version(name)),)
+
+    def _row(self, target: Target, variable: calls.Variable, ttl_us: int | None = None) -> EntryRow:
+        """Return the row of a variable. An encrypted one has no canonical: equal values would be recognisable."""
+        canonical = None if self._sealing.is_on else short_likeness(variable.canonical)
+        value = seal_value(self._sealing, target.key, VARIABLE, variable.key, variable.value)
+        return EntryRow(variable.key, value, canonical, variable.size_bytes, ttl_us)
+
     def _counting(self, key: SessionKey, name: str) -> Callable[[sessions.Allowed | None], Statement]:
         return lambda allowed: self.sql.sessions.count_in(key, name, allowed)
 
     def _write_task(self, command: calls.WriteTask, target: Target) -> WritePlan:
         value = command.value
-        row = EntryRow("", value, None, len(value or b""))
+        stored = None if value is None else seal_value(self._sealing, target.key, TASK, "", value)
+        row = EntryRow("", stored, None, len(value or b""))
         return WritePlan(
             count_changes.with_task(row.size_bytes),
             self.sql.entries.put(target.key, TASK, [row]),
@@ -257,10 +304,16 @@ class Plans:
         )
 
     def _append(self, command: calls.Append, target: Target) -> WritePlan:
-        size_bytes = len(command.note)
+        note, size_bytes = command.note, len(command.note)
+        guard: tuple[Statement, ...] = ()
+        if self._sealing.is_on:
+            target.known.last_note += 1
+            number = target.known.last_note
+            note = seal_value(self._sealing, target.key, NOTE, f"{number:020}", note)
+            guard = (self.sql.entries.guard_note(target.key, number),)
         return WritePlan(
             count_changes.with_note(size_bytes),
-            (self.sql.entries.append(target.key, command.note),),
+            (*guard, self.sql.entries.append(target.key, note, size_bytes)),
             begins=True,
             addition=Addition((), size_bytes),
         )
@@ -277,6 +330,7 @@ class Plans:
 
     def _restore_checkpoint(self, command: calls.RestoreCheckpoint, target: Target) -> WritePlan:
         key, checkpoints, checkpoint_id = target.key, self.sql.checkpoints, command.checkpoint_id
+        target.known.is_restored = True
         trim = checkpoints.trim(key, target.limits.checkpoints, command.undo_id, checkpoint_id)
         return WritePlan(
             steps=(
@@ -300,17 +354,12 @@ class Plans:
         return WritePlan(steps=self.sql.sessions.remove(target.key), result=True)
 
 
-def _short(canonical: bytes) -> bytes:
-    """Return a canonical form that fits into its column, like those of `values`."""
-    return canonical if len(canonical) <= CANONICAL_BYTES else sha256(canonical).digest()
-
-
 def _json_if_many(names: Sequence[str]) -> str:
     """Return names as JSON if they are too many to list. Encoding takes longer than the rest of a statement."""
     return _AS_JSON(list(names)) if len(names) > NAMES_LISTED else ""
 
 
-def found_variables(key: SessionKey, rows: Sequence[StoredEntry]) -> dict[str, calls.Found]:
+def found_variables(key: SessionKey, sealing: Sealing, rows: Sequence[StoredEntry]) -> dict[str, calls.Found]:
     """Return the variables of these rows, without expired and deleted ones.
 
     Raises:
@@ -322,7 +371,8 @@ def found_variables(key: SessionKey, rows: Sequence[StoredEntry]) -> dict[str, c
             continue
         _check(key, VARIABLE, row)
         if row.name is not None and row.value is not None:
-            found[row.name] = calls.Found(row.value, row.left_us)
+            value = open_value(sealing, key, VARIABLE, row.name, row.value)
+            found[row.name] = calls.Found(value, row.left_us)
     return found
 
 
@@ -330,17 +380,22 @@ def _keys(rows: Sequence[KeyRow]) -> list[str]:
     return [row.name for row in rows if row.name is not None]
 
 
-def _notes(key: SessionKey, rows: Sequence[StoredEntry]) -> list[bytes]:
+def _notes(key: SessionKey, sealing: Sealing, rows: Sequence[StoredEntry]) -> list[bytes]:
     for row in rows:
         _check(key, NOTE, row)
-    return [row.value for row in rows if row.value is not None]
+    return [
+        open_value(sealing, key, NOTE, row.name, row.value)
+        for row in rows
+        if row.name is not None and row.value is not None
+    ]
 
 
-def _task(key: SessionKey, rows: Sequence[StoredEntry]) -> bytes | None:
+def _task(key: SessionKey, sealing: Sealing, rows: Sequence[StoredEntry]) -> bytes | None:
     if not rows:
         return None
     _check(key, TASK, rows[0])
-    return rows[0].value
+    value = rows[0].value
+    return None if value is None else open_value(sealing, key, TASK, "", value)
 
 
 def _check(key: SessionKey, kind: int, row: StoredEntry) -> None:
@@ -351,12 +406,10 @@ def _check(key: SessionKey, kind: int, row: StoredEntry) -> None:
 
 def damaged_entry(session_id: str, kind: int, name: str) -> CorruptCheckpoint:
     """Return the error for an entry with a wrong checksum."""
-    what, advice = f"Variable {name!r}", "Set it again, or delete it."
-    if kind == TASK:
-        what, advice = "The task state", "Set it again."
-    elif kind == NOTE:
-        what, advice = f"Note {name.lstrip('0')}", "Clear the notes."
-    return CorruptCheckpoint(f"{what} of session {session_id!r} cannot be read: its checksum is wrong. {advice}")
+    advice = {TASK: "Set it again.", NOTE: "Clear the notes."}.get(kind, "Set it again, or delete it.")
+    return CorruptCheckpoint(
+        f"{entry_title(kind, name)} of session {session_id!r} cannot be read: its checksum is wrong. {advice}"
+    )
 
 
 def _checkpoints(key: SessionKey, rows: Sequence[CheckpointRow]) -> list[calls.Checkpoint]:

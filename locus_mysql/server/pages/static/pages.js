@@ -45,6 +45,14 @@ for (const form of all("form[data-live-search]")) {
   });
 }
 
+// The time zone of the browser is proposed. On a phone, the current page of the navigation is scrolled into view.
+const zones = one("[data-zones]");
+if (zones && zones.value === "UTC") {
+  const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if ([...zones.options].some((option) => option.value === here)) { zones.value = here; }
+}
+one(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 // Keyboard shortcuts. Users can switch them off, because they may conflict with other software.
 const keysOn = one("#keys-on");
 const help = one("#help");

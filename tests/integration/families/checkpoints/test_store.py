@@ -271,156 +271,23 @@ class TestHistory:
         assert await store.history("t", 0) == []
 
 
-LOOK_ALIKES = [
-    "user-Bob",
-    "user-bob",
-    "café",
-    "cafe",
-    "cafe\u0301",
-    "user",
-    "user ",
-    " user",
-    "user\t",
-    "ß",
-    "ss",
-    "\uff21BC",
-    "ABC",
-    "%",
-    "_",
-    "\\",
-    "user\u200b",
-    "İ",
-    "i",
-    "😀",
-    "😁",
-    "\u001e",
-]
-
-
-async def test_look_alike_ids_are_different_threads_and_checkpoints(store: Any) -> None:
-    for name in LOOK_ALIKES:
-        await store.save(name, {"thread": name})
-        await store.save("shared", {"checkpoint": name}, name)
-    for name in LOOK_ALIKES:
-        assert await store.load(name) == {"thread": name}
-        assert await store.load("shared", name) == {"checkpoint": name}
-        assert await store.count(name.replace("*", "?")) == 1
-    assert set(await store.list_threads()) == {*LOOK_ALIKES, "shared"}
-    for name in LOOK_ALIKES:
-        assert await store.delete(name)
-        assert await store.delete("shared", name)
-    assert await store.count() == 0
+LOOK_ALIKES = [*"Bob bob café cafe cafe\u0301 user ß ss \uff21BC ABC % _ İ i 😀 😁".split(), "user "]  # noqa: SIM905 - readable in one line
 
 
 async def test_look_alike_tenants_share_nothing(make_store: Make) -> None:
-    names = [name for name in LOOK_ALIKES if name.isprintable()]
-    stores = {name: make_store(tenant=name) for name in names}
+    stores = {name: make_store(tenant=name) for name in LOOK_ALIKES}
     for name, one in stores.items():
         await one.save("t", {"tenant": name})
     for name, one in stores.items():
         assert await one.load("t") == {"tenant": name}
 
 
-async def test_ids_at_their_limits_are_kept(store: Any) -> None:
-    thread_id, checkpoint_id = "😀" * 512, "😀" * 128
-    await store.save(thread_id, {"n": 1}, checkpoint_id)
-    assert await store.list_threads() == [thread_id]
-    assert await store.list_checkpoints(thread_id) == [checkpoint_id]
-    assert await store.load(thread_id, checkpoint_id) == {"n": 1}
-
-
-@pytest.mark.parametrize("bad", ["", "x" * 513, "a\0b", "\ud800", None, 7, b"t"])
-async def test_a_thread_id_that_cannot_be_kept_is_refused_everywhere(store: Any, bad: Any) -> None:
-    for call in (
-        store.save(bad, {}),
-        store.load(bad),
-        store.exists(bad),
-        store.delete(bad),
-        store.list_checkpoints(bad),
-        store.history(bad),
-        store.copy_thread(bad, "u"),
-        store.copy_thread("u", bad),
-        store.get_metadata(bad),
-    ):
-        with pytest.raises(InvalidInput, match="Thread id"):
-            await call
-
-
-@pytest.mark.parametrize("bad", ["", "x" * 129, "a\0b", "\ud800", 7, b"t"])
-async def test_a_checkpoint_id_that_cannot_be_kept_is_refused_everywhere(store: Any, bad: Any) -> None:
-    for call in (
-        store.save("t", {}, bad),
-        store.load("t", bad),
-        store.exists("t", bad),
-        store.delete("t", bad),
-        store.get_metadata("t", bad),
-    ):
-        with pytest.raises(InvalidInput, match="Checkpoint id"):
-            await call
-    assert not await store.exists("t")
-
-
-@pytest.mark.parametrize(
-    "bad", [[], None, {"a": (1,)}, {"a": {1}}, {1: "a"}, {"a": b"x"}, {"a": object()}, {"a": [{"b": {2: 3}}]}]
-)
-async def test_a_state_that_json_cannot_hold_exactly_is_refused_and_nothing_written(store: Any, bad: Any) -> None:
-    with pytest.raises(InvalidInput):
-        await store.save("t", bad)
-    assert not await store.exists("t")
-
-
-@pytest.mark.parametrize("bad", [-1, 2**31 + 1, True, 1.5, "1", None])
-async def test_a_limit_that_is_none_is_refused(store: Any, bad: Any) -> None:
-    for call in (
-        store.list_checkpoints("t", bad),
-        store.history("t", bad),
-        store.list_threads(bad),
-        store.search("word", bad),
-        store.search_data("a", 1, bad),
-        store.query_by_metadata("a", 1, bad),
-        store.list_with_metadata(bad),
-    ):
+async def test_a_state_that_json_cannot_hold_exactly_is_refused_and_nothing_written(store: Any) -> None:
+    wrong: list[Any] = [[], None, {"a": (1,)}, {"a": {1}}, {1: "a"}, {"a": b"x"}, {"a": object()}, {"a": [{2: 3}]}]
+    for state in wrong:
         with pytest.raises(InvalidInput):
-            await call
-
-
-SQL_TEXTS = [
-    "'; DROP TABLE locus_store_threads; --",
-    '" OR 1=1 --',
-    "\\' OR 1=1 #",
-    "`; DROP DATABASE mysql",
-    "%s %(a)s {0} {x} ? :a",
-    "/*!50000 SELECT */",
-    "x' UNION SELECT * FROM locus_store_checkpoints -- ",
-    "\\",
-    "\\\\'",
-]
-
-
-@pytest.mark.parametrize("text", SQL_TEXTS)
-async def test_sql_in_any_parameter_is_only_text(make_store: Make, text: str) -> None:
-    store = make_store(tenant=text)
-    bystander = make_store()
-    await bystander.save("bystander", {"words": ["nothing else"]}, metadata={"a": 1})
-    state = {text: [text, {text: text}]}
-    assert await store.save(text, state, text, {text: text}) == text
-    assert await store.load(text) == state
-    assert await store.load(text, text) == state
-    assert await store.exists(text, text)
-    assert await store.list_checkpoints(text) == [text]
-    assert await store.list_threads(pattern=text) == [text]
-    assert await store.count(text) == 1
-    assert [info["thread_id"] for info in await store.query_by_metadata(text, text)] == [text]
-    assert (await store.get_metadata(text, text))["metadata"] == {text: text}
-    assert [found["data"] for found in await store.search_data(text, text)] == [state]
-    assert [info["metadata"] for info in await store.list_with_metadata()] == [{text: text}]
-    assert {hit["thread_id"] for hit in await store.search(text)} <= {text}
-    assert (await store.history(text))[0]["metadata"] == {text: text}
-    assert await store.copy_thread(text, text + "2")
-    assert (await store.get_disk_usage(text))["checkpoints"] == 1
-    assert await store.delete(text, text)
-    assert await store.delete(text + "2")
-    assert await bystander.list_threads() == ["bystander"]
+            await store.save("t", state)
+    assert not await store.exists("t")
 
 
 async def test_tenants_share_nothing_in_any_operation(make_store: Make) -> None:

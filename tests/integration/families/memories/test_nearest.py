@@ -35,6 +35,55 @@ def rounded(vector: list[float]) -> list[float]:
     return list(coding.floats_of(vector, None))
 
 
+class Model:
+    """The items that are stored, to compare a search by meaning with an exhaustive one.
+
+    Args:
+        metric: The metric of the stores.
+    """
+
+    def __init__(self, metric: str) -> None:
+        self.metric = metric
+        self.rng = random.Random(7)
+        #: The embedding and the number of each item.
+        self.items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
+
+    def vector(self) -> list[float]:
+        return rounded([self.rng.gauss(0, 1) * self.rng.choice([0.01, 1, 1, 5]) for _ in range(24)])
+
+    def put(self, namespace: tuple[str, ...], key: str, number: int) -> Put:
+        """Return the write of an item with a new embedding."""
+        self.items[namespace, key] = self.vector(), number
+        return Put(namespace, key, {"n": number}, embedding=self.items[namespace, key][0])
+
+    async def change_some(self, writer: Any) -> None:
+        for namespace, key in self.rng.sample(sorted(self.items), 3):
+            if self.rng.random() < 0.4:
+                await writer.delete(namespace, key)
+                del self.items[namespace, key]
+            elif self.rng.random() < 0.3:
+                await writer.put(namespace, key, {"n": 0})
+                del self.items[namespace, key]
+            else:
+                await writer.put_batch([self.put(namespace, key, 3)])
+        await writer.put_batch([self.put(("docs", "new"), f"new{self.rng.random()}", 1)])
+
+    async def check(self, store: Any, prefix: tuple[str, ...], filter: dict[str, Any] | None, **options: Any) -> Any:
+        asked = self.vector()
+        expected = sorted(
+            (
+                (-scored(self.metric, asked, embedding), namespace, key)
+                for (namespace, key), (embedding, n) in self.items.items()
+                if namespace[: len(prefix)] == prefix and (filter is None or n == filter["n"])
+            )
+        )[:10]
+        hits = await store.search(prefix, embedding=asked, filter=filter, **options)
+        if hits.exact:
+            assert [hit.item.key for hit in hits] == [key for _, _, key in expected]
+            assert [hit.score for hit in hits] == pytest.approx([-score for score, _, _ in expected], abs=1e-9)
+        return hits
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
 @pytest.mark.parametrize("with_numpy", [True, False], ids=["numpy", "plain"])
@@ -45,63 +94,27 @@ async def test_search_by_meaning_equals_exhaustive_search(
     if not with_numpy:
         for module in (coding, scoring, table):
             monkeypatch.setattr(module, "np", None)
-    rng = random.Random(7)
+    model = Model(metric)
     writer, reader, cold = (make_memories(dims=24, metric=metric) for _ in range(3))
-    all_items: dict[tuple[tuple[str, ...], str], tuple[list[float], int]] = {}
-
-    def vector() -> list[float]:
-        return rounded([rng.gauss(0, 1) * rng.choice([0.01, 1, 1, 5]) for _ in range(24)])
-
     for start in range(0, 300, 100):
-        batch = []
-        for n in range(start, start + 100):
-            namespace = ("docs", rng.choice(["a", "b", "c", "a\x01"]))
-            all_items[(namespace, str(n))] = (vector(), n % 5)
-            batch.append(Put(namespace, str(n), {"n": n % 5}, embedding=all_items[(namespace, str(n))][0]))
-        await writer.put_batch(batch)
-
-    async def check(store: Any, prefix: tuple[str, ...], filter: dict[str, Any] | None, **options: Any) -> Any:
-        asked = vector()
-        expected = sorted(
-            (
-                (-scored(metric, asked, embedding), namespace, key)
-                for (namespace, key), (embedding, n) in all_items.items()
-                if namespace[: len(prefix)] == prefix and (filter is None or n == filter["n"])
-            )
-        )[:10]
-        hits = await store.search(prefix, embedding=asked, filter=filter, **options)
-        if hits.exact:
-            assert [hit.item.key for hit in hits] == [key for _, _, key in expected]
-            assert [hit.score for hit in hits] == pytest.approx([-score for score, _, _ in expected], abs=1e-9)
-        return hits
+        namespaces = [("docs", model.rng.choice(["a", "b", "c", "a\x01"])) for _ in range(100)]
+        await writer.put_batch([model.put(space, str(start + n), n % 5) for n, space in enumerate(namespaces)])
 
     for prefix in ((), ("docs",), ("docs", "a"), ("docs", "none")):
         for filter in (None, {"n": 3}):
-            assert (await check(cold, prefix, filter, exact=True)).exact
-    large = await check(reader, ("docs",), None)
+            assert (await model.check(cold, prefix, filter, exact=True)).exact
+    large = await model.check(reader, ("docs",), None)
     assert not large.exact
     assert len(large) == 10
     for _ in range(15):
-        for namespace, key in rng.sample(sorted(all_items), 3):
-            if rng.random() < 0.4:
-                await writer.delete(namespace, key)
-                del all_items[(namespace, key)]
-            elif rng.random() < 0.3:
-                await writer.put(namespace, key, {"n": 0})
-                del all_items[(namespace, key)]
-            else:
-                all_items[(namespace, key)] = (vector(), 3)
-                await writer.put(namespace, key, {"n": 3}, embedding=all_items[(namespace, key)][0])
-        name = f"new{rng.random()}"
-        all_items[(("docs", "new"), name)] = (vector(), 1)
-        await writer.put(("docs", "new"), name, {"n": 1}, embedding=all_items[(("docs", "new"), name)][0])
-        assert (await check(reader, ("docs",), None)).exact
-        assert (await check(reader, ("docs",), {"n": 3})).exact
-        assert (await check(reader, ("docs", "a"), None, exact=True)).exact
+        await model.change_some(writer)
+        assert (await model.check(reader, ("docs",), None)).exact
+        assert (await model.check(reader, ("docs",), {"n": 3})).exact
+        assert (await model.check(reader, ("docs", "a"), None, exact=True)).exact
     await writer.clear_namespace(("docs", "a"))
-    all_items = {key: value for key, value in all_items.items() if key[0] != ("docs", "a")}
-    assert (await check(reader, ("docs",), None)).exact
-    assert await reader.search(("docs", "a"), embedding=vector()) == []
+    model.items = {key: value for key, value in model.items.items() if key[0] != ("docs", "a")}
+    assert (await model.check(reader, ("docs",), None)).exact
+    assert await reader.search(("docs", "a"), embedding=model.vector()) == []
 
 
 async def test_a_cold_search_finds_as_many_as_are_wanted(make_memories: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli import main as cli
-from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable
+from locus_mysql.errors import InvalidInput, ThreadExists, Unavailable, VersionConflict
 from locus_mysql.families.registry import find_family
 from locus_mysql.families.transcripts import copying, searched
 from locus_mysql.families.transcripts.moving import MovingOperations
@@ -65,6 +65,28 @@ def test_more_than_ten_thousand_items_are_copied_with_their_positions(store: Any
     assert there.last_seq == here.last_seq == 10_101
     with pytest.raises(ThreadExists):
         copy("test/project/long", "test/project/other")
+
+
+def test_a_copy_of_a_transcript_that_is_written_to_meanwhile_is_refused(
+    store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "AT_ONCE", 10)
+    fill(store, 35)
+    page, pages = MovingOperations.page, list[Any]()
+
+    def written_to(self: Any, after: Any, limit: int) -> Any:
+        pages.append(after)
+        if len(pages) == 2:
+            store.append(LONG, [NewItem("late", "late")], header=Header({"title": "Late"}))
+        return (yield from page(self, after, limit))
+
+    monkeypatch.setattr(MovingOperations, "page", written_to)
+    with pytest.raises(VersionConflict, match="written to while it was copied"):
+        copy("test/project/long", "test/project/other")
+    assert store.get(LONG._replace(name="other")) is None
+    monkeypatch.setattr(MovingOperations, "page", page)
+    assert copy("test/project/long", "test/project/other")
+    assert store.open(LONG._replace(name="other"))[1] == store.open(LONG)[1]
 
 
 def test_a_copy_that_fails_leaves_nothing(store: Any, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:

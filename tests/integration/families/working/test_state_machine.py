@@ -30,7 +30,7 @@ from locus_mysql.working import (
 from ...conftest import MakeConfig
 from ...connecting import connect
 from ...proxy import WireProxy
-from .plain import Held, PlainSession, Refused
+from .reference_model import Held, ReferenceSession, Refused
 from .servers import OwnServer
 
 SESSION_TTL_S = 1_000.0
@@ -57,7 +57,7 @@ class Clock:
 
 
 class Machine(RuleBasedStateMachine):
-    """Both processes against `PlainSession`."""
+    """Both processes against `ReferenceSession`."""
 
     storages: ClassVar[tuple[Storage, Storage]]
     runner: ClassVar[asyncio.Runner]
@@ -81,7 +81,7 @@ class Machine(RuleBasedStateMachine):
             SyncWorkingMemory(name, self.storages[1], **options),
         )
         self.turn = 0
-        self.plain = PlainSession(4, 3, 3, evicts, SESSION_TTL_S)
+        self.plain = ReferenceSession(4, 3, 3, evicts, SESSION_TTL_S)
 
     def call(self, process: int, name: str, *args: Any, **options: Any) -> Any:
         """Return the result of a method, or the name of its error."""

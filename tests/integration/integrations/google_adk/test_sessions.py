@@ -51,30 +51,20 @@ def seen(session: Session | None) -> Any:
     return session.app_name, session.user_id, session.id, session.state, session.events, session.last_update_time
 
 
-async def conversation(service: BaseSessionService) -> list[Any]:
-    """Exercise the whole contract, and return the outcomes."""
-    outcomes: list[Any] = []
-
-    async def attempt(call: Any) -> Any:
-        try:
-            result = await call
-        except Exception as error:
-            outcomes.append(type(error))
-            return None
+async def attempt(outcomes: list[Any], call: Any) -> None:
+    """Append the result of a call, or the type of its error, to the outcomes."""
+    try:
+        result = await call
+    except Exception as error:
+        outcomes.append(type(error))
+    else:
         outcomes.append(seen(result) if isinstance(result, Session) or result is None else result)
-        return result
 
-    state = {"step": 1, "app:name": "Shop", "user:name": "Ada", "temp:secret": 1, "app:": 2, "list": [1, {"a": None}]}
-    first = await service.create_session(**ADA, session_id=" s/1 ", state=state)
-    outcomes.append((first.id, first.state, first.events))
-    await attempt(service.create_session(**ADA, session_id="s/1", state={"app:name": "Other"}))
-    for user, session_id in (("Ada", "s/1"), ("ada", "S/1"), ("ada/s", "1"), ("", "x"), ("a%_~1'\"\\ é", "é")):
-        other = await service.create_session(
-            app_name="shop", user_id=user, session_id=session_id, state={"user:n": user}
-        )
-        await service.append_event(other, said(user, 1_763_900_000.0 + len(session_id)))
+
+def events() -> list[Event]:
+    """Return events of every kind, two of which have the same id."""
     fixed = said("fixed", 1_763_900_100.0, id="fixed")
-    events = [
+    return [
         said("one", 1_763_900_001.5, {"step": 2, "temp:t": 3, "user:name": "Ada L."}, id="e1"),
         said("two", 1_763_900_002.25, {"app:name": "The Shop", "none": None, "nested": {"x": [None, 1.5]}}, id="e2"),
         said(state={"only": True}, at=1_763_900_001.0, id="e3"),
@@ -98,9 +88,10 @@ async def conversation(service: BaseSessionService) -> list[Any]:
         fixed.model_copy(deep=True),
         said("same id, another event", 1_763_900_101.0, id="fixed"),
     ]
-    for event in events:
-        outcomes.append(await service.append_event(first, event))
-    outcomes.append(seen(first))
+
+
+async def read_everything(service: BaseSessionService, outcomes: list[Any]) -> None:
+    """Call each method that reads, and append the results."""
     for config in (
         None,
         GetSessionConfig(),
@@ -109,24 +100,43 @@ async def conversation(service: BaseSessionService) -> list[Any]:
         GetSessionConfig(num_recent_events=2, after_timestamp=1_763_900_101.0),
         GetSessionConfig(num_recent_events=4, after_timestamp=1.0),
     ):
-        await attempt(service.get_session(**ADA, session_id="s/1", config=config))
-    await attempt(service.get_session(**ADA, session_id="  s/1\n"))
+        await attempt(outcomes, service.get_session(**ADA, session_id="s/1", config=config))
+    await attempt(outcomes, service.get_session(**ADA, session_id="  s/1\n"))
     for app, user, session_id in (
         ("shop", "ada", "s"),
         ("SHOP", "ada", "s/1"),
         ("shop", "nobody", "s/1"),
         ("shop", "ada", ""),
     ):
-        await attempt(service.get_session(app_name=app, user_id=user, session_id=session_id))
+        await attempt(outcomes, service.get_session(app_name=app, user_id=user, session_id=session_id))
     for listed in (await service.list_sessions(app_name="shop"), await service.list_sessions(**ADA)):
         outcomes.append([seen(one) for one in listed.sessions if one.events == []])
     for user in ("", "ada", "Ada", "nobody"):
         outcomes.append(await service.get_user_state(app_name="shop", user_id=user))
         outcomes.append([one.id for one in (await service.list_sessions(app_name="shop", user_id=user)).sessions])
+
+
+async def conversation(service: BaseSessionService) -> list[Any]:
+    """Exercise the whole contract, and return the outcomes."""
+    outcomes: list[Any] = []
+
+    state = {"step": 1, "app:name": "Shop", "user:name": "Ada", "temp:secret": 1, "app:": 2, "list": [1, {"a": None}]}
+    first = await service.create_session(**ADA, session_id=" s/1 ", state=state)
+    outcomes.append((first.id, first.state, first.events))
+    await attempt(outcomes, service.create_session(**ADA, session_id="s/1", state={"app:name": "Other"}))
+    for user, session_id in (("Ada", "s/1"), ("ada", "S/1"), ("ada/s", "1"), ("", "x"), ("a%_~1'\"\\ é", "é")):
+        other = await service.create_session(
+            app_name="shop", user_id=user, session_id=session_id, state={"user:n": user}
+        )
+        await service.append_event(other, said(user, 1_763_900_000.0 + len(session_id)))
+    for event in events():
+        outcomes.append(await service.append_event(first, event))
+    outcomes.append(seen(first))
+    await read_everything(service, outcomes)
     await service.delete_session(**ADA, session_id=" s/1")
     await service.delete_session(**ADA, session_id="s/1")
-    await attempt(service.get_session(**ADA, session_id="s/1"))
-    await attempt(service.append_event(first, said("late")))
+    await attempt(outcomes, service.get_session(**ADA, session_id="s/1"))
+    await attempt(outcomes, service.append_event(first, said("late")))
     outcomes.append(await service.get_user_state(**ADA))
     again = await service.create_session(**ADA, session_id="s/1")
     outcomes.append((again.state, again.events))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pytest
 from pydantic import BaseModel
 
-from locus_mysql.integrations.memu import AsyncMemuDatabase, MemuDatabase
+from locus_mysql.integrations.memu import AsyncMemuDatabase, AsyncRecallDatabase, MemuDatabase, RecallDatabase
 
 from ...conftest import MakeConfig
 from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sql  # noqa: F401 - fixtures
@@ -66,6 +66,24 @@ class AnyMemu(Awaited):
         return await self.resource_repo.create_resource(url=url, user_data=user, **given)
 
 
+class AnyRecall(Awaited):
+    """A database with memu-cli's protocol, with shortcuts for operations that tests use often."""
+
+    async def file(self, name: str, user: dict[str, Any], **options: Any) -> Any:
+        given = {"description": "about it", "embedding": [1.0], **options}
+        return await self.recall_file_repo.get_or_create_recall_file(name=name, user_data=user, **given)
+
+    async def segment(self, file_id: str, text: str, user: dict[str, Any], **options: Any) -> Any:
+        given = {"embedding": [1.0, 0.0], **options}
+        return await self.recall_file_segment_repo.create_segment(
+            recall_file_id=file_id, text=text, user_data=user, **given
+        )
+
+    async def resource(self, url: str, user: dict[str, Any], **options: Any) -> Any:
+        given = {"local_path": "/x", "caption": None, "embedding": None, "track": "workspace", **options}
+        return await self.resource_repo.create_resource(url=url, user_data=user, **given)
+
+
 @pytest.fixture(params=SIDES, ids=side_name)
 def side(request: pytest.FixtureRequest) -> tuple[str, bool]:
     """Override with ``parametrize("side", EACH_WAY, ids=side_name)`` for each way of calling a driver."""
@@ -90,4 +108,25 @@ async def make_memu(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIte
 @pytest.fixture
 def memu(make_memu: Make) -> AnyMemu:
     database: AnyMemu = make_memu()
+    return database
+
+
+@pytest.fixture
+async def make_recall(make_config: MakeConfig, side: tuple[str, bool]) -> AsyncIterator[Make]:
+    """Yield ``make_recall(user_model=…, **options)``: another database with memu-cli's protocol on the schema."""
+    made: list[AnyRecall] = []
+
+    def make(user_model: type[BaseModel] = UserModel, **options: Any) -> AnyRecall:
+        config = make_config(driver=side[0], **options)
+        made.append(AnyRecall((AsyncRecallDatabase if side[1] else RecallDatabase)(config, user_model=user_model)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.close()
+
+
+@pytest.fixture
+def recall(make_recall: Make) -> AnyRecall:
+    database: AnyRecall = make_recall()
     return database

@@ -105,8 +105,8 @@ PROTOCOLS: dict[str, Any] = {
 
 
 def known() -> list[dict[str, Any]]:
-    """Return these protocols, and memU's own if memU is installed."""
-    if find_spec("memu") is None:
+    """Return these protocols, and memU's own if memU is installed. memu-cli has a package of the same name."""
+    interfaces = None if find_spec("memu") is None else import_module("memu.database.interfaces")
+    if not hasattr(interfaces, "MemoryItemRepo"):
         return [PROTOCOLS]
-    interfaces = import_module("memu.database.interfaces")
     return [PROTOCOLS, {name: getattr(interfaces, protocol.__name__) for name, protocol in PROTOCOLS.items()}]

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import String
+from sqlalchemy.orm import DeclarativeBase, mapped_column
 
 from locus_mysql.errors import InvalidInput
 from locus_mysql.integrations.memu import (
     AsyncMemuDatabase,
+    AsyncRecallDatabase,
     CategoryItem,
     MemoryCategory,
     MemoryItem,
     MemuDatabase,
+    RecallDatabase,
+    RecallUserModel,
     Resource,
     copy_database,
 )
@@ -156,18 +163,25 @@ def test_the_rows_of_memus_sql_stores_are_read_whole(make_config: MakeConfig) ->
         "CategoryItem": source.relations,
     }
 
+    class Base(DeclarativeBase):
+        pass
+
+    models = {
+        name: type(name, (Base,), {"__tablename__": name, "id": mapped_column(String, primary_key=True)})
+        for name in rows
+    }
+
     class Session:
         def __enter__(self) -> Session:
             return self
 
         def __exit__(self, *error: object) -> None: ...
 
-        def query(self, model: str) -> Any:
-            return SimpleNamespace(all=lambda: list(rows[model]))
+        def scalars(self, statement: Any) -> Any:
+            (column,) = statement.column_descriptions
+            return SimpleNamespace(all=lambda: list(rows[column["name"]]))
 
-    repo = SimpleNamespace(
-        _sessions=SimpleNamespace(session=Session), _sqla_models=SimpleNamespace(**{name: name for name in rows})
-    )
+    repo = SimpleNamespace(_sessions=SimpleNamespace(session=Session), _sqla_models=SimpleNamespace(**models))
     stored = SimpleNamespace(
         resource_repo=repo, memory_item_repo=repo, memory_category_repo=repo, category_item_repo=repo
     )
@@ -218,3 +232,82 @@ async def test_records_are_restored_on_both_sides(memu: AnyMemu, make_memu: Make
 def test_an_awaited_database_is_not_copied(make_config: MakeConfig) -> None:
     with pytest.raises(InvalidInput, match="synchronous"):
         copy_database(InMemory(), AsyncMemuDatabase(make_config()))
+
+
+def committed(database: Any) -> Any:
+    """Fill a database with memu-cli's protocol, and return it."""
+    for user in (ADA, {**BOB, "agent_id": "x"}):
+        for track in ("memory", "skill"):
+            file = database.recall_file_repo.get_or_create_recall_file(
+                name="n", description="d", embedding=[0.5], user_data=user, track=track
+            )
+            database.recall_file_repo.update_recall_file(recall_file_id=file.id, content=f"content of {track}")
+            database.recall_file_segment_repo.create_segment(
+                recall_file_id=file.id, text=track, embedding=[0.25, 1.0], user_data=user, track=track
+            )
+        database.resource_repo.create_resource(
+            url="u", local_path="p", caption=None, embedding=[0.5], user_data=user, track="workspace"
+        )
+    return database
+
+
+def listed(database: Any) -> dict[str, Any]:
+    """Return all records of a database with memu-cli's protocol, by id."""
+    lists = (database.resource_repo.list_resources(), database.recall_file_repo.list_recall_files())
+    segments = {one.id: one for one in database.recall_file_segment_repo.list_segments()}
+    return {id: one.model_dump() for id, one in {**lists[0], **lists[1], **segments}.items()}
+
+
+@pytest.mark.parametrize("kind", ["inmemory", "sqlite"])
+def test_a_database_of_memu_cli_is_copied_exactly_and_back(make_config: MakeConfig, tmp_path: Path, kind: str) -> None:
+    stores = {
+        "inmemory": lambda name: import_module("memu.database.inmemory.repo").InMemoryStore(
+            scope_model=RecallUserModel
+        ),
+        "sqlite": lambda name: import_module("memu.database.sqlite.sqlite").SQLiteStore(
+            dsn=f"sqlite:///{tmp_path}/{name}.db", scope_model=RecallUserModel
+        ),
+    }
+    source, back = committed(stores[kind]("source")), stores[kind]("back")
+    records = {"resources": 2, "recall_files": 4, "segments": 4}
+    with RecallDatabase(make_config(driver="pymysql")) as recall:
+        for _ in range(2):  # copying again changes nothing
+            copied = copy_database(source, recall)
+            assert (copied.kinds, copied.complete, copied.ids) == (records, True, {})
+            found = listed(recall)
+            assert {(one["user_id"], one["agent_id"]) for one in found.values()} == {("ada", None), ("bob", "x")}
+            for id, one in listed(source).items():
+                times = {name: time.replace(tzinfo=UTC) for name, time in one.items() if name.endswith("_at")}
+                assert {**one, **times} == {name: found[id][name] for name in one}
+        assert copy_database(recall, back).kinds == records
+        assert len(listed(back)) == 10
+        files = back.recall_file_repo.list_recall_files()
+        for segment in back.recall_file_segment_repo.list_segments():
+            file = files[segment.recall_file_id]
+            assert (file.track, file.content) == (segment.track, f"content of {segment.track}")
+    source.close()
+    back.close()
+
+
+def test_a_file_of_the_same_name_keeps_its_id_and_gets_the_segments(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with RecallDatabase(config.for_store(table_prefix="source_")) as source, RecallDatabase(config) as recall:
+        committed(source)
+        own = recall.recall_file_repo.get_or_create_recall_file(
+            name="n", description="own", embedding=[], user_data=ADA
+        )
+        for _ in range(2):
+            copied = copy_database(source, recall)
+            assert list(copied.ids.values()) == [own.id]
+            (segment,) = recall.recall_file_segment_repo.list_segments_for_file(own.id)
+            assert (segment.text, recall.recall_files[own.id].description) == ("memory", "own")
+
+
+def test_databases_with_different_protocols_are_not_copied(make_config: MakeConfig) -> None:
+    config = make_config(driver="pymysql")
+    with MemuDatabase(config) as memu, RecallDatabase(config.for_store(table_prefix="other_")) as recall:
+        for pair in ((memu, recall), (recall, memu)):
+            with pytest.raises(InvalidInput, match="memu-cli's"):
+                copy_database(*pair)
+    with pytest.raises(InvalidInput, match=r"RecallDatabase\(database.database"):
+        copy_database(recall, AsyncRecallDatabase(make_config()))

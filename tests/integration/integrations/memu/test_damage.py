@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 
 from ...conftest import MakeConfig
 from ...damaging import Damage, damages
@@ -26,13 +26,28 @@ TABLES = {
     "memory_items": (["summary", "extra"], "Item"),
     "memory_categories": (["description", "summary"], "Category"),
     "category_items": (["item_id", "category_id"], "Relation"),
+    "recall_files": (["description", "content"], "Recall file"),
+    "recall_file_segments": (["text", "recall_file_id"], "Segment"),
 }
 
 #: Columns that find or rank records and are never returned.
 HIDDEN = {"locus_tenant", "locus_scope", "locus_hash", "locus_dims", "locus_mark", "locus_ref"}
 
 
-def _fill(memu: MemuDatabase, number: int) -> None:
+def _fill(memu: MemuDatabase, recall: RecallDatabase, number: int) -> None:
+    recall.resource_repo.create_resource(
+        url=f"w{number}", local_path="p", caption="c", embedding=[1.0, number], user_data=ADA, track="workspace"
+    )
+    file = recall.recall_file_repo.get_or_create_recall_file(
+        name=f"n{number}", description="", embedding=[], user_data=ADA
+    )
+    recall.recall_file_repo.get_or_create_recall_file(
+        name=f"n{number}", description=f"d{number}", embedding=[2.0, number], user_data=ADA
+    )
+    recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content=f"süß {number}")
+    recall.recall_file_segment_repo.create_segment(
+        recall_file_id=file.id, text=f"süß {number}", embedding=[1.0, number], user_data=ADA
+    )
     resource = memu.resource_repo.create_resource(
         url=f"u{number}", modality="text", local_path="p", caption=f"caption {number}", embedding=None, user_data=ADA
     )
@@ -68,9 +83,10 @@ class Saved:
 
     def __init__(self, memu: MemuDatabase) -> None:
         self.memu = memu
+        self.recall = RecallDatabase(memu.database, user_model=UserModel)
         self._records = {name: self._listed(name) for name in TABLES}
         self._scores = dict(self._search())
-        assert len(self._scores) == 4
+        assert len(self._scores) == 4 + 2
         assert all(self._records.values())
 
     def _listed(self, table: str) -> dict[str, Any]:
@@ -78,13 +94,20 @@ class Saved:
             "resources": self.memu.resource_repo.list_resources,
             "memory_items": self.memu.memory_item_repo.list_items,
             "memory_categories": self.memu.memory_category_repo.list_categories,
+            "recall_files": self.recall.recall_file_repo.list_recall_files,
         }
         if table in repositories:
             return dict(repositories[table]())
+        if table == "recall_file_segments":
+            return {record.id: record for record in self.recall.segments}
         return {record.id: record for record in self.memu.category_item_repo.list_relations()}
 
     def _search(self) -> list[tuple[str, float]]:
-        return self.memu.memory_item_repo.vector_search_items([1.0, 1.0], 10)
+        query = [1.0, 1.0]
+        return [
+            *self.memu.memory_item_repo.vector_search_items(query, 10),
+            *self.recall.resource_repo.vector_search_resources(query, 10),
+        ]
 
     def check(self, table: str, damage: Damage) -> int:
         """Compare all reads with the saved records, and return the number of refused reads."""
@@ -110,8 +133,9 @@ class Saved:
 def saved(make_config: MakeConfig) -> Any:
     """A database with two records of each kind, which caches no embeddings."""
     memu = MemuDatabase(make_config(driver="pymysql", table_prefix=""), user_model=UserModel, vector_cache_bytes=0)
+    recall = RecallDatabase(memu.database, user_model=UserModel)
     for number in (1, 2):
-        _fill(memu, number)
+        _fill(memu, recall, number)
     yield Saved(memu)
     memu.close()
 
@@ -216,6 +240,9 @@ def test_a_record_that_was_moved_to_another_scope_is_refused(
         name="n", description="d", embedding=[1.0], user_data=carl
     )
     memu.category_item_repo.link_item_category(item.id, category.id, carl)
+    recall = saved.recall
+    recall.recall_file_repo.get_or_create_recall_file(name="n", description="", embedding=[], user_data=carl)
+    recall.recall_file_segment_repo.create_segment(recall_file_id="f", text="t", embedding=None, user_data=carl)
     name = f"{database}.{table}"
     moved = [id for (id,) in run_sql(f"SELECT id FROM {name} WHERE user_id = 'ada'")]
     run_sql(f"UPDATE {name} SET {move.format(table=name)} WHERE user_id = 'ada'")
@@ -225,6 +252,8 @@ def test_a_record_that_was_moved_to_another_scope_is_refused(
             "memory_items": memu.memory_item_repo.list_items,
             "memory_categories": memu.memory_category_repo.list_categories,
             "category_items": memu.category_item_repo.list_relations,
+            "recall_files": recall.recall_file_repo.list_recall_files,
+            "recall_file_segments": recall.recall_file_segment_repo.list_segments,
         }
         found: Any = ()
         with contextlib.suppress(CorruptCheckpoint):

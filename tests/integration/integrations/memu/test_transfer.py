@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
-from locus_mysql.integrations.memu import MemuDatabase
+from locus_mysql.integrations.memu import MemuDatabase, RecallDatabase
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -25,11 +25,13 @@ pytestmark = pytest.mark.slow
 RunSql = Callable[..., tuple[Any, ...]]
 SCOPED = ["--memu", "--scope", "user_id,agent_id"]
 COLUMNS = {
-    "resources": "id, url, modality, local_path, caption, embedding, user_id, agent_id",
+    "resources": "id, url, modality, local_path, caption, track, embedding, user_id, agent_id",
     "memory_categories": "id, name, description, embedding, summary, locus_scope, user_id, agent_id",
     "memory_items": "id, resource_id, memory_type, summary, embedding, happened_at, extra, locus_scope, locus_hash, "
     "locus_dims, user_id, agent_id",
     "category_items": "id, item_id, category_id, user_id, agent_id",
+    "recall_files": "id, name, track, description, content, embedding, locus_scope, user_id, agent_id",
+    "recall_file_segments": "id, recall_file_id, track, text, embedding, user_id, agent_id",
 }
 
 
@@ -79,7 +81,20 @@ def filled(config: MySQLConfig) -> int:
                 memory_type="profile", summary="likes tea 0 \u2028", embedding=[1], user_data=user, reinforce=True
             )
             db.memory_item_repo.update_item(item_id=item.id, extra={"ref_id": "r-1", "π": [1.5, None, {"a": "é"}]})
-    return 2 * (1 + 1 + 4 + 4)
+    with RecallDatabase(config, user_model=UserModel) as recall:
+        for user in (ADA, BOB):
+            recall.resource_repo.create_resource(
+                url="é.md", local_path="", caption="c", embedding=None, user_data=user, track="workspace"
+            )
+            file = recall.recall_file_repo.get_or_create_recall_file(
+                name="tastes", description="", embedding=[], user_data=user, track="skill"
+            )
+            recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content="likes tea \u2028")
+            for text in ("tea", "é"):
+                recall.recall_file_segment_repo.create_segment(
+                    recall_file_id=file.id, text=text, embedding=[1 / 3], user_data=user, track="skill"
+                )
+    return 2 * (1 + 1 + 4 + 4 + 1 + 1 + 2)
 
 
 @pytest.fixture
@@ -220,16 +235,21 @@ def test_records_that_are_there_as_something_else_are_left_alone(
     file = tmp_path / "memu.jsonl"
     assert main(["memory", "export", str(file), *SCOPED, "--where", "user_id=bob"]) == 0
     other = config.for_store(table_prefix="other_")
-    with MemuDatabase(other, user_model=UserModel) as db:
+    with MemuDatabase(other, user_model=UserModel) as db, RecallDatabase(other, user_model=UserModel) as recall:
+        own_file = recall.recall_file_repo.get_or_create_recall_file(
+            name="tastes", description="own", embedding=[], user_data=BOB, track="skill"
+        )
         own = db.memory_category_repo.get_or_create_category(
             name="tastes", description="own", embedding=None, user_data=BOB
         )
         for _ in range(2):  # the second import, as after a kill, finds the links again
             assert main(["memory", "import", str(file), "--prefix", "other_"]) == 1
             output = capsys.readouterr()
-            assert "1 different in the target" in output.out
-            assert f"is stored as '{own.id}', and its items are linked with that." in output.err
+            assert "2 different in the target" in output.out
+            assert f"is stored as '{own.id}', and its items or segments are linked with that." in output.err
+            assert f"is stored as '{own_file.id}'" in output.err
             assert len(db.category_item_repo.list_relations({"category_id": own.id})) == 4
+            assert len(recall.recall_file_segment_repo.list_segments_for_file(own_file.id)) == 2
         assert db.categories[own.id].description == "own"
         changed = next(iter(db.items.values()))
         db.memory_item_repo.update_item(item_id=changed.id, summary="changed")

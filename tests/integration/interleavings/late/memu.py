@@ -9,8 +9,10 @@ from locus_mysql.engine.operation import Operation
 from locus_mysql.errors import LocusMySQLError
 from locus_mysql.integrations.memu.categories import CategoryOperations
 from locus_mysql.integrations.memu.items import ItemOperations
+from locus_mysql.integrations.memu.recall_files import RecallFileOperations
 from locus_mysql.integrations.memu.relations import RelationOperations
-from locus_mysql.integrations.memu.resources import ResourceOperations
+from locus_mysql.integrations.memu.resources import ResourceOperations, WorkspaceResourceOperations
+from locus_mysql.integrations.memu.segments import SegmentOperations
 
 from .stores import Case, Stores
 
@@ -97,3 +99,65 @@ def memu_cleared(side: Stores) -> None:
     side.run(ItemOperations(side.memu).clear_items())
     side.run(CategoryOperations(side.memu).clear_categories())
     side.run(remember(side, reinforce=True))
+
+
+def recall_file(side: Stores, description: str = "") -> Operation[Any]:
+    return RecallFileOperations(side.memu).get_or_create_recall_file(
+        name="drinks", description=description, embedding=[], user_data=ADA
+    )
+
+
+def segment(side: Stores, text: str = "Ada likes tea") -> Operation[Any]:
+    return SegmentOperations(side.memu).create_segment(recall_file_id="file", text=text, embedding=[1.0], user_data=ADA)
+
+
+def workspace_resource(side: Stores) -> Operation[Any]:
+    return WorkspaceResourceOperations(side.memu).create_resource(
+        url="u", local_path="p", caption=None, embedding=[1.0], user_data=ADA, track="workspace"
+    )
+
+
+def recalled(side: Stores) -> None:
+    side.made = side.run(recall_file(side)), side.run(segment(side)), side.run(workspace_resource(side))
+
+
+def _describe(side: Stores, content: str = "tea") -> Operation[Any]:
+    return RecallFileOperations(side.memu).update_recall_file(recall_file_id=side.made[0].id, content=content)
+
+
+RECALL: dict[str, Case] = {
+    "get_or_create_recall_file": (None, lambda side: side.begin(recall_file(side, "What she drinks"))),
+    "get_or_create_recall_file that fills in": (recalled, lambda side: side.begin(recall_file(side, "Drinks"))),
+    "update_recall_file": (recalled, lambda side: side.begin(_describe(side))),
+    "clear_recall_files": (recalled, lambda side: side.begin(RecallFileOperations(side.memu).clear_recall_files())),
+    "create_segment": (None, lambda side: side.begin(segment(side))),
+    "delete_segment": (
+        recalled,
+        lambda side: side.begin(SegmentOperations(side.memu).delete_segment(side.made[1].id)),
+    ),
+    "delete_segments_for_file": (
+        recalled,
+        lambda side: side.begin(SegmentOperations(side.memu).delete_segments_for_file("file")),
+    ),
+    "clear_segments": (recalled, lambda side: side.begin(SegmentOperations(side.memu).clear_segments())),
+    "create_resource of a workspace": (None, lambda side: side.begin(workspace_resource(side))),
+    "delete_resource": (
+        recalled,
+        lambda side: side.begin(WorkspaceResourceOperations(side.memu).delete_resource(side.made[2].id)),
+    ),
+}
+
+
+def recall_goes_on(side: Stores) -> None:
+    side.run(recall_file(side, "What Ada drinks"))
+    side.run(segment(side, "Ada likes coffee"))
+    if side.made:
+        with suppress(LocusMySQLError):
+            side.run(_describe(side, "coffee"))
+
+
+def recall_cleared(side: Stores) -> None:
+    side.run(RecallFileOperations(side.memu).clear_recall_files())
+    side.run(SegmentOperations(side.memu).clear_segments())
+    side.run(WorkspaceResourceOperations(side.memu).clear_resources())
+    side.run(recall_file(side, "What Ada drinks"))

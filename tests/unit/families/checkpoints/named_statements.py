@@ -33,7 +33,7 @@ TOKEN = b"token of the row"
 class Named:
     """A dialect whose statements consist of their names, with their arguments as parameters."""
 
-    names = {"checkpoints": "locus_checkpoints"}  # noqa: RUF012 - as a dialect has it
+    names = {"checkpoints": "locus_checkpoints", "threads": "locus_threads"}  # noqa: RUF012 - as a dialect has it
     schema = checkpoint_schema("locus_", "agents", search=True, search_parser="default")
 
     def __getattr__(self, group: str) -> Any:

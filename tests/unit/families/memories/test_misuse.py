@@ -30,12 +30,12 @@ def embed(texts: list[str]) -> list[list[float]]:
         ({"index": {"dims": 3}}, "index has no 'embed'. Its keys are dims, embed, fields"),
         ({"index": HashingEmbedder()}, "index must be a dict, not HashingEmbedder"),
         ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "index has the unknown key 'field'. Its keys are"),
-        ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "Did you mean 'fields'?"),
+        ({"index": {"dims": 3, "embed": embed, "field": ["text"]}}, "Did you mean fields?"),
         (
             {"index": {"dims": 3, "embed": embed, "distance": "l2"}},
             "index has the unknown key 'distance'. Its keys are",
         ),
-        ({"ttl": {"default_tll": 5}}, "Did you mean 'default_ttl'?"),
+        ({"ttl": {"default_tll": 5}}, "Did you mean default_ttl?"),
         (
             {"index": {"dims": 3, "embed": embed, "fields": "text"}},
             "must be a list of paths, not one text; write ['text']",

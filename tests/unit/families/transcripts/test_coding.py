@@ -16,6 +16,7 @@ from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Wri
 from locus_mysql.families.transcripts.transfer import line_of, record_of
 from locus_mysql.families.transcripts.writing import ITEMS_LIMIT, PlannedWrite, WritingOperations
 from locus_mysql.runtime.checksummed_jsonl import content_of
+from locus_mysql.runtime.sealing import Sealing
 
 KEY = TranscriptKey("test", "project", "session")
 CONFIG = MySQLConfig(database="app")
@@ -95,5 +96,7 @@ def test_a_write_is_checked_before_anything_is_sent() -> None:
 
 
 def test_of_items_with_one_id_in_a_write_the_first_counts() -> None:
-    planned = PlannedWrite(CONFIG, Write(KEY, [NewItem(1, "a"), NewItem(2, "a"), NewItem(3), NewItem(3)]))
+    planned = PlannedWrite(
+        CONFIG, Write(KEY, [NewItem(1, "a"), NewItem(2, "a"), NewItem(3), NewItem(3)]), Sealing(None, "transcripts")
+    )
     assert [item.content for item, _ in planned.items] == [1, 3, 3]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 
-from locus_mysql.families.inspection.records import Day, Turn
-from locus_mysql.server.pages.charts import HEIGHT, WIDTH, bars_of, lines_of
+import pytest
+
+from locus_mysql.families.inspection.records import Turn
+from locus_mysql.server.pages.charts import BARS_HEIGHT, HEIGHT, WIDTH, bar_chart, lines_of, nice_end
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -29,12 +32,33 @@ def test_a_line_stays_within_its_chart_and_has_a_summary() -> None:
     assert "first 0.00, last 7.50, least -3.00, most 7.50" in line.summary
 
 
-def test_bars_stand_where_their_days_are() -> None:
-    days = [Day("2026-11-01", 1, 5, 10), Day("2026-11-03", 0, 10, 20)]
+def test_bars_stand_at_their_days_on_an_axis_of_thirty_days() -> None:
+    values = {"2026-11-01": 5, "2026-11-03": 10, "2026-11-04": 0, "2026-09-01": 99}
 
-    first, last = bars_of(days, lambda day: day.checkpoints, lambda day: day.day)
+    chart = bar_chart("Saves", values, date(2026, 11, 30), str)
 
-    assert last.x - first.x == 2 * (first.width + 2)
-    assert (first.height * 2, first.label) == (last.height, "2026-11-01")
-    assert bars_of(days, lambda day: day.threads, lambda day: day.day)[1].height == 0
-    assert bars_of([], lambda day: day.threads, lambda day: day.day) == []
+    first, second = chart.bars
+    assert (first.height * 2, first.label) == (second.height, "2026-11-01: 5")
+    assert second.x - first.x == pytest.approx(2 * WIDTH / 30)
+    assert (chart.first, chart.last, chart.scale) == (date(2026, 11, 1), date(2026, 11, 30), ("10", "5", "0"))
+    assert chart.summary == "Saves, 2026-11-01 to 2026-11-30: 15 in all, most on 2026-11-03: 10."
+    assert chart.total == "15"
+    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH and bar.y + bar.height == BARS_HEIGHT for bar in chart.bars)
+
+
+def test_a_chart_without_values_says_so() -> None:
+    chart = bar_chart("Saves", {}, date(2026, 11, 30), str)
+    assert (chart.bars, chart.summary) == ([], "Saves, 2026-11-01 to 2026-11-30: none.")
+
+
+@pytest.mark.parametrize(
+    ("value", "end"), [(0, 1), (1, 1), (3, 4), (7, 8), (10, 10), (11, 20), (99, 100), (4_001, 6_000)]
+)
+def test_an_axis_ends_at_a_round_number(value: int, end: int) -> None:
+    assert nice_end(value) == end
+
+
+def test_the_times_of_nodes_are_drawn_from_zero() -> None:
+    (line,) = lines_of([replace(turn(None), seconds=value) for value in (2.0, 4.0)])
+    assert (line.title, line.last, line.points[0].label) == ("Seconds", "4.0", "2.0")
+    assert line.points[0].y == HEIGHT / 2

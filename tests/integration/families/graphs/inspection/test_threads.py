@@ -22,7 +22,7 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.graphs import GraphDialect
 from locus_mysql.dialect.graphs.inspection import PageFilter, ThreadPosition
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.graphs.checksummed_frames import seal, thread_checksum, write_identity
+from locus_mysql.families.graphs.checksummed_frames import seal, stored_thread, write_identity
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
 from locus_mysql.families.graphs.inspection.threads import GraphThreads
@@ -32,6 +32,7 @@ from locus_mysql.families.inspection.msgpack import TYPE
 from locus_mysql.families.inspection.records import Window
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver
+from locus_mysql.runtime.sealing import Sealing
 from tests.integration.integrations.langgraph import graphs
 
 from ....conftest import MakeConfig
@@ -307,7 +308,10 @@ async def test_statistics_add_up(saver: AsyncMySQLSaver, inspector: Inspector, r
     assert (found.threads, found.checkpoints) == (2, sum(row.checkpoints for row in rows))
     assert found.size_bytes == sum(row.size_bytes for row in rows)
     assert [large.thread.thread_id for large in found.largest] == ["large", "small"]
-    assert found.largest[0].bytes_per_day > found.largest[0].thread.size_bytes
+    assert found.largest[0].bytes_per_day is None
+    run_sql(f"UPDATE {inspector.config.database}.locus_version_threads SET created_at = created_at - INTERVAL 4 DAY")
+    large = (await inspector.statistics("versions")).largest[0]
+    assert large.bytes_per_day == pytest.approx(large.thread.size_bytes / 4, rel=0.01)
     assert sum(day.checkpoints for day in found.days) == found.checkpoints
 
 
@@ -397,7 +401,9 @@ async def test_code_named_in_stored_data_is_never_imported(
     rows = run_sql(f"SELECT {texts_of_ids}, idx, channel, task_path FROM {table} WHERE thread_id = 'hostile'")
     for kind in (b"msgpack", b"pickle"):
         for tenant, version_key, task_id, idx, *texts in rows:
-            identity = write_identity(thread_checksum(tenant, "hostile"), version_key, task_id, idx, *texts)
+            identity = write_identity(
+                stored_thread(tenant, "hostile", Sealing(None, "versions")), version_key, task_id, idx, *texts
+            )
             payload = seal(len(kind).to_bytes(2, "little") + kind + evil, "none", identity)
             which = "WHERE thread_id = 'hostile' AND version_key = %s AND task_id = %s AND idx = %s"
             run_sql(f"UPDATE {table} SET payload = %s {which}", payload, version_key, task_id, idx)

@@ -1,11 +1,12 @@
 """A pytest plugin: gives the SDK's tests our session instead of its SQLite and SQLAlchemy sessions.
 
-It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
-`LOCUS_UPSTREAM_DRIVER` the driver. Where a test creates its own database, it gets a tenant.
+It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_OPTIONS` has the server, the schema and the
+driver. Where a test creates its own database, it gets a tenant.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -20,7 +21,7 @@ from left_out import reason
 from locus_mysql import Database
 from locus_mysql.integrations.openai_agents import OpenAIBranchingSession, OpenAISession
 
-DATABASE = Database(os.environ["LOCUS_UPSTREAM_DSN"], driver=os.environ["LOCUS_UPSTREAM_DRIVER"], pool_size=4)
+DATABASE = Database(**json.loads(os.environ["LOCUS_UPSTREAM_OPTIONS"]), pool_size=4)
 
 #: Each test, or each session, has its own in-memory database; here it has its own tenant.
 _process = os.urandom(8).hex()

@@ -1,12 +1,13 @@
 """A pytest plugin: gives the framework's tests our storage and our repository instead of its own.
 
-It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_DSN` names the server and schema,
-`LOCUS_UPSTREAM_DRIVER` the driver. Where a test creates its own storage, it gets a tenant.
+It is loaded with ``-p`` into the processes that run them. `LOCUS_UPSTREAM_OPTIONS` has the server, the schema and the
+driver. Where a test creates its own storage, it gets a tenant.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from typing import Any
 
@@ -25,8 +26,8 @@ from locus_mysql.errors import ConfigError
 from locus_mysql.integrations.strands import StrandsSessionRepository, StrandsStorage
 from locus_mysql.runtime.database import Database as AnyDatabase
 
-DSN, DRIVER = os.environ["LOCUS_UPSTREAM_DSN"], os.environ["LOCUS_UPSTREAM_DRIVER"]
-DATABASE = Database(DSN, driver=DRIVER, pool_size=4)
+OPTIONS = {**json.loads(os.environ["LOCUS_UPSTREAM_OPTIONS"]), "pool_size": 4}
+DATABASE = Database(**OPTIONS)
 
 
 def _blocking_database() -> AnyDatabase:
@@ -34,7 +35,7 @@ def _blocking_database() -> AnyDatabase:
     try:
         StrandsSessionRepository(DATABASE)
     except ConfigError:
-        return Database(DSN, driver="pymysql", pool_size=4)
+        return Database(**{**OPTIONS, "driver": "pymysql"})
     return DATABASE
 
 

@@ -24,6 +24,7 @@ from locus_mysql.families.checkpoints.coding.delta import (
 )
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 
+from .....thoroughness import FULL
 from ..states import STATES, delta_of, same
 from .stored_rows import State, Table, message
 
@@ -72,7 +73,7 @@ def edited(state: State, edit: tuple[str, str, int, int], turn: int) -> State:
     st.lists(st.tuples(EDITS, st.integers(0, 9), st.booleans(), st.integers(0, 5)), min_size=1, max_size=40),
     st.sampled_from(["zlib", "none"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=400 if FULL else 60)
 def test_every_state_of_any_sequence_is_restored_exactly(
     steps: list[tuple[tuple[str, str, int, int], int, bool, int]], compression: str
 ) -> None:
@@ -108,7 +109,7 @@ def test_every_state_of_any_sequence_is_restored_exactly(
 
 
 @given(st.lists(STATES, min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=400 if FULL else 50)
 def test_unrelated_states_are_restored_exactly(states: list[State]) -> None:
     table = Table()
     lineage: Lineage = ()

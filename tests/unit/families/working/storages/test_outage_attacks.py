@@ -12,10 +12,8 @@ from locus_mysql.families.working.storages.outages import replay
 from locus_mysql.families.working.storages.outages.breaker import Breaker
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory, TaskState
 
+from .fallback_client import OTHER, FallbackClient, values
 from .frail import HERE, Frail, variable
-from .test_fallback import OTHER, FallbackClient, client, values
-
-__all__ = ["client"]
 
 
 def test_a_task_change_with_a_lost_answer_is_recognised_as_own() -> None:

@@ -1,4 +1,4 @@
-"""Threads and tasks wait for a place in a full pool."""
+"""Threads and tasks wait for a slot in a full pool."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from locus_mysql.config import MySQLConfig
-from locus_mysql.engine import places
-from locus_mysql.engine.places import AwaitedPlaces, Place, pool_timeout
+from locus_mysql.engine import connection_slots
+from locus_mysql.engine.connection_slots import AwaitedSlots, Slot, pool_timeout
 from locus_mysql.engine.pool import Pool
 from locus_mysql.engine.sides import AwaitedSide, BlockingSide
 from locus_mysql.errors import PoolTimeout
@@ -104,7 +104,7 @@ def test_connections_are_reused_and_one_in_doubt_is_not() -> None:
     assert len(driver.opened) == 3
 
 
-def test_threads_wait_for_a_place_and_every_one_gets_it() -> None:
+def test_threads_wait_for_a_slot_and_every_one_gets_it() -> None:
     driver: Any = Driver()
     pool = Pool(MySQLConfig(pool_size=2, pool_timeout_s=60), driver, BlockingSide())
     counting = threading.Lock()
@@ -148,19 +148,19 @@ def test_a_connection_that_comes_back_goes_to_the_thread_that_waits() -> None:
         assert second.result(timeout=60) is first
 
 
-def test_a_place_goes_to_the_next_thread_if_the_woken_one_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_goes_to_the_next_thread_if_the_woken_one_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     driver: Any = Driver()
     pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, BlockingSide())
-    monkeypatch.setattr(places, "RECHECK_S", 600)
-    first_take, outcomes = pool._places.take, dict[str, object]()
+    monkeypatch.setattr(connection_slots, "RECHECK_S", 600)
+    first_take, outcomes = pool._slots.take, dict[str, object]()
 
-    def take(place: Place) -> bool:
-        taken = first_take(place)
+    def take(slot: Slot) -> bool:
+        taken = first_take(slot)
         if taken and threading.current_thread().name == "first":
             raise KeyboardInterrupt
         return taken
 
-    monkeypatch.setattr(pool._places, "take", take)
+    monkeypatch.setattr(pool._slots, "take", take)
 
     def lend() -> None:
         name = threading.current_thread().name
@@ -185,7 +185,7 @@ def test_a_place_goes_to_the_next_thread_if_the_woken_one_is_interrupted(monkeyp
     assert (pool.state().in_use, pool.state().waiting) == (0, 0)
 
 
-async def test_a_place_goes_to_the_next_task_if_the_notified_one_is_cancelled() -> None:
+async def test_a_slot_goes_to_the_next_task_if_the_notified_one_is_cancelled() -> None:
     driver: Any = AsyncDriver()
     pool = Pool(MySQLConfig(pool_size=1, pool_timeout_s=600), driver, AwaitedSide())
 
@@ -197,13 +197,13 @@ async def test_a_place_goes_to_the_next_task_if_the_notified_one_is_cancelled() 
         first, second = asyncio.create_task(lend()), asyncio.create_task(lend())
         await asyncio.sleep(0)
         assert pool.state().waiting == 2
-    first.cancel()  # the place was given to it, but it has not run since
+    first.cancel()  # the slot was given to it, but it has not run since
     assert await asyncio.wait_for(second, 60) is connection
     assert first.cancelled()
     assert (pool.state().in_use, pool.state().waiting) == (0, 0)
 
 
-def test_a_failed_connection_attempt_gives_its_place_back() -> None:
+def test_a_failed_connection_attempt_gives_its_slot_back() -> None:
     class Broken(Driver):
         def connect(self, *_: object) -> Connection:
             raise OSError("no route")
@@ -219,24 +219,24 @@ def test_a_failed_connection_attempt_gives_its_place_back() -> None:
 def test_the_work_of_a_waiting_task_does_not_grow_with_the_number_of_those_that_wait() -> None:
     compared = 0
 
-    class Counted(Place):
+    class Counted(Slot):
         def __eq__(self, other: object) -> bool:
             nonlocal compared
             compared += 1
             return self is other
 
-        __hash__ = Place.__hash__
+        __hash__ = Slot.__hash__
 
-    async def use(places: AwaitedPlaces) -> None:
-        place = Counted()
-        if not places.take(place):
-            await places.wait(place)
+    async def use(slots: AwaitedSlots) -> None:
+        slot = Counted()
+        if not slots.take(slot):
+            await slots.wait(slot)
         await asyncio.sleep(0)
-        places.free(place)
+        slots.free(slot)
 
     async def all_at_once(count: int) -> None:
-        places = AwaitedPlaces(MySQLConfig(pool_size=2, pool_timeout_s=600))
-        await asyncio.gather(*(use(places) for _ in range(count)))
+        slots = AwaitedSlots(MySQLConfig(pool_size=2, pool_timeout_s=600))
+        await asyncio.gather(*(use(slots) for _ in range(count)))
 
     def comparisons(count: int) -> int:
         nonlocal compared
@@ -247,16 +247,16 @@ def test_the_work_of_a_waiting_task_does_not_grow_with_the_number_of_those_that_
     assert_linear(comparisons, 50)
 
 
-def test_a_place_that_is_freed_is_not_offered_to_tasks_of_a_closed_event_loop() -> None:
-    places = AwaitedPlaces(MySQLConfig(pool_size=1, pool_timeout_s=600))
-    holding, waiting = Place(), Place()
-    assert places.take(holding)
+def test_a_slot_that_is_freed_is_not_offered_to_tasks_of_a_closed_event_loop() -> None:
+    slots = AwaitedSlots(MySQLConfig(pool_size=1, pool_timeout_s=600))
+    holding, waiting = Slot(), Slot()
+    assert slots.take(holding)
     loop = asyncio.new_event_loop()
-    task = loop.create_task(places.wait(waiting))
+    task = loop.create_task(slots.wait(waiting))
     loop.call_soon(loop.stop)
     loop.run_forever()
-    assert places.waiting == 1
+    assert slots.waiting == 1
     loop.close()
-    places.free(holding)
-    assert (places.in_use, places.waiting) == (0, 0)
+    slots.free(holding)
+    assert (slots.in_use, slots.waiting) == (0, 0)
     task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -24,7 +24,7 @@ class Held:
 
 
 @dataclass
-class PlainSession:
+class ReferenceSession:
     """One session.
 
     Args:

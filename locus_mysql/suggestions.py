@@ -1,0 +1,13 @@
+"""Suggestions for misspelt names, for messages: `did_you_mean`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question with the known name that ``name`` resembles, after a space; empty if there is none."""
+    from difflib import get_close_matches  # only messages of errors need it
+
+    close = get_close_matches(name[:100], list(known), 1)
+    return f" Did you mean {close[0]}?" if close else ""

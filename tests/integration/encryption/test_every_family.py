@@ -1,0 +1,334 @@
+"""What holds for every family that encrypts: nothing in clear text, bytes bound to their place, rotation, transfers."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locus_mysql import Database, Encryption, MySQLConfig, reencrypt
+from locus_mysql.cli.family_files import target_finder
+from locus_mysql.cli.line_files import export_lines, import_lines
+from locus_mysql.dialect.resealing import SealedColumn
+from locus_mysql.errors import DecryptionFailed, EncryptionError
+from locus_mysql.families.family import EncryptsColumns
+from locus_mysql.families.registry import find_family
+from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.runtime import resealing
+from locus_mysql.runtime.sealing import of_text, sealed_by
+
+from ...either_side import AnyStore
+from ..conftest import EVERY_SIDE, MakeConfig
+from .conftest import KEYS, MARKER, RunSQL, keys
+from .samples import SAMPLES, Sample
+
+Places = Callable[..., list[str]]
+Open = Callable[..., AnyStore]
+
+#: A driver of tests that do not depend on it.
+SIDE = "pymysql-sync"
+
+
+@pytest.fixture(params=SAMPLES)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """Each family."""
+    return SAMPLES[request.param]
+
+
+@pytest.fixture
+async def open_sample(make_config: MakeConfig, sample: Sample) -> AsyncIterator[Open]:
+    """Yield ``open_sample(encryption, side, **options)``: a store of the family."""
+    opened: list[AnyStore] = []
+
+    def open_one(encryption: Encryption | None, side: str = SIDE, **options: Any) -> AnyStore:
+        opened.append(sample.open(make_config(encryption=encryption, compression="none", **options), side))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+def columns_of(sample: Sample, config: MySQLConfig) -> list[SealedColumn]:
+    family = find_family(sample.family)
+    assert isinstance(family, EncryptsColumns)
+    return list(family.encrypted_columns(config))
+
+
+class Tampering:
+    """Changes rows as an attacker with the server's rights would: with matching checksums."""
+
+    def __init__(self, run_sql: RunSQL, database: str) -> None:
+        self._run, self._database = run_sql, database
+
+    def rows(self, column: SealedColumn) -> list[dict[str, Any]]:
+        """Return the rows whose column holds something."""
+        found = self._run(f"SELECT {', '.join(column.columns)} FROM {self._database}.`{column.table}`")
+        rows = [dict(zip(column.columns, values, strict=True)) for values in found]
+        for row in rows:
+            if column.owner_table is not None:
+                link = column.owner_table.link
+                (owner,) = self._run(
+                    f"SELECT {', '.join(column.owner)} FROM {self._database}.`{column.owner_table.table}` WHERE "
+                    + " AND ".join(f"{name} = %s" for name in link),
+                    *(row[name] for name in link),
+                )
+                row |= dict(zip(column.owner, owner, strict=True))
+        return [row for row in rows if row[column.column]]
+
+    def put(self, column: SealedColumn, row: dict[str, Any], content: bytes) -> None:
+        """Put bytes into a row."""
+        names, params = [f"{column.column} = %s"], [content]
+        if column.checksum is not None:
+            names.append("checksum = %s")
+            params.append(column.checksum(row, content))
+        where = " AND ".join(f"{name} = %s" for name in column.key)
+        key = [row[name] for name in column.key]
+        table = f"{self._database}.`{column.table}`"
+        self._run(f"UPDATE {table} SET {', '.join(names)} WHERE {where}", *params, *key)
+
+
+@pytest.fixture
+def tampering(run_sql: RunSQL, database: str) -> Tampering:
+    return Tampering(run_sql, database)
+
+
+async def fails(sample: Sample, store: AnyStore, names: tuple[str, ...], error: type[Exception], match: str) -> None:
+    """Check that reading at least one of some names fails like this, and that no other error occurs."""
+    caught = []
+    for name in names:
+        try:
+            await sample.read(store, name)
+        except error as one:
+            caught.append(str(one))
+    assert any(match in one for one in caught), caught
+
+
+@pytest.mark.parametrize("side", EVERY_SIDE)
+async def test_content_is_returned_equal_and_no_column_holds_clear_text(
+    sample: Sample, open_sample: Open, columns_with: Places, side: str
+) -> None:
+    sealed, clear = open_sample(keys(), side, cache_bytes=0), open_sample(None, side, table_prefix="clear_")
+    await sample.fill(sealed, "t")
+    assert columns_with() == []
+    await sample.fill(clear, "t")
+    assert columns_with()  # the search finds clear text
+    assert await sample.read(sealed, "t") == await sample.read(clear, "t")
+
+
+async def test_every_encrypted_value_is_stored_with_the_active_key(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
+) -> None:
+    await sample.fill(open_sample(keys()), "t")
+    stored = []
+    for column in columns_of(sample, make_config()):
+        values = [row[column.column] for row in tampering.rows(column)]
+        assert len(set(values)) == len(values)
+        stored += values
+    assert len(stored) >= sample.rows
+    assert {sealed_by(of_text(value) if isinstance(value, str) else value) for value in stored} == {"2026-11"}
+
+
+def index(column: SealedColumn, row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return what the bytes of a row are bound to."""
+    identity = column.identity(row) if column.identity else tuple(row[name] for name in column.row)
+    return (row["tenant"], *(row[name] for name in column.owner), *identity)
+
+
+def pairs(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each row with the next one, and with one half the table away."""
+    for step in {1, len(rows) // 2}:
+        yield from zip(rows, rows[step:] + rows[:step], strict=True)
+
+
+async def test_bytes_in_another_row_do_not_decrypt(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
+) -> None:
+    store = open_sample(keys(), cache_bytes=0)
+    for name in ("t", "u"):
+        await sample.fill(store, name)
+    checked = 0
+    for column in columns_of(sample, make_config()):
+        rows = tampering.rows(column)
+        for target, other in pairs(rows):
+            if index(column, target) == index(column, other):  # an older value of the same place
+                continue
+            tampering.put(column, target, other[column.column])
+            await fails(sample, store, ("t", "u"), DecryptionFailed, "changed, or moved from another row")
+            tampering.put(column, target, target[column.column])
+            checked += 1
+    assert checked >= sample.rows
+    await sample.read(store, "t")
+
+
+async def test_bytes_of_another_tenant_do_not_decrypt(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
+) -> None:
+    stores = {tenant: open_sample(keys(), cache_bytes=0, tenant=tenant) for tenant in ("a", "b")}
+    for store in stores.values():
+        await sample.fill(store, "t")
+    for column in columns_of(sample, make_config()):
+        first, second = ([row for row in tampering.rows(column) if row["tenant"] == tenant] for tenant in ("a", "b"))
+        for target, other in zip(first, second, strict=True):
+            tampering.put(column, target, other[column.column])
+            await fails(sample, stores["a"], ("t",), DecryptionFailed, "changed, or moved from another row")
+            tampering.put(column, target, target[column.column])
+    assert await sample.read(stores["a"], "t") == await sample.read(stores["b"], "t")
+
+
+async def test_a_program_without_keys_or_without_the_key_names_it(sample: Sample, open_sample: Open) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    with pytest.raises(EncryptionError, match="is encrypted with key '2026-10'; set encryption="):
+        await sample.read(open_sample(None, search=False), "t")
+    with pytest.raises(EncryptionError, match="'2026-10' is unknown; known are '2026-11'"):
+        await sample.read(open_sample(keys("2026-11", "2026-11")), "t")
+    wrong = Encryption(keys={"2026-10": bytes(32)}, active="2026-10")
+    with pytest.raises(DecryptionFailed, match="2026-10"):
+        await sample.read(open_sample(wrong), "t")
+
+
+async def test_clear_text_is_refused_until_it_is_encrypted(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, columns_with: Places
+) -> None:
+    clear = open_sample(None, search=False)
+    await sample.fill(clear, "t")
+    before = await sample.read(clear, "t")
+    with pytest.raises(EncryptionError, match=r"stored in clear text.*reencrypt"):
+        await sample.read(open_sample(keys()), "t")
+    config = make_config(encryption=keys())
+    counts = await rotated(sample, config, dry_run=True)
+    assert set(counts.rows) == {None}
+    assert counts.rows[None] >= sample.rows
+    await rotated(sample, config)
+    assert columns_with() == []
+    assert await sample.read(open_sample(keys("2026-11", "2026-11")), "t") == before
+
+
+async def rotated(sample: Sample, config: MySQLConfig, **options: Any) -> Any:
+    async with Database(config) as database:
+        (found,) = await reencrypt(database, family=sample.family, **options)
+        return found
+
+
+async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = open_sample(keys("2026-10"), cache_bytes=0)
+    for name in ("t", "u"):
+        await sample.fill(old, name)
+    before = [await sample.read(old, name) for name in ("t", "u")]
+    monkeypatch.setattr(resealing, "PAGE_ROWS", 2)
+    pages = itertools.count()
+
+    def killed(family: str, rows: int) -> None:
+        if next(pages) == 2:
+            raise KeyboardInterrupt
+
+    config = make_config(encryption=keys("2026-11"))
+    with pytest.raises(KeyboardInterrupt):
+        await rotated(sample, config, progress=killed)
+    assert set((await rotated(sample, config, dry_run=True)).rows) == {"2026-10", "2026-11"}
+    both = open_sample(keys("2026-11"), cache_bytes=0)
+    assert [await sample.read(both, name) for name in ("t", "u")] == before
+    await rotated(sample, config)
+    counts = await rotated(sample, config)
+    assert (counts.replaced, counts.damaged, set(counts.rows)) == (0, (), {"2026-11"})
+    only_new = open_sample(keys("2026-11", "2026-11"), cache_bytes=0)
+    assert [await sample.read(only_new, name) for name in ("t", "u")] == before
+    # A process that had read before the rotation writes on.
+    await sample.fill(both, "v")
+    assert await sample.read(only_new, "v") == await sample.read(both, "v")
+
+
+async def test_a_moved_row_is_reported_by_a_rotation_and_left(
+    sample: Sample, open_sample: Open, make_config: MakeConfig, tampering: Tampering
+) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    column = columns_of(sample, make_config())[-1]
+    target, other = tampering.rows(column)[:2]
+    tampering.put(column, target, other[column.column])
+    counts = await rotated(sample, make_config(encryption=keys("2026-11")))
+    assert len(counts.damaged) == 1
+    assert counts.replaced == sum(counts.rows.values()) - 1
+
+
+async def test_a_function_returns_the_keys(sample: Sample, open_sample: Open) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    asked: list[str] = []
+
+    async def ask(key_id: str) -> bytes:
+        asked.append(key_id)
+        return KEYS[key_id]
+
+    for side in ("mysql-connector-async", SIDE):
+        asked.clear()
+        store = open_sample(Encryption(keys=ask, active="2026-11"), side)
+        await sample.read(store, "t")
+        assert sorted(asked) == ["2026-10", "2026-11"]
+
+
+def test_an_export_needs_the_keys_and_an_import_encrypts(
+    sample: Sample, make_config: MakeConfig, columns_with: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source: Any = make_config(driver="pymysql", encryption=keys("2026-10", "2026-10"), compression="none")
+    target: Any = make_config(driver="pymysql", encryption=keys(), compression="none", table_prefix="other_")
+    file = tmp_path / "lines"
+
+    async def fill() -> object:
+        store = sample.open(source, SIDE)
+        await sample.fill(store, "t")
+        found = await sample.read(store, "t")
+        await store.close()
+        return found
+
+    before = asyncio.run(fill())
+
+    def export(config: MySQLConfig) -> int:
+        transfer = find_family(sample.family).transfer(config)
+        assert transfer is not None
+        return export_lines(config, transfer.source(), str(file), transfer.noun)
+
+    for config in (make_config(driver="pymysql", search=False), target.model_copy(update={"table_prefix": "locus_"})):
+        if config.encryption is not None:
+            config = config.model_copy(update={"encryption": keys("2026-11", "2026-11")})
+        with pytest.raises(EncryptionError, match="is encrypted with key '2026-10'"):
+            export(config)
+        file.unlink(missing_ok=True)
+    assert export(source) == 0
+    assert MARKER in file.read_text()
+    assert import_lines(target, target_finder(target), str(file)) == 0
+    assert import_lines(target, target_finder(target), str(file)) == 0  # compares with what is stored
+    assert "differ" not in capsys.readouterr().err
+    assert columns_with() == []
+
+    async def read() -> object:
+        store = sample.open(target, SIDE)
+        found = await sample.read(store, "t")
+        await store.close()
+        return found
+
+    assert asyncio.run(read()) == before
+
+
+async def test_the_inspector_needs_the_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    async with Inspector(make_config(encryption=keys())) as inspector:
+        assert MARKER in str(await sample.inspect(inspector, "t"))
+    async with Inspector(make_config(search=False)) as inspector:
+        with pytest.raises(EncryptionError, match="is encrypted with key '2026-10'; set encryption="):
+            await sample.inspect(inspector, "t")
+
+
+async def test_vacuum_needs_no_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
+    await sample.fill(open_sample(keys()), "t")
+    config = make_config(search=False)
+    family = find_family(sample.family)
+    maintenance = family.maintenance(config)
+    async with Database(config) as database:
+        for operation in (maintenance.stored(), maintenance.waste(), maintenance.vacuum()):
+            await database.asynchronous.run(operation, family.schema(config))
+    assert await sample.read(open_sample(keys()), "t")

@@ -1,0 +1,97 @@
+"""Encrypted sessions keep the contract of storages, and show no equality of values."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from locus_mysql import SyncWorkingMemory
+from locus_mysql.errors import InvalidInput
+from locus_mysql.families.working import calls
+from locus_mysql.families.working.storages.mysql import MySQLStorage
+from locus_mysql.families.working.testing import CHECKS, Check
+from locus_mysql.families.working.values import variable
+
+from ..conftest import MakeConfig
+from .conftest import RunSQL, keys
+
+#: These checks give variables likenesses that do not belong to their values. Encrypted values are compared themselves.
+OTHER_LIKENESSES = {
+    "compare_and_set_compares_canonical_forms",
+    "restored_values_can_be_compared",
+    "all_commands_of_a_call_are_carried_out_or_none",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "check", [one for one in CHECKS if one.name not in OTHER_LIKENESSES], ids=lambda check: check.name
+)
+async def test_an_encrypted_storage_keeps_the_contract(check: Check, make_config: MakeConfig) -> None:
+    storage = MySQLStorage(make_config(encryption=keys()))
+    try:
+        await check.run(storage)
+    finally:
+        await storage.aclose()
+
+
+def test_equal_values_and_numbers_are_recognisable_in_no_column(
+    make_config: MakeConfig, run_sql: RunSQL, database: str
+) -> None:
+    with SyncWorkingMemory("s", make_config(driver="pymysql", encryption=keys())) as session:
+        session.set_many({"a": 7_777_777, "b": 7_777_777})
+        session.increment("a", 1)
+        session.increment("a", -1)
+        assert session.compare_and_set("b", 7_777_777, 7_777_777)
+        assert session.get_all() == {"a": 7_777_777, "b": 7_777_777}
+    rows = run_sql(f"SELECT value, canonical FROM {database}.locus_working_entries")
+    assert rows[0][0] != rows[1][0]
+    assert {canonical for _, canonical in rows} == {None}
+    outcomes = [row[0] for row in run_sql(f"SELECT outcome FROM {database}.locus_working_ledger")]
+    assert len(outcomes) == 4
+    assert not {7_777_777, 7_777_778, 0, 1} & set(outcomes)
+
+
+def test_a_counter_keeps_its_time_to_live(make_config: MakeConfig, run_sql: RunSQL, database: str) -> None:
+    ends = f"SELECT expires_at FROM {database}.locus_working_entries WHERE name = 'n'"
+    with SyncWorkingMemory("s", make_config(driver="pymysql", encryption=keys())) as session:
+        session.set("n", 1, ttl_seconds=3600)
+        before = run_sql(ends)
+        assert session.increment("n") == 2
+        assert session.compare_and_set("n", 2, 5)
+        assert run_sql(ends) == before
+        assert session.increment("new") == 1
+
+
+async def test_commands_of_one_call_see_each_other(make_config: MakeConfig) -> None:
+    storage = MySQLStorage(make_config(encryption=keys()))
+    address = calls.Address("default", "s")
+
+    async def ask(*commands: calls.Command[Any]) -> tuple[Any, ...]:
+        call = calls.Call("test", address, commands, token=os.urandom(16))
+        return (await storage.execute(call)).results
+
+    assert await ask(
+        calls.Write((variable("n", b"1"),)),
+        calls.Increment("n", 2),
+        calls.CompareAndSet(variable("n", b"9"), b"3"),
+        calls.Append(b'"one"'),
+        calls.Append(b'"two"'),
+        calls.Increment("n", 1),
+        calls.ReadNotes(),
+    ) == (None, 3, True, None, None, 10, [b'"one"', b'"two"'])
+    assert await ask(calls.Clear(), calls.Increment("n", 5), calls.Remove(("n",)), calls.Increment("n", 6)) == (
+        1,
+        5,
+        1,
+        6,
+    )
+    await ask(calls.CreateCheckpoint("c"))
+    with pytest.raises(InvalidInput, match="in the call that restores a checkpoint"):
+        await ask(calls.RestoreCheckpoint("c", "undo"), calls.Increment("n", 1))
+    await ask(calls.Increment("n", 1))
+    await ask(calls.RestoreCheckpoint("c", "undo"))
+    assert await ask(calls.Increment("n", 1)) == (7,)
+    await storage.aclose()

@@ -1,0 +1,207 @@
+"""Texts of saved states are indexed where no call waits, and none is lost if that does not come to an end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from locus_mysql import CheckpointStore, Database, SyncCheckpointStore
+from locus_mysql.dialect import Statement
+from locus_mysql.engine.background import WRITES_BEFORE
+from locus_mysql.engine.operation import Batch, Operation
+from locus_mysql.families.checkpoints import maintenance
+from locus_mysql.families.checkpoints.maintenance import ThreadMaintenance
+
+from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
+
+RunSQL = Callable[..., tuple[Any, ...]]
+
+SOON_S = 30.0
+
+#: How long the indexing of a test takes, in seconds: much longer than a save.
+LONG_S = 1.0
+
+
+@pytest.fixture
+def slow_indexing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Index after each save, slowly."""
+    index = ThreadMaintenance._index_pending
+
+    def slowly(self: ThreadMaintenance) -> Operation[None]:
+        yield Batch.of(Statement(f"SELECT SLEEP({LONG_S})"))
+        yield from index(self)
+
+    monkeypatch.setattr(ThreadMaintenance, "_index_pending", slowly)
+    monkeypatch.setattr(maintenance, "one_in", lambda one_in: one_in == maintenance.SAVES_PER_INDEXING)
+
+
+class Saves:
+    """A store of either side, whose calls run in one event loop or in this thread.
+
+    Args:
+        side: The driver, and ``async`` or ``sync``.
+        database: The database.
+    """
+
+    def __init__(self, side: str, database: Database) -> None:
+        self.database = database
+        self.loop = asyncio.new_event_loop() if side.endswith("-async") else None
+        self.store: Any = (CheckpointStore if self.loop else SyncCheckpointStore)(database)
+
+    def call(self, method: Callable[..., Any], *args: Any) -> Any:
+        outcome = method(*args)
+        return self.loop.run_until_complete(outcome) if self.loop else outcome
+
+    def save(self, number: int) -> float:
+        """Save a state with a word of its own; return the seconds that it took."""
+        begin = time.perf_counter()
+        self.call(self.store.save, "t", {"m": [f"word{number}"]}, str(number))
+        return time.perf_counter() - begin
+
+    def warm_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Save until housekeeping is left to the background."""
+        with monkeypatch.context() as patch:
+            patch.setattr(maintenance, "one_in", lambda one_in: False)
+            for number in range(WRITES_BEFORE):
+                self.save(number)
+
+    def close(self) -> None:
+        if self.loop:
+            self.loop.run_until_complete(self.database.aclose())
+            self.loop.close()
+        else:
+            self.database.close()
+
+
+@pytest.fixture
+def saves(make_config: MakeConfig) -> Iterator[Callable[[str], Saves]]:
+    """Return ``saves(side)``: a store that is closed after the test."""
+    made: list[Saves] = []
+
+    def make(side: str) -> Saves:
+        made.append(Saves(side, Database(make_config(driver=side.rpartition("-")[0]))))
+        return made[-1]
+
+    yield make
+    for one in made:
+        if one.loop is None or not one.loop.is_closed():
+            one.close()
+
+
+@pytest.fixture
+def unindexed(run_sql: RunSQL, database: str) -> Callable[[], int]:
+    """Return a function that returns the number of texts that are not indexed."""
+    return lambda: int(run_sql(f"SELECT COUNT(*) FROM {database}.locus_store_checkpoints WHERE unindexed = 1")[0][0])
+
+
+def killable(run_sql: RunSQL, database: str) -> list[int]:
+    """Return the sessions of indexing in progress, once there is one."""
+    end = time.monotonic() + SOON_S
+    sql = "SELECT id FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'"
+    while not (found := [number for (number,) in run_sql(sql, database)]):
+        assert time.monotonic() < end
+        time.sleep(0.005)
+    return found
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("side", EACH_WAY)
+def test_a_save_does_not_wait_for_indexing_and_closing_does(
+    side: str, saves: Callable[[str], Saves], unindexed: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = saves(side)
+    one.warm_up(monkeypatch)
+    assert one.save(100) < LONG_S
+    assert unindexed() == WRITES_BEFORE + 1
+    one.close()
+    assert unindexed() == 0
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+def test_the_first_saves_of_a_pool_index_before_they_return(
+    side: str, saves: Callable[[str], Saves], unindexed: Callable[[], int]
+) -> None:
+    """So that many processes that save once each, and do not close their stores, index too."""
+    one = saves(side)
+    assert one.save(0) > LONG_S
+    assert unindexed() == 0
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+def test_one_piece_of_indexing_is_in_progress_at_a_time(
+    side: str, saves: Callable[[str], Saves], run_sql: RunSQL, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = saves(side)
+    one.warm_up(monkeypatch)
+    for number in range(100, 120):
+        assert one.save(number) < LONG_S
+    assert len(killable(run_sql, database)) == 1
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("kill", ["KILL", "KILL QUERY"])
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+def test_a_search_finds_texts_whose_indexing_was_killed(
+    side: str, kill: str, saves: Callable[[str], Saves], run_sql: RunSQL, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = saves(side)
+    one.warm_up(monkeypatch)
+    one.save(100)
+    for number in killable(run_sql, database):
+        run_sql(f"{kill} {number}")
+    assert [hit["checkpoint_id"] for hit in one.call(one.store.search, "word100")] == ["100"]
+    one.save(101)
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+def test_an_event_loop_or_process_may_end_during_it(
+    side: str, saves: Callable[[str], Saves], unindexed: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child process ends in the middle of it; an event loop is cancelled as `asyncio.run` does."""
+    one = saves(side)
+    one.warm_up(monkeypatch)
+    one.save(100)
+    if one.loop:
+        for task in asyncio.all_tasks(one.loop):
+            task.cancel()
+        one.loop.run_until_complete(asyncio.sleep(0))
+        one.loop.close()
+        assert unindexed() == WRITES_BEFORE + 1
+    other = saves(side)
+    assert [hit["checkpoint_id"] for hit in other.call(other.store.search, "word100")] == ["100"]
+    assert unindexed() == 0
+
+
+@pytest.mark.usefixtures("slow_indexing")
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+def test_a_process_that_is_forked_during_it_saves_too(
+    side: str, saves: Callable[[str], Saves], unindexed: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = saves(side)
+    one.warm_up(monkeypatch)
+    one.save(100)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            if one.loop:
+                asyncio.set_event_loop(None)
+                one.loop = asyncio.new_event_loop()
+            one.save(101)
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    one.save(102)
+    names = {
+        hit["checkpoint_id"] for word in ("word100", "word101", "word102") for hit in one.call(one.store.search, word)
+    }
+    assert names == {"100", "101", "102"}

@@ -1,0 +1,260 @@
+"""The contract of memu-cli's repositories, with every driver, synchronous and asynchronous."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from locus_mysql.errors import ConfigError, InvalidInput, NotFound
+from locus_mysql.integrations.memu import RecallDatabase, build_recall_database
+
+from ...cli.test_main import dsn_of
+from ...conftest import MakeConfig
+from .conftest import ADA, BOB, EACH_WAY, AnyMemu, AnyRecall, Make, side_name
+from .test_contract import HOSTILE
+
+#: The database's attributes, with the protocols in memu-cli that they implement.
+PROTOCOLS = {
+    "resource_repo": "ResourceRepo",
+    "recall_file_repo": "RecallFileRepo",
+    "recall_file_segment_repo": "RecallFileSegmentRepo",
+}
+
+
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
+async def test_the_basic_contract(recall: AnyRecall, make_recall: Make) -> None:
+    file = await recall.file("tastes", ADA, description="what Ada likes")
+    assert (file.name, file.track, file.description, file.embedding, file.content, file.user_id, file.agent_id) == (
+        *("tastes", "memory", "what Ada likes", [1.0], None, "ada", None),
+    )
+    assert file.created_at == file.updated_at
+    assert await recall.file("tastes", ADA, description="another", embedding=[2.0]) == file
+    changed = await recall.recall_file_repo.update_recall_file(recall_file_id=file.id, content="Ada likes tea")
+    assert (changed.content, changed.description, changed.updated_at > file.updated_at) == (
+        *("Ada likes tea", "what Ada likes", True),
+    )
+    tea, coffee = [await recall.segment(file.id, text, ADA) for text in ("tea", "coffee")]
+    resource = await recall.resource("https://x/y", ADA, caption="a page", embedding=[0.5, 0.25])
+    assert (resource.track, resource.caption, resource.user_id) == ("workspace", "a page", "ada")
+    assert "modality" not in resource.model_dump()
+
+    other = make_recall()  # read by another process, without load_existing()
+    assert await other.recall_file_repo.list_recall_files(ADA) == {file.id: changed}
+    assert await other.recall_file_segment_repo.list_segments(ADA) == [tea, coffee]
+    assert await other.recall_file_segment_repo.list_segments_for_file(file.id) == [tea, coffee]
+    assert await other.resource_repo.list_resources({"track": "workspace"}) == {resource.id: resource}
+    for where in (BOB, {"track__in": ["other"]}, {"user_id__in": []}):
+        assert await other.recall_file_repo.list_recall_files(where) == {}
+        assert await other.recall_file_segment_repo.clear_segments(where) == []
+        assert await other.resource_repo.clear_resources(where) == {}
+    assert await other.recall_file_repo.list_recall_files({"user_id": None, "track__in": "memory"}) == {
+        file.id: changed
+    }
+    await other.recall_file_segment_repo.delete_segment(tea.id)
+    await other.recall_file_segment_repo.delete_segment("none")
+    assert await recall.recall_file_segment_repo.delete_segments_for_file(file.id) == [coffee]
+    assert await recall.recall_file_segment_repo.delete_segments_for_file(file.id) == []
+    assert await recall.recall_file_repo.clear_recall_files(ADA) == {file.id: changed}
+    await recall.resource_repo.delete_resource(resource.id)
+    await recall.resource_repo.delete_resource(resource.id)
+    assert await other.resource_repo.list_resources() == {}
+
+
+async def test_files_differ_by_name_track_and_scope(recall: AnyRecall) -> None:
+    made = [
+        await recall.file(name, user, track=track)
+        for name in ("n", "N", "n ")
+        for track in ("memory", "skill")
+        for user in (ADA, BOB, {**ADA, "agent_id": "a"})
+    ]
+    assert len({one.id for one in made}) == len(made) == 18
+    assert set(await recall.recall_file_repo.list_recall_files()) == {one.id for one in made}
+    with pytest.raises(InvalidInput, match=r"another recall file named 'N'.*same track"):
+        await recall.recall_file_repo.update_recall_file(recall_file_id=made[0].id, name="N")
+    assert (await recall.recall_file_repo.update_recall_file(recall_file_id=made[0].id, name="m")).name == "m"
+    with pytest.raises(NotFound):
+        await recall.recall_file_repo.update_recall_file(recall_file_id="none", name="N")
+    with pytest.raises(KeyError):
+        await recall.recall_file_repo.update_recall_file(recall_file_id="none", content="c")
+
+
+async def test_only_what_is_empty_is_filled_in(recall: AnyRecall) -> None:
+    stub = await recall.file("f", ADA, description="", embedding=[])
+    assert (stub.description, stub.embedding) == ("", [])
+    assert await recall.file("f", ADA, description="", embedding=[]) == stub
+    described = await recall.file("f", ADA, description="d", embedding=[])
+    assert (described.description, described.embedding) == ("d", [])
+    assert described.updated_at > stub.updated_at
+    assert await recall.file("f", ADA, description="", embedding=[]) == described
+    embedded = await recall.file("f", ADA, description="e", embedding=[1.0])
+    assert (embedded.description, embedded.embedding) == ("d", [1.0])
+    assert embedded.updated_at > described.updated_at
+    assert await recall.file("f", ADA, description="e", embedding=[2.0]) == embedded
+    cleared = await recall.recall_file_repo.update_recall_file(recall_file_id=stub.id, description="")
+    assert cleared.description == ""
+    assert (await recall.file("f", ADA, description="new", embedding=[3.0])).description == "new"
+
+
+async def test_pages_follow_each_other_in_the_order_of_track_name_and_id(recall: AnyRecall) -> None:
+    names = [*HOSTILE, "\uffff", "\U00010000", "a", "B", ""]
+    for name in names:
+        for track in ("skill", "memory"):
+            for user in (ADA, BOB):
+                await recall.file(name, user, track=track)
+    stored = (await recall.recall_file_repo.list_recall_files()).values()
+    repo = recall.recall_file_repo
+    for where in (None, ADA, {"track": "skill", "user_id__in": ["ada", "bob"]}):
+        wanted = [
+            one
+            for one in stored
+            if where is None or ("track" in where and one.track == "skill") or where.get("user_id") == one.user_id
+        ]
+        wanted.sort(key=lambda one: (one.track, one.name, one.id))
+        for limit in (1, 7, len(wanted) - 1, len(wanted), 500):
+            found: list[Any] = []
+            after, pages = None, 0
+            while True:
+                page, after = await repo.list_recall_files_page(where, after=after, limit=limit)
+                found, pages = found + page, pages + 1
+                if after is None:
+                    break
+                assert len(page) == limit
+                assert after == (page[-1].track, page[-1].name, page[-1].id)
+            assert found == wanted
+            assert pages == -(-len(wanted) // limit)
+    nothing = await repo.list_recall_files_page({"user_id": "none"}, after=["memory", "", ""], limit=1)
+    assert nothing == ([], None)
+    for after in ("memory", ("memory", "n"), ("memory", "n", 5), ("memory", "n", "\ud800")):
+        with pytest.raises(InvalidInput):
+            await repo.list_recall_files_page(None, after=after, limit=1)
+    for limit in (0, -1, 1.5, True):
+        with pytest.raises(InvalidInput, match="limit"):
+            await repo.list_recall_files_page(None, after=None, limit=limit)
+
+
+async def test_a_search_ranks_resources_by_cosine(recall: AnyRecall) -> None:
+    near, far, opposite = [
+        await recall.resource(url, ADA, embedding=embedding)
+        for url, embedding in (("near", [2.0, 0.25]), ("far", [0.0, 1.0]), ("opposite", [-1.0, 0.0]))
+    ]
+    for embedding in (None, [], [1.0, 0.0, 0.0]):
+        await recall.resource("other", ADA, embedding=embedding)
+    await recall.resource("hers not", BOB, embedding=[1.0, 0.0])
+    await recall.resource("chat", ADA, embedding=[1.0, 0.0], track="chat")
+    repo = recall.resource_repo
+    where = {**ADA, "track": "workspace"}
+    found = await repo.vector_search_resources([1.0, 0.0], 5, where=where)
+    assert [id for id, _ in found] == [near.id, far.id, opposite.id]
+    assert [score for _, score in found] == pytest.approx([2 / 4.0625**0.5, 0.0, -1.0], abs=1e-6)
+    assert await repo.vector_search_resources([1.0, 0.0], 1, where) == found[:1]
+    assert len(await repo.vector_search_resources([1.0, 0.0], 100)) == 5
+    for top_k in (0, -3):
+        assert await repo.vector_search_resources([1.0, 0.0], top_k) == []
+    assert await repo.vector_search_resources([], 5) == []
+    assert [score for _, score in await repo.vector_search_resources([0.0, 0.0], 5, where)] == [0.0, 0.0, 0.0]
+    with pytest.raises(InvalidInput):
+        await repo.vector_search_resources([float("nan")], 5)
+
+
+async def test_hostile_texts_are_stored_exactly_or_refused(recall: AnyRecall, make_recall: Make) -> None:
+    other = make_recall()
+    for text in HOSTILE:
+        user = {"user_id": text}
+        file = await recall.file(text, user, track=text, description=text)
+        segment = await recall.segment(text, text, user, track=text)
+        resource = await recall.resource(text, user, local_path=text, caption=text, track=text)
+        assert await other.recall_file_repo.list_recall_files({**user, "track": text, "name": text}) == {file.id: file}
+        assert await other.recall_file_segment_repo.list_segments_for_file(text) == [segment]
+        assert await other.resource_repo.list_resources({"track": text}) == {resource.id: resource}
+        assert (file.name, file.description, segment.text, resource.url) == (text,) * 4
+    files = await other.recall_file_repo.list_recall_files()
+    assert len(files) == len(HOSTILE)
+    for call in (
+        lambda: recall.file("n" * 256, ADA),
+        lambda: recall.file("n", ADA, track="t" * 65),
+        lambda: recall.file("\ud800", ADA),
+        lambda: recall.file("n", ADA, embedding=[float("inf")]),
+        lambda: recall.file("n", {"user_id": "u" * 256}),
+        lambda: recall.file("n", {}),
+        lambda: recall.file("n", {**ADA, "other": 1}),
+        lambda: recall.segment("i" * 37, "text", ADA),
+        lambda: recall.segment("i", None, ADA),  # type: ignore[arg-type]
+        lambda: recall.resource("u" * 2_049, ADA),
+        lambda: recall.recall_file_repo.list_recall_files({"modality": "x"}),
+        lambda: recall.recall_file_segment_repo.clear_segments({"user_id": 5}),
+    ):
+        with pytest.raises(InvalidInput):
+            await call()
+    assert await other.recall_file_repo.list_recall_files() == files
+
+
+async def test_tenants_are_isolated(recall: AnyRecall, make_recall: Make) -> None:
+    other = make_recall(tenant="other")
+    mine, theirs = [await one.file("n", ADA) for one in (recall, other)]
+    await recall.segment(theirs.id, "s", ADA)
+    assert mine.id != theirs.id
+    assert await other.recall_file_segment_repo.delete_segments_for_file(theirs.id) == []
+    assert await other.recall_file_repo.clear_recall_files() == {theirs.id: theirs}
+    assert await recall.recall_files.copy() == {mine.id: mine}
+    with pytest.raises(NotFound):
+        await other.recall_file_repo.update_recall_file(recall_file_id=mine.id, content="c")
+    with pytest.raises(InvalidInput, match="another tenant"):
+        await other.restore(recall_files=[mine])
+    assert await other.recall_files.copy() == {}
+
+
+async def test_views_answer_from_the_database(recall: AnyRecall, make_recall: Make) -> None:
+    other: Any = make_recall()
+    file, resource = await recall.file("n", ADA), await recall.resource("u", ADA)
+    segment = await recall.segment(file.id, "s", ADA)
+    assert await other.recall_files.copy() == {file.id: file}
+    assert await other.resources.get(resource.id) == resource
+    views = other.wrapped
+    if isinstance(views, RecallDatabase):
+        assert views.segments == [segment]
+        assert (len(views.segments), views.segments[0], list(views.segments)) == (1, segment, [segment])
+        assert (len(views.recall_files), list(views.recall_files), views.recall_files[file.id]) == (1, [file.id], file)
+        with pytest.raises(KeyError):
+            views.recall_files["none"]
+    else:
+        assert await views.segments.copy() == {segment.id: segment}
+        assert await views.recall_files.count() == 1
+
+
+async def test_both_protocols_have_the_same_resources(recall: AnyRecall, make_memu: Make) -> None:
+    memu: AnyMemu = make_memu()
+    new = await recall.resource("new", ADA, embedding=[1.0, 0.0])
+    old = await memu.resource("old", ADA)
+    assert {one.url: (one.modality, one.track) for one in (await memu.resources.copy()).values()} == {
+        "new": ("", "workspace"),
+        "old": ("text", None),
+    }
+    assert {one.url: one.track for one in (await recall.resources.copy()).values()} == {"new": "workspace", "old": None}
+    await memu.resource_repo.clear_resources({"track": "workspace"})
+    assert await recall.resources.get(new.id) is None
+    await recall.resource_repo.delete_resource(old.id)
+    assert await memu.resources.copy() == {}
+
+
+def test_the_protocols_of_memu_cli_hold(make_config: MakeConfig) -> None:
+    interfaces = import_module("memu.database.interfaces")
+    repositories = import_module("memu.database.repositories")
+    settings = import_module("memu.app.settings")
+    with pytest.raises(ConfigError, match="names no database"):
+        build_recall_database(config=settings.DatabaseConfig())
+    store = settings.MetadataStoreConfig(dsn=dsn_of(make_config()))
+    with build_recall_database(config=settings.DatabaseConfig(metadata_store=store), driver="pymysql") as database:
+        assert isinstance(database, interfaces.Database)
+        for attribute, name in PROTOCOLS.items():
+            protocol, ours = getattr(repositories, name), getattr(database, attribute)
+            assert isinstance(ours, protocol)
+            for method, function in inspect.getmembers(protocol, inspect.isfunction):
+                if not method.startswith("_"):
+                    theirs = list(inspect.signature(function).parameters.values())[1:]
+                    mine = list(inspect.signature(getattr(ours, method)).parameters.values())
+                    assert [(one.name, one.kind, one.default) for one in mine] == [
+                        (one.name, one.kind, one.default) for one in theirs
+                    ], method
