@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,11 +15,13 @@ from locus.agent import Agent
 from locus.core.events import TerminateEvent
 
 from locus_mysql.config import MySQLConfig
+from locus_mysql.dialect import Schema
+from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 
 from ..agents.agents import ORDER, TEA, make_agent
-from ..database import Database, own_tables
 from ..display import Screen
+from ..frame import chapter
 from ..process import options_of
 
 THREAD = "night/7"
@@ -93,24 +94,15 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
         LocusMySQLError: The database cannot be used.
     """
     logging.getLogger("locus").setLevel(logging.ERROR)
-    began = time.monotonic()
-    screen = Screen(stream)
-    config = own_tables(config)
-    where = ", ".join(map(str, config.endpoints))
-    database = Database(config)
-    try:
-        async with MySQLCheckpointer(config) as checkpointer:
-            with tempfile.TemporaryDirectory() as folder:
-                screen.title(f"Looking inside what agents keep, at {where} through {config.driver}")
-                agent = make_agent(checkpointer, Path(folder, "executions"))
-                shell = Shell(screen, config)
-                between = await two_turns(screen, agent, checkpointer)
-                await inspected(screen, shell, between)
-                await escape_sequences(screen, shell, agent)
-                await deleted(screen, shell)
-    finally:
-        await database.drop()
-    screen.verdict(time.monotonic() - began)
+    async with chapter(config, stream, _schemas) as this, MySQLCheckpointer(this.config) as checkpointer:
+        screen, shell = this.screen, Shell(this.screen, this.config)
+        screen.title(f"Looking inside what agents keep, at {this.where}")
+        with tempfile.TemporaryDirectory() as folder:
+            agent = make_agent(checkpointer, Path(folder, "executions"))
+            between = await two_turns(screen, agent, checkpointer)
+            await inspected(screen, shell, between)
+            await escape_sequences(screen, shell, agent)
+            await deleted(screen, shell)
     return not screen.failed
 
 
@@ -166,6 +158,10 @@ async def _say(agent: Agent, prompt: str) -> str:
         if isinstance(event, TerminateEvent):
             answer = event.final_message or ""
     return answer
+
+
+def _schemas(config: MySQLConfig) -> list[Schema]:
+    return [StoreOperations(config, "agents").schema]
 
 
 def _variables(options: dict[str, Any]) -> dict[str, str]:
