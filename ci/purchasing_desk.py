@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
-from ci.support_desk import answering, calling, said, state_after
+from ci.support_desk import message, state_after, tool_answer, tool_calling
 from locus_mysql import CheckpointStore, Database, MySQLBackend
 from locus_mysql.families.memories.store import MemoryStore
 from locus_mysql.families.working.records import TaskState
@@ -146,19 +146,22 @@ async def fill_transcripts(database: Database, tenant: str = "default") -> None:
 async def fill_others(database: Database, tenant: str = "default") -> None:
     """Save formatted and long conversations, plain and current states, memories and a session with a task."""
     agents = AgentDicts(AgentDictOperations(database.config.for_store(tenant=tenant)), database)
-    messages = [said("user", "Which products had the most complaints this week?"), calling("c1", "query", week=47)]
-    messages += [answering("c1", "query", '{"rows": 29}'), said("assistant", REPORT)]
+    messages = [
+        message("user", "Which products had the most complaints this week?"),
+        tool_calling("c1", "query", week=47),
+    ]
+    messages += [tool_answer("c1", "query", '{"rows": 29}'), message("assistant", REPORT)]
     for at in (2, 3, 4):
         new = agents.prepared(state_after(messages[:at], 0.6 + at / 20), f"report-{at}", {"channel": "internal"})
         await agents.save_once(FORMATTED, new)
     long = []
     for hour in range(180):
-        long.append(said("user", f"Hour {hour}: what happened in the warehouse?"))
-        long.append(said("assistant", f"{hour % 7} parcels left, {hour % 3} were returned. " + "All is quiet. " * 4))
+        long.append(message("user", f"Hour {hour}: what happened in the warehouse?"))
+        long.append(message("assistant", f"{hour % 7} parcels left, {hour % 3} were returned. " + "All is quiet. " * 4))
         if hour % 9 == 0 or hour > 175:
             new = agents.prepared(state_after(long, 0.5 + hour / 400), f"hour-{hour}", {"channel": "internal"})
             await agents.save_once(LONG, new)
-    failing = [said("user", "Print the labels of today's parcels."), calling("p1", "print", labels=12)]
+    failing = [message("user", "Print the labels of today's parcels."), tool_calling("p1", "print", labels=12)]
     state = state_after(failing, 0.2) | {"errors": ["Tool print failed: the printer is out of paper."]}
     await agents.save_once("labels-2026-11-26", agents.prepared(state, "labels-1", {"channel": "internal"}))
     store = CheckpointStore(database, tenant=tenant)

@@ -18,7 +18,7 @@ THREAD = "support-48213-anna.lindqvist"
 State = dict[str, Any]
 
 
-def said(role: str, content: str | None, **more: Any) -> State:
+def message(role: str, content: str | None, **more: Any) -> State:
     """Return a message, as Locus stores it."""
     return {
         "role": role,
@@ -30,37 +30,37 @@ def said(role: str, content: str | None, **more: Any) -> State:
     } | more
 
 
-def calling(call_id: str, name: str, **arguments: Any) -> State:
+def tool_calling(call_id: str, name: str, **arguments: Any) -> State:
     """Return a message that calls a tool."""
-    return said("assistant", None, tool_calls=[{"id": call_id, "name": name, "arguments": arguments}])
+    return message("assistant", None, tool_calls=[{"id": call_id, "name": name, "arguments": arguments}])
 
 
-def answering(call_id: str, name: str, content: str) -> State:
+def tool_answer(call_id: str, name: str, content: str) -> State:
     """Return a message with a tool's result."""
-    return said("tool", content, tool_call_id=call_id, name=name)
+    return message("tool", content, tool_call_id=call_id, name=name)
 
 
 BEGINNING = [
-    said(
+    message(
         "system",
         "You are the support agent of Nordlys Outdoor. Look an order up before you say anything about it. "
         "Refunds over 200 EUR need a colleague's approval.",
     ),
-    said(
+    message(
         "user",
         "Hello, my tent arrived on Thursday and one of the poles is cracked. The order is 48213. I leave on Saturday, "
         "so I need a new one before that, or my money back.",
     ),
-    calling("call_1", "find_order", order_id=48213),
-    answering(
+    tool_calling("call_1", "find_order", order_id=48213),
+    tool_answer(
         "call_1",
         "find_order",
         '{"order": 48213, "customer": "Anna Lindqvist", "item": "Tent Fjell 3", "price": "349.00 EUR", '
         '"delivered": "2026-11-19", "warranty": "24 months"}',
     ),
-    calling("call_2", "stock", item="Tent Fjell 3", part="pole set"),
-    answering("call_2", "stock", '{"pole set": 4, "warehouse": "Malmö", "ships": "same day until 15:00"}'),
-    said(
+    tool_calling("call_2", "stock", item="Tent Fjell 3", part="pole set"),
+    tool_answer("call_2", "stock", '{"pole set": 4, "warehouse": "Malmö", "ships": "same day until 15:00"}'),
+    message(
         "assistant",
         "I am sorry about that, Anna. Your tent is under warranty, and we have four pole sets in Malmö. If I send one "
         "today it is with you on Friday, a day before you leave. Shall I do that, to the same address?",
@@ -68,23 +68,23 @@ BEGINNING = [
 ]
 
 REPLACED = [
-    said("user", "Yes please! Same address. Do I have to send the broken one back?"),
-    calling("call_3", "create_shipment", order_id=48213, part="pole set", express=True),
-    answering("call_3", "create_shipment", '{"shipment": "SE-77120", "arrives": "2026-11-27", "price": "0.00 EUR"}'),
-    said(
+    message("user", "Yes please! Same address. Do I have to send the broken one back?"),
+    tool_calling("call_3", "create_shipment", order_id=48213, part="pole set", express=True),
+    tool_answer("call_3", "create_shipment", '{"shipment": "SE-77120", "arrives": "2026-11-27", "price": "0.00 EUR"}'),
+    message(
         "assistant",
         "Done. The pole set leaves today as shipment SE-77120 and arrives on Friday, free of charge. You can keep the "
         "broken pole; a photo of the crack is enough for us.",
     ),
-    said("user", "Wonderful, thank you. Here is the photo: crack.jpg"),
-    said("assistant", "Thank you, I have put it into your case. Have a good trip, Anna!"),
+    message("user", "Wonderful, thank you. Here is the photo: crack.jpg"),
+    message("assistant", "Thank you, I have put it into your case. Have a good trip, Anna!"),
 ]
 
 REFUNDED = [
-    said("user", "Actually I found another tent nearby. Please refund me instead."),
-    calling("call_4", "refund", order_id=48213, amount="349.00 EUR"),
-    answering("call_4", "refund", "Refused: refunds over 200.00 EUR need approval."),
-    said(
+    message("user", "Actually I found another tent nearby. Please refund me instead."),
+    tool_calling("call_4", "refund", order_id=48213, amount="349.00 EUR"),
+    tool_answer("call_4", "refund", "Refused: refunds over 200.00 EUR need approval."),
+    message(
         "assistant",
         "That is fine. A refund of 349.00 EUR needs a colleague's approval, which I have asked for; you will have an "
         "answer by mail within the hour.",
@@ -143,7 +143,7 @@ async def fill(database: Database, tenant: str = "default") -> AsyncIterator[tup
     agents = AgentDicts(AgentDictOperations(database.config.for_store(tenant=tenant)), database)
     metadata = {"channel": "chat", "order": 48213, "language": "en"}
     for name, (question, channel, confidence) in OTHERS.items():
-        messages = [said("user", question), said("assistant", "Let me look that up for you.")]
+        messages = [message("user", question), message("assistant", "Let me look that up for you.")]
         new = agents.prepared(state_after(messages, confidence), f"{name[:16]}-1", {"channel": channel})
         yield name, await agents.save_once(name, new)
     kept = 0

@@ -14,7 +14,7 @@ from ..database import fresh_database
 from ..disk import administrator, bytes_in_rows
 from ..frameworks.contestants import Framework, frameworks, turn
 from ..wire import CountingProxy
-from .housekeeping import no_luck
+from .housekeeping import without_random_housekeeping
 from .reads import rows_read
 
 #: Numbers of turns before the measured append.
@@ -25,7 +25,7 @@ def figures(dsn: str) -> dict[str, float]:
     """Return the counts by framework, call and number of turns, and the stored bytes."""
     found: dict[str, float] = {}
     for name, framework in frameworks().items():
-        with fresh_database(dsn) as own, CountingProxy(own) as proxy, no_luck(transcripts):
+        with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping(transcripts):
             counts = asyncio.run(_figures(proxy, own, framework))
         found |= {f"{name}: {what}": figure for what, figure in counts.items()}
     return found

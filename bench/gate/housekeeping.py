@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 
 @contextmanager
-def no_luck(operations: ModuleType) -> Iterator[None]:
-    """Disable housekeeping in writes, unless every write does it.
+def without_random_housekeeping(operations: ModuleType) -> Iterator[None]:
+    """Disable the housekeeping that only a random sample of writes does.
 
     Args:
         operations: The module whose writes call `one_in`.

@@ -19,7 +19,7 @@ from ..database import fresh_database
 from ..disk import administrator
 from ..embeddings import clustered
 from ..wire import CountingProxy
-from .housekeeping import no_luck
+from .housekeeping import without_random_housekeeping
 from .reads import rows_read
 
 SIZES = (600, 2_400)
@@ -59,7 +59,7 @@ def figures(dsn: str) -> dict[str, float]:
             CountingProxy(own) as proxy,
             administrator(own) as cursor,
             _store(proxy) as warm,
-            no_luck(writing),
+            without_random_housekeeping(writing),
         ):
             _fill(warm, size)
             cursor.execute("ANALYZE TABLE locus_memory_items, locus_memory_vectors, locus_memory_codes")

@@ -22,7 +22,7 @@ from ..disk import administrator
 from ..floor import PyMySQLFloor
 from ..wire import CountingProxy
 from ..working import GET, SET, BareMySQL, run_through, value
-from .housekeeping import no_luck
+from .housekeeping import without_random_housekeeping
 from .reads import rows_read
 
 SIZES = (50, 400)
@@ -51,7 +51,7 @@ def figures(dsn: str) -> dict[str, float]:
             fresh_database(dsn) as own,
             CountingProxy(own) as proxy,
             administrator(own) as cursor,
-            no_luck(mysql_calls),
+            without_random_housekeeping(mysql_calls),
         ):
             storage = MySQLStorage(dsn=proxy.dsn, driver="pymysql", ssl_mode="DISABLED", pool_size=1)
             memory = SyncWorkingMemory("session", storage)

@@ -140,7 +140,7 @@ async def killed_turn(stage: Stage) -> None:
 
 async def another_process(stage: Stage) -> None:
     """A process that has never seen the thread continues it, and this process sees the result at once."""
-    stage.screen.section("Another process goes on with the thread")
+    stage.screen.section("Another process continues the thread")
     async with other_process(stage.config, stage.executions, ADA, ASK_ORDER) as other:
         answered = (await other.next_event()).get("answer", "")
         stage.screen.line("Ada", ASK_ORDER)
@@ -244,7 +244,7 @@ async def time_travel(stage: Stage) -> None:
 async def search(stage: Stage) -> None:
     """Find conversations by words in their messages."""
     screen, checkpointer = stage.screen, stage.checkpointer
-    screen.section("A search in what was said")
+    screen.section("A search in the conversations")
     hits = await checkpointer.search("Ceylon tea")
     for hit in hits:
         screen.line(hit["thread_id"], f"{hit['score']:.2f}  {hit['snippet']}")

@@ -92,7 +92,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
             screen.title(f"One program, two engines, through {config.driver}: only the DSN differs")
             there = await on_a_server(screen, server)
             await without_a_server(screen, beside, there)
-            await outgrown(screen, beside, server)
+            await moved_to_the_server(screen, beside, server)
         finally:
             stop_server(folder)
             await _drop_tables(config)
@@ -120,7 +120,7 @@ async def without_a_server(screen: Screen, deployment: Deployment, expected: lis
     screen.check("OceanBase" in version, "it was OceanBase, started and ended with each process")
 
 
-async def outgrown(screen: Screen, source: Deployment, target: Deployment) -> None:
+async def moved_to_the_server(screen: Screen, source: Deployment, target: Deployment) -> None:
     """Copy the conversation from the folder to the server, and go on there."""
     screen.section("Outgrown: the conversation moves to the server")
     async with MySQLCheckpointer(source.config) as old, MySQLCheckpointer(target.config) as new:

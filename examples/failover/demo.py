@@ -95,7 +95,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def killed_primary(screen: Screen, group: Group, checkpointer: MySQLCheckpointer, executions: Path) -> None:
-    """The primary is killed while a tool of the agent runs; the turn goes on with the next primary."""
+    """The primary is killed while a tool of the agent runs; the turn continues with the next primary."""
     screen.section("The primary is killed in the middle of a turn")
     old = await group.primary()
     agent = make_agent(checkpointer, executions, lambda called: group.kill_at(CHARGE, old, called))
@@ -120,8 +120,8 @@ async def killed_primary(screen: Screen, group: Group, checkpointer: MySQLCheckp
 
 
 async def another_process(screen: Screen, config: MySQLConfig, executions: Path) -> None:
-    """A process that starts after the failover finds the new primary, and goes on with the conversation."""
-    screen.section("A process that starts afterwards goes on with the thread")
+    """A process that starts after the failover finds the new primary, and continues the conversation."""
+    screen.section("A process that starts afterwards continues the thread")
     async with other_process(config, executions, ADA, ASK_ORDER) as other:
         answered = (await other.next_event()).get("answer", "")
         screen.line("Ada", ASK_ORDER)

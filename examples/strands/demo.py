@@ -79,7 +79,7 @@ async def growing(screen: Screen, storage: StrandsStorage, database: Database) -
     messages: list[Any] = []
     written: dict[str, bytes] = {}
     for number in range(GROWING):
-        text = " ".join(str(random.Random(number * 97 + word).random()) for word in range(40))  # noqa: S311
+        text = " ".join(str(random.Random(number * 97 + word).random()) for word in range(40))  # noqa: S311 - not for secrets
         messages.append({"role": "user", "content": [{"text": text}]})
         key = f"{SNAPSHOTS.replace(AGENT, 'growing')}immutable_history/snapshot_{number:03}.json"
         written[key] = json.dumps({"data": {"messages": messages}}).encode()

@@ -86,9 +86,9 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
             try:
                 stage = Stage(screen, mysql, redis, WorkingMemory("trip", storage))
                 await worked(stage)
-                await bereft(stage)
-                await back(stage)
-                await overtaken(stage)
+                await redis_killed(stage)
+                await redis_restarted(stage)
+                await conflicting_write(stage)
             finally:
                 await storage.aclose()
     return not screen.failed
@@ -96,7 +96,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
 
 async def killed(screen: Screen, config: MySQLConfig, database: Database) -> None:
     """A process is killed between two steps of its task; another one continues."""
-    screen.section("A process that is killed between two steps, and another one that goes on")
+    screen.section("A process that is killed between two steps, and another one that continues")
     async with WorkingMemory("night-train", database) as session:
         await make_agent(session).arun(BEGIN)
         step = Step(options=options_of(config), session_id="night-train", prompt=TRAIN)
@@ -124,7 +124,7 @@ async def worked(stage: Stage) -> None:
     stage.screen.check(held == NOTES[:2] and not (await stage.session.stats()).degraded, "Redis has it, and serves it")
 
 
-async def bereft(stage: Stage) -> None:
+async def redis_killed(stage: Stage) -> None:
     """Redis is killed; the agent continues."""
     screen = stage.screen
     screen.section("Redis is killed while the agent works")
@@ -138,7 +138,7 @@ async def bereft(stage: Stage) -> None:
     screen.check(kept == {"name": "Rheinblick", "nights": 2}, "which is MySQL")
 
 
-async def back(stage: Stage) -> None:
+async def redis_restarted(stage: Stage) -> None:
     """Redis is restarted, and receives the writes of the outage."""
     screen = stage.screen
     screen.section("Redis is started again")
@@ -160,7 +160,7 @@ async def back(stage: Stage) -> None:
     )
 
 
-async def overtaken(stage: Stage) -> None:
+async def conflicting_write(stage: Stage) -> None:
     """Another process writes first when Redis is back: its value is kept, and the discarded write is reported."""
     screen = stage.screen
     screen.section("Another process is faster when Redis is back once more")

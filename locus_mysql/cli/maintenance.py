@@ -125,7 +125,7 @@ async def _old_threads(database: Database, family: Family, days: float) -> dict[
 
 
 def _as_json(counts: Counts) -> list[dict[str, Any]]:
-    """Return counts as JSON. The noun of what was counted is in braces, as it is for one."""
+    """Return counts as JSON. The noun of each phrase is in the singular and in braces; see `Count`."""
     return [{"number": one.number, "what": one.phrase} for one in counts]
 
 
@@ -234,13 +234,13 @@ async def _of_family(database: Database, family: Family) -> dict[str, Any]:
         found["stored"] = _as_json(await engine.run(maintenance.stored()))
         found["unneeded"] = _as_json(await engine.run(maintenance.waste()))
     except SchemaMismatch:
-        if not found["problems"]:  # else they are the reason
+        if not found["problems"]:  # else the reported problems explain this error
             raise
     return found
 
 
 async def _layout(database: Database, schema: Schema) -> tuple[bool, list[str], list[str]]:
-    """Return whether tables can be used, in what they are wrong, and what they have besides."""
+    """Return whether tables can be used, what must be corrected, and additional columns and indexes."""
     config, engine = database.config, database.asynchronous
     found = await engine.run(describe(schema))
     try:

@@ -113,7 +113,7 @@ class Ledger(Statements):
             tenant: The tenant of the write.
             token: The token.
             outcome: A constant: an aggregate of the rows, a whole number or NULL.
-            rows: A constant: what follows FROM.
+            rows: A constant: the tables and conditions after FROM.
             params: The parameters of the rows.
             pieces: The pieces of the rows.
         """

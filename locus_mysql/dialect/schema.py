@@ -171,7 +171,7 @@ class Schema:
             for name in self.names
             for text in (
                 f"EXPLAIN SELECT * FROM `{name}` WHERE FALSE",  # noqa: S608 - names are validated
-                f"EXPLAIN INSERT INTO `{name}` () VALUES ()",  # noqa: S608
+                f"EXPLAIN INSERT INTO `{name}` () VALUES ()",  # noqa: S608 - as above
                 f"EXPLAIN DELETE FROM `{name}` WHERE FALSE",  # noqa: S608 - as above
             )
         )

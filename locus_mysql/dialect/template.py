@@ -41,7 +41,8 @@ class Text(str):
     shared: Mapping[str, str]
     pieces: Mapping[str, str]
 
-    def __new__(cls, text: str, template: str, shared: Mapping[str, str], pieces: Mapping[str, str]) -> Text:  # noqa: D102
+    def __new__(cls, text: str, template: str, shared: Mapping[str, str], pieces: Mapping[str, str]) -> Text:
+        """See the class."""
         made = super().__new__(cls, text)
         made.template, made.shared, made.pieces = template, shared, pieces
         return made

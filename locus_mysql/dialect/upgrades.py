@@ -59,13 +59,13 @@ class Backfill(NamedTuple):
         """Return the query for the key at which the next transaction ends; its parameters are those of `_beyond`."""
         where = f" WHERE {self._beyond('>')}" if after else ""
         key = ", ".join(self.key)
-        return f"SELECT {key} FROM `{self.table}`{where} ORDER BY {key} LIMIT 1 OFFSET {self.rows - 1}"  # noqa: S608
+        return f"SELECT {key} FROM `{self.table}`{where} ORDER BY {key} LIMIT 1 OFFSET {self.rows - 1}"  # noqa: S608 - constants
 
     def update(self, after: int, until: int) -> str:
         """Return the statement that changes the rows between two keys, each of which may be absent."""
         begin = f" AND {self._beyond('>')}" if after else ""
         end = f" AND NOT {self._beyond('>')}" if until else ""
-        return f"UPDATE `{self.table}` SET {self.assignments} WHERE ({self.condition}){begin}{end}"  # noqa: S608
+        return f"UPDATE `{self.table}` SET {self.assignments} WHERE ({self.condition}){begin}{end}"  # noqa: S608 - constants
 
     def _beyond(self, sign: str) -> str:
         """Return the condition for rows after a key. MySQL uses the index for it, and not for ``(a, b) > (x, y)``."""

@@ -112,7 +112,7 @@ class BlockingSlots(_Taken):
         super().__init__(config.pool_size)
         self._config = config
         self._lock = lock
-        # A lock for each waiting thread, released to wake it, and the thread's slot.
+        # The gate of each waiting thread, a lock that is released to wake it, and the thread's slot.
         self._gates: dict[ref[threading.Lock], ref[Slot]] = {}
 
     @property
@@ -142,7 +142,7 @@ class BlockingSlots(_Taken):
             raise
 
     def _is_done(self, slot: Slot, gate: threading.Lock) -> bool:
-        """Take a slot, or see that another call has sent the write; else wait for the gate."""
+        """Take a slot, or detect that another call has sent the write; else register the gate that wakes the thread."""
         with self._lock:
             if slot.write is not None and slot.write.taken:
                 return slot.write.outcome is not None

@@ -96,12 +96,14 @@ class _Server:
             stderr=self._reports,
             start_new_session=True,  # so that Ctrl-C ends the program first
         )
-        reset_at_fork(self)  # now: a child that is forked during the start has the pipe too
         assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
+        assert self._keeper.stdout is not None  # noqa: S101 - likewise
+        self._requests, self._answers = self._keeper.stdin, self._keeper.stdout
+        reset_at_fork(self)  # now: a child that is forked during the start has the pipe too
         try:
             answer = self._answer()
         except BaseException:  # such as Ctrl-C: the server is stopped as soon as it has started
-            self._keeper.stdin.close()
+            self._requests.close()
             raise
         try:
             socket = str(json.loads(answer)["socket"])
@@ -118,9 +120,8 @@ class _Server:
         """Create a database, unless it was created before."""
         if database in self._databases:
             return
-        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
         with suppress(BrokenPipeError):
-            self._keeper.stdin.write(f"{database}\n".encode())
+            self._requests.write(f"{database}\n".encode())
         if not self._answer():
             raise self._failure("")
         self._databases.add(database)
@@ -131,31 +132,27 @@ class _Server:
         self._reports.close()
 
     def _stop_keeper(self) -> None:
-        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
-        assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
-        self._keeper.stdin.close()
+        self._requests.close()
         try:
             self._keeper.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._keeper.kill()
             self._keeper.wait()
-        self._keeper.stdout.close()
+        self._answers.close()
 
     def reset_in_child(self) -> None:
         """After a fork: the server ends with the process that started it, so the child closes its end of the pipe."""
-        assert self._keeper.stdin is not None  # noqa: S101 - it is a pipe
-        self._keeper.stdin.close()
+        self._requests.close()
         self.inherited = True
         self._keeper.returncode = 0  # not this process's child, so it must not be waited for here
 
     def _answer(self) -> str:
         """Return the keeper's next line. A keeper that does not answer in time is killed, and the line is empty."""
-        assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
         timer = threading.Timer(ANSWER_TIMEOUT_S, self._keeper.kill)
         timer.daemon = True
         timer.start()
         try:
-            return self._keeper.stdout.readline().decode()
+            return self._answers.readline().decode()
         finally:
             timer.cancel()
 

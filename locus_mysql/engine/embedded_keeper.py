@@ -117,7 +117,7 @@ def _remove_links_to(run: Path) -> None:
 def _socket(run: Path, offered: str) -> str:
     """Return the path of the server's socket: the one in its folder if it is short enough, or else the offered one.
 
-    pylibseekdb offers a path through a link in /tmp, which what cleans that folder may remove.
+    pylibseekdb offers a path through a link in /tmp, which a program that cleans that folder may remove.
     """
     own = run / "sql.sock"
     return str(own) if own.exists() and len(os.fsencode(own)) <= MAX_SOCKET_BYTES else offered

@@ -93,7 +93,7 @@ class CommitGroup:
 
     Args:
         own: The write of the call that sends.
-        max_bytes: The most bytes of all.
+        max_bytes: The maximum number of bytes of all.
     """
 
     def __init__(self, own: QueuedWrite, max_bytes: int = MAX_BYTES) -> None:

@@ -107,7 +107,8 @@ def _with_password(config: ConnectionOptions, password: str) -> ConnectionOption
 
 
 def _is_async(call: Callable[[], Any]) -> bool:
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+    method = getattr(call, "__call__", None)  # noqa: B004 - of an object, it may be a coroutine function
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(method)
 
 
 def _completed(call: Callable[[], Any]) -> Any:

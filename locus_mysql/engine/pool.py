@@ -315,14 +315,18 @@ class Pool:
                 self._keep(lent)
                 return
             # Of several concurrent callers, only the first drops idle connections: the others might drop new ones.
-            if current and _condemns_server(error) and (self._topology.several or isinstance(error, LeadsToSecondary)):
+            if (
+                current
+                and _affects_whole_server(error)
+                and (self._topology.several or isinstance(error, LeadsToSecondary))
+            ):
                 self._topology.failed(lent.endpoint, error)
                 others = self._start_generation()
         lent.connection.abort()
         if self._session_killer is not None and leaves_a_statement(error):
             self._session_killer.end(lent)
         abort_all(others)
-        if _condemns_server(error):
+        if _affects_whole_server(error):
             self._counters.lose(1 + len(others))
             logs.log_loss(lent, error, len(others))
         else:
@@ -370,8 +374,8 @@ def _is_sound(error: BaseException) -> bool:
     return isinstance(error, ServerError) and error.errno not in READ_ONLY
 
 
-def _condemns_server(error: BaseException) -> TypeGuard[DriverError]:
-    """Check whether the other connections to the same server are in doubt as well."""
+def _affects_whole_server(error: BaseException) -> TypeGuard[DriverError]:
+    """Check whether an error of one connection makes all other connections to its server unreliable."""
     return isinstance(error, ConnectionLost | LeadsToSecondary) or (
         isinstance(error, ServerError) and error.errno in READ_ONLY
     )

@@ -50,7 +50,7 @@ class Retry:
         config: The options, with the deadline.
         reached_before: Whether this process has been connected to the server. If not, a failure to connect, or a
             connection to a secondary, is reported at once: the address is more likely wrong than the server briefly
-                unavailable.
+            unavailable.
         clock: A monotonic clock, in seconds.
     """
 
@@ -117,7 +117,7 @@ class Retry:
 
 
 def _key_of(message: str) -> tuple[str, str]:
-    """The table and the key in "Duplicate entry '…' for key 'table.key'". The text before them is data."""
+    """Return the table and the key in "Duplicate entry '…' for key 'table.key'". The text before them is data."""
     found = re.search(r"'([^'.]*)\.([^'.]+)'\W*$", message)
     return (found[1], found[2]) if found else ("", "")
 

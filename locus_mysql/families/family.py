@@ -19,7 +19,7 @@ from ..runtime.checksummed_jsonl import Head
 from ..runtime.counting import counted
 from ..runtime.transfer import Source, Target
 
-if TYPE_CHECKING:  # what inspects costs a tenth of importing a store
+if TYPE_CHECKING:  # importing these modules takes a tenth of the time of importing a store
     from .inspection.growth import Growth
     from .inspection.sources import ThreadChanges, ThreadSource
 
@@ -105,10 +105,10 @@ class Transfer(Protocol):
 
 
 def refuse_others(selection: Mapping[str, Any], family: str) -> None:
-    """Refuse what a family cannot select by.
+    """Refuse criteria by which the family cannot select records.
 
     Raises:
-        UsageError: There is something.
+        UsageError: There are such criteria.
     """
     if selection:
         raise UsageError(f"An export of {family} cannot be limited by {', '.join(sorted(selection))}.")
@@ -135,7 +135,7 @@ class Family(Protocol):
 
     @property
     def vacuumed_by_age(self) -> bool:
-        """Return whether `Maintenance.vacuum` removes what is older than a number of days, which it then needs."""
+        """Return whether `Maintenance.vacuum` removes rows by age, so that commands must be given an age."""
 
     @property
     def on_request(self) -> bool:
@@ -157,9 +157,8 @@ class Family(Protocol):
     def inspection(self, config: MySQLConfig) -> ThreadSource | None:
         """Return the object that reads the tenant's threads for the inspector; None if the family has no threads.
 
-        The inspector shows what all families have without this object: the title, whether the tables exist, and the
-            counts of
-        `Maintenance.stored`.
+        Without this object, the inspector shows only what all families have: the title, whether the tables exist, and
+        the counts of `Maintenance.stored`.
         """
 
     def changes(self, config: MySQLConfig) -> ThreadChanges | None:

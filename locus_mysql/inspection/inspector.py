@@ -246,7 +246,7 @@ class Inspector:
         Args:
             family: The family.
             thread_id: The thread.
-            limit: The most states to return, up to 1,000.
+            limit: The maximum number of states to return, up to 1,000.
             at: Only checkpoints saved until this time, which has a time zone.
         """
         source = self._source(family)
@@ -332,7 +332,7 @@ class Inspector:
 
         Args:
             prefix: The first labels; empty for all.
-            limit: The most namespaces to return.
+            limit: The maximum number of namespaces to return.
             cursor: The cursor of the previous page.
         """
         return await self._run(self._memories, self._memories.namespaces(prefix, limit=limit, cursor=cursor))

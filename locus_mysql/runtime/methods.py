@@ -21,7 +21,8 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, ge
 
 P = ParamSpec("P")
 T = TypeVar("T")
-O = TypeVar("O")  # noqa: E741 - the class that holds the operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops")
 OCovariant = TypeVar("OCovariant", covariant=True)
 
 #: A definition without a body.
@@ -47,22 +48,22 @@ class RunsBlocking(Protocol[OCovariant]):
 
 
 def awaited(
-    operation: Callable[Concatenate[O, P], Generator[Any, Any, T]],
+    operation: Callable[Concatenate[Ops, P], Generator[Any, Any, T]],
 ) -> Callable[[Definition], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
     """Replace a definition by a coroutine method that runs the operation."""
 
-    async def method(self: RunsAwaited[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(self: RunsAwaited[Ops], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._run(operation(self._operations, *args, **kwargs))
 
     return _replacing_definition(method, operation)
 
 
 def blocking(
-    operation: Callable[Concatenate[O, P], Generator[Any, Any, T]],
+    operation: Callable[Concatenate[Ops, P], Generator[Any, Any, T]],
 ) -> Callable[[Definition], Callable[Concatenate[Any, P], T]]:
     """Replace a definition by a method that runs the operation and waits for its result."""
 
-    def method(self: RunsBlocking[O], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: RunsBlocking[Ops], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._run(operation(self._operations, *args, **kwargs))
 
     return _replacing_definition(method, operation)

@@ -34,11 +34,12 @@ class CountsCache(Protocol):
         """Count the cache's hits and misses in these counters."""
 
 
-O = TypeVar("O", bound=HasSchema)  # noqa: E741 - operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=HasSchema)
 T = TypeVar("T")
 
 
-class Store(Generic[O]):
+class Store(Generic[Ops]):
     """Base of `AsyncStore` and `SyncStore`: everything that does not wait.
 
     Args:
@@ -47,7 +48,7 @@ class Store(Generic[O]):
         owned: Whether `close` closes the database's connections.
     """
 
-    def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
+    def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
         refuse_clear_tables(operations.config, operations.schema)
         if isinstance(operations, CountsCache):
             operations.count_in(database.counters)
@@ -69,13 +70,13 @@ class Store(Generic[O]):
         return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"
 
 
-class AsyncStore(Store[O]):
+class AsyncStore(Store[Ops]):
     """Base of stores whose methods are awaited. The arguments are those of `Store`."""
 
     #: The class whose methods block, if its name is not this one's with ``Sync`` before it.
     _blocking_class: ClassVar[str | None] = None
 
-    def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
+    def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
         find_driver(database.config.driver)  # a missing library is reported now, not at the first call
         super().__init__(operations, database, owned=owned)
 
@@ -107,13 +108,13 @@ class AsyncStore(Store[O]):
     def __exit__(self, *error: object) -> None: ...
 
 
-class SyncStore(Store[O]):
+class SyncStore(Store[Ops]):
     """Base of stores whose methods block. Safe to share between threads. The arguments are those of `Store`."""
 
     #: The class whose methods are awaited, if its name is not this one's without ``Sync``.
     _awaited_class: ClassVar[str | None] = None
 
-    def __init__(self, operations: O, database: Database, *, owned: bool) -> None:
+    def __init__(self, operations: Ops, database: Database, *, owned: bool) -> None:
         driver = find_driver(database.config.driver)
         if not getattr(driver, "blocks", True):
             raise ConfigError(

@@ -103,7 +103,7 @@ class Callers:
         await self.call(self.transcripts.append, SHARED, [NewItem([number, turn])])
 
     async def check(self) -> None:
-        """Compare what is stored with what the callers were told."""
+        """Compare the stored data with the results that the callers received."""
         for number in range(CALLERS):
             thread_id = f"thread {number}"
             assert await self.call(self.store.load, thread_id) == {"turns": list(range(ROUNDS))}

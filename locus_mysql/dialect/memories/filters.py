@@ -24,10 +24,12 @@ VALUE_DEPTH_LIMIT = 90
 #: MySQL refuses integers that are larger than any float.
 NUMBER_LIMIT_BITS = 1_023
 
-#: The most comparisons of one filter; each value of an ``$in`` is one. The server makes them for each item.
+#: The maximum number of comparisons of one filter; each value of an ``$in`` is one. The server makes them for each
+#: item.
 COMPARISONS_LIMIT = 1_000
 
-#: The most characters of a filter's paths and values together; a path counts for each value that it is compared with.
+#: The maximum number of characters of a filter's paths and values together; a path counts for each value that it is
+#: compared with.
 CHARACTERS_LIMIT = 262_144
 
 _ORDERINGS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}

@@ -91,7 +91,7 @@ UNION ALL
 (SELECT NULL, COUNT(*) FROM first)
 """
 
-#: The most waiting texts that are searched.
+#: The maximum number of waiting texts that are searched.
 PENDING_LOOKED_AT = 10_000
 
 

@@ -98,7 +98,7 @@ class MaintenanceStatements(MemoryStatements):
             kept: One of `KEPT_IN`.
             tenant: The tenant.
             after: The path and key of the last item of the page before.
-            limit: The most items.
+            limit: The maximum number of items.
         """
         if kept == "signs":
             return self._walk_signs(tenant, after, limit)

@@ -24,7 +24,8 @@ OCEANBASE.instead_of(
     WRITTEN_AT_PLUS, "CAST(TIMESTAMPADD(MICROSECOND, LAST_INSERT_ID() + %s, '2000-01-01') AS DATETIME(6))"
 )
 
-#: The most rows that one statement names. The limit also keeps the number of different texts small, as each is cached.
+#: The maximum number of rows that one statement names. The limit also keeps the number of different texts small, as
+#: each is cached.
 ROWS_PER_STATEMENT = 100
 
 #: Pieces by name. ``{LIVE_ITEM}``: an item ``i`` has not expired. ``{US_SINCE_2000}`` is the server's clock in

@@ -156,7 +156,7 @@ class ReadingStatements(MemoryStatements):
             tenant: The tenant.
             where: The namespaces.
             condition: The filter that the items match.
-            limit: The most items.
+            limit: The maximum number of items.
             offset: Items to skip.
             after: The last item of the page before.
         """
@@ -191,7 +191,7 @@ class ReadingStatements(MemoryStatements):
             condition: The filter that the items match.
             query: The query.
             parts: Its words and phrases.
-            limit: The most items.
+            limit: The maximum number of items.
             offset: Items to skip.
             after: The last item of the page before.
         """

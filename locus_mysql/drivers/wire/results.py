@@ -234,7 +234,7 @@ class ResultReader:
             _definitions[self._columns] = ((definition, self._decoders), *others)
 
     def _take_end_of_columns(self, data: Bytes, start: int, stop: int) -> None:
-        """An EOF packet; without those, what comes here is a row or the end of the rows."""
+        """Take the EOF packet after the columns. Without EOF packets, a row or the end of the rows follows here."""
         self._take = ResultReader._take_row
         if data[start] != _END or stop - start != _EOF_BYTES:
             self._take_row(data, start, stop)
@@ -303,7 +303,7 @@ def _row(data: Bytes, start: int, stop: int, decoders: tuple[_Decoder, ...]) -> 
 
 
 def _integer(data: Bytes, start: int) -> tuple[int, int]:
-    """A length-encoded integer, and where what follows it begins."""
+    """Return a length-encoded integer, and the position after it."""
     first = data[start]
     if first < _NULL:
         return first, start + 1

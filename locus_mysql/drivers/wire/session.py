@@ -37,7 +37,7 @@ _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
 #: OceanBase reports this version of MySQL, unless it is configured to report another.
 AMBIGUOUS = "5.7.25"
 
-#: Queries such a server's kind, in a separate packet.
+#: Asks a server of that version whether it is OceanBase, in a separate packet.
 WHICH = Statement("SELECT VERSION(), @@version_comment")
 
 _ASK = Statement(f"SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, {READ_ONLY}")

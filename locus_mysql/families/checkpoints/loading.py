@@ -65,8 +65,8 @@ class Loading:
         Raises:
             CorruptCheckpoint: The checkpoint's row does not fit its checksum.
         """
-        few = self._sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
-        return (yield from self._rows(few, tenant, thread_id, checkpoint_id))
+        short_chain = self._sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
+        return (yield from self._rows(short_chain, tenant, thread_id, checkpoint_id))
 
     def newest_token(self, tenant: str, thread_id: str) -> Operation[bytes | None]:
         """Return the token of a thread's newest checkpoint; None if there is none. One round trip."""
@@ -95,10 +95,20 @@ class Loading:
         return state, lineage[0].token
 
     def _rows(
-        self, few: Statement, tenant: str, thread_id: str, checkpoint_id: str | None
+        self, short_chain: Statement, tenant: str, thread_id: str, checkpoint_id: str | None
     ) -> Operation[Sequence[LineageRow]]:
-        """Return a checkpoint's row and those it builds on: by a statement that reads a few, or else by another."""
-        (found,) = yield Batch.of(few)
+        """Return a checkpoint's row and those it builds on, by a second statement if the chain is long.
+
+        Args:
+            short_chain: The statement that reads a short chain in one row.
+            tenant: The thread's tenant.
+            thread_id: The thread.
+            checkpoint_id: The checkpoint; None for the newest.
+
+        Raises:
+            CorruptCheckpoint: The checkpoint's row does not fit its checksum.
+        """
+        (found,) = yield Batch.of(short_chain)
         rows: Sequence[LineageRow] | None = chain_rows(found.rows[0]) if found.rows else ()
         if rows is None:
             rows = yield from fetch(self._sql.loading.all_rows(tenant, thread_id, checkpoint_id))

@@ -34,10 +34,11 @@ class HasTurns(HasSchema, Protocol):
         """Return the key of a thread: its tenant and its id."""
 
 
-O = TypeVar("O", bound=HasTurns)  # noqa: E741 - operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=HasTurns)
 
 
-class AsyncTurns(AsyncStore[O]):
+class AsyncTurns(AsyncStore[Ops]):
     """Base of asynchronous classes that have turns."""
 
     def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> AsyncTurn:
@@ -62,7 +63,7 @@ class AsyncTurns(AsyncStore[O]):
         return AsyncTurn(self._run, self._operations, self._operations.thread_key(thread_id), wait_s, lease_s)
 
 
-class SyncTurns(SyncStore[O]):
+class SyncTurns(SyncStore[Ops]):
     """Base of blocking classes that have turns."""
 
     def turn(self, thread_id: str, wait_s: float = 30.0, lease_s: float = 20.0) -> SyncTurn:

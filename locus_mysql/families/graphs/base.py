@@ -30,7 +30,8 @@ class HasVersions(Protocol):
         """Determines the tenant of a call."""
 
 
-O = TypeVar("O", bound=HasVersions)  # noqa: E741 - operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=HasVersions)
 
 
 class VersionsOfTenants:
@@ -48,10 +49,10 @@ class VersionsOfTenants:
         self.schema = self.versions.sql.schema
 
 
-class Tenanted(Generic[O]):
+class Tenanted(Generic[Ops]):
     """Mixin of the blocking and the asynchronous class."""
 
-    _operations: O
+    _operations: Ops
 
     def tenant(self, tenant: str) -> AbstractContextManager[None]:
         """Calls inside ``with saver.tenant("acme"):`` belong to this tenant."""
@@ -62,11 +63,11 @@ class Tenanted(Generic[O]):
         return [statement.sql for statement in self._operations.schema.create()]
 
 
-class AsyncVersions(Tenanted[O], AsyncStore[O]):
+class AsyncVersions(Tenanted[Ops], AsyncStore[Ops]):
     """Base of classes whose methods are awaited."""
 
 
-class SyncVersions(Tenanted[O], SyncStore[O]):
+class SyncVersions(Tenanted[Ops], SyncStore[Ops]):
     """Base of classes whose methods block. Safe to share between threads."""
 
 

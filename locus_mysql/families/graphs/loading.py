@@ -142,7 +142,7 @@ class Loading:
             query: Returns the query, given what is known.
         """
         thread = stored_thread(*key, self._sealing)
-        parts, known = (Parts(), None) if ns_key is None else self._at_hand(key, ns_key)
+        parts, known = (Parts(), None) if ns_key is None else self._cached_parts(key, ns_key)
         parts.identity = part_identity(thread)
         rows = yield from fetch(query(known))
         decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None if known is None else known[0])
@@ -165,7 +165,7 @@ class Loading:
             parts.sealed = {row.number: row.chunk for row in rows}
         return parts.encoded(value)
 
-    def _at_hand(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
+    def _cached_parts(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
         """Return the cached bodies of a namespace, and the epoch and numbers of their parts."""
         parts = Parts()
         base = self._cache.base(key, ns_key)

@@ -134,7 +134,7 @@ class MovingOperations:
         Args:
             thread_id: The thread.
             after: The seq of the last checkpoint of the page before; 0 for the first page.
-            limit: The most checkpoints to return.
+            limit: The maximum number of checkpoints to return.
             parents: The stored values of checkpoints of the pages before; those of this page are added.
         """
         checkpoints = self._sql.moving.next(self._tenant, thread_id, after, limit)

@@ -162,7 +162,7 @@ class Window:
     """A part of a long conversation.
 
     Attributes:
-        count: The most messages to return.
+        count: The maximum number of messages to return.
         first: The position of the first one, from 0; None for the last messages.
     """
 

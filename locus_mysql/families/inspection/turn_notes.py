@@ -25,11 +25,11 @@ def note_of(added: int, last: Message | None, changes: Sequence[str] = ()) -> st
         changes: Its other changes, in words.
     """
     pieces = []
-    said = "" if last is None else _said(last)
-    if added > 1 or (added and not said):
+    summary = "" if last is None else _summary_of(last)
+    if added > 1 or (added and not summary):
         pieces.append(f"+{counted(added, 'message')}")
-    if said:
-        pieces.append(said)
+    if summary:
+        pieces.append(summary)
     pieces += changes[:CHANGES]
     if len(changes) > CHANGES:
         pieces.append(f"{len(changes) - CHANGES} more")
@@ -61,7 +61,7 @@ def changes_of(
     return named + [f"no {name}" for name in before if name not in after]
 
 
-def _said(message: Message) -> str:
+def _summary_of(message: Message) -> str:
     """Return a message in a few words: its text, or the tools that it calls."""
     text = " ".join(message.text[: 4 * MESSAGE_CHARACTERS].split())
     if len(text) > MESSAGE_CHARACTERS:

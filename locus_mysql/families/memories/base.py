@@ -21,10 +21,11 @@ class Embeds(HasSchema, Protocol):
         """The embed function, if there is one."""
 
 
-O = TypeVar("O", bound=Embeds)  # noqa: E741 - operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops", bound=Embeds)
 
 
-class AsyncMemories(AsyncStore[O]):
+class AsyncMemories(AsyncStore[Ops]):
     """Base of stores whose methods are awaited. `_run` runs a `Procedure`."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> Coroutine[Any, Any, T]:
@@ -38,7 +39,7 @@ class AsyncMemories(AsyncStore[O]):
         return await embed_awaited(_embed_of(self._operations), texts)
 
 
-class SyncMemories(SyncStore[O]):
+class SyncMemories(SyncStore[Ops]):
     """Base of stores whose methods block. `_run` runs a `Procedure`. Safe to share between threads."""
 
     def _run(self, operation: Generator[Any, Any, T]) -> T:

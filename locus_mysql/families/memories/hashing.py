@@ -44,7 +44,7 @@ class HashingConfig:
     Args:
         dimension: The width of embeddings.
         max_tokens: The documented length of texts; longer ones are not cut off.
-        batch_size: The most texts at a time.
+        batch_size: The maximum number of texts at a time.
     """
 
     dimension: int
@@ -60,7 +60,7 @@ class HashingCapabilities:
         supports_query_vs_doc: Whether queries are embedded differently from stored texts.
         supports_multimodal: Whether inputs other than text are embedded.
         supports_batching: Whether several texts are embedded at a time.
-        max_batch_size: The most texts at a time.
+        max_batch_size: The maximum number of texts at a time.
         max_input_tokens: The longest text.
     """
 

@@ -113,7 +113,7 @@ class Memories:
         Args:
             query: The query.
             prefix: The first labels; empty for all.
-            limit: The most items to return.
+            limit: The maximum number of items to return.
             way: ``word``, ``meaning`` or ``hybrid``; by default by meaning if there is an embed function.
 
         Raises:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from ...errors import InvalidInput
 
-#: The most bytes of the labels of a namespace together, as UTF-8, with one more for each label.
+#: The maximum number of bytes of the labels of a namespace together, as UTF-8, with one more for each label.
 NAMESPACE_LIMIT_BYTES = 1_000
 
-#: The most bytes of a key, as UTF-8.
+#: The maximum number of bytes of a key, as UTF-8.
 KEY_LIMIT_BYTES = 1_000
 
 #: Matches any label when namespaces are listed.

@@ -216,7 +216,7 @@ class MemoryOperations:
             prefix: The first labels; ``*`` stands for any one label.
             suffix: The last labels; ``*`` stands for any one label.
             max_depth: Cut namespaces to this many labels, and list each once.
-            limit: The most namespaces to return.
+            limit: The maximum number of namespaces to return.
             offset: The number of namespaces to skip.
         """
         for labels, what in ((prefix, "Prefix"), (suffix, "Suffix")):
@@ -266,7 +266,7 @@ class MemoryOperations:
             filter: Conditions on the value: ``{"kind": "fact", "age": {"$gte": 3}, "address": {"city": "Bonn"}}``, with
                 ``$eq $ne $gt $gte $lt $lte $in $exists``. Numbers compare as numbers.
             metadata_filter: Conditions on the metadata.
-            limit: The most hits to return.
+            limit: The maximum number of hits to return.
             offset: The number of hits to skip.
             min_score: Leave out hits with a lower score.
             way: ``word``, ``meaning`` or ``hybrid``, if the arguments allow more than one.

@@ -25,7 +25,8 @@ from .sealed_items import SealedItems
 from .vectors.stored import verified_embeddings
 from .writing import ItemKey
 
-I = TypeVar("I", ItemRow, ScoredItemRow)  # noqa: E741 - a row with an item
+#: A row with an item.
+RowT = TypeVar("RowT", ItemRow, ScoredItemRow)
 T = TypeVar("T")
 
 #: Returns the filter to use instead of another one.
@@ -38,10 +39,10 @@ MAX_INDEXED = 100_000
 PAGE_SIZE = 1_000
 
 
-class ReadsPage(Protocol[I]):
+class ReadsPage(Protocol[RowT]):
     """Returns the statement that reads a page of items."""
 
-    def __call__(self, limit: int, *, after: I | None) -> Query[I]:
+    def __call__(self, limit: int, *, after: RowT | None) -> Query[RowT]:
         """Read items after another one; None for the first page."""
 
 
@@ -187,16 +188,16 @@ class ReadingOperations:
         return count
 
 
-def _checked(page: ReadsPage[I], filter: ItemFilter, limit: int | None) -> Operation[list[I]]:
+def _checked(page: ReadsPage[RowT], filter: ItemFilter, limit: int | None) -> Operation[list[RowT]]:
     """Return the items that pass a filter's checks. One round trip for each 1,000 items that the server finds.
 
     Args:
         page: Reads a page.
         filter: The filter, with checks.
-        limit: The most items; None for all.
+        limit: The maximum number of items; None for all.
     """
-    rows: list[I] = []
-    last: I | None = None
+    rows: list[RowT] = []
+    last: RowT | None = None
     while limit is None or len(rows) < limit:
         found = yield from fetch(page(PAGE_SIZE, after=last))
         rows += [row for row in found if filter.admits(row.value, row.metadata)]

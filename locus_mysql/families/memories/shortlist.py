@@ -36,7 +36,7 @@ class NearestSearch:
         where: The namespaces.
         query: The embedding to compare with.
         filter: The conditions on the items.
-        limit: The most hits.
+        limit: The maximum number of hits.
         min_score: Leave out hits with a lower score.
         exact: Whether the hits must be the best for certain, at the cost of loading the codes of the range.
     """

@@ -32,7 +32,7 @@ HOUSEKEEPING_EVERY = 64
 #: The number of items, texts and namespaces that one housekeeping handles.
 HOUSEKEEPING_ITEMS = 64
 
-#: The most items of a batch, which is one transaction.
+#: The maximum number of items of a batch, which is one transaction.
 BATCH_LIMIT = 10_000
 
 #: A write of more items is not sent together with the writes of other calls, which would wait for it.
@@ -177,7 +177,7 @@ class WritingOperations:
         """Remove expired items, oldest first; returns the number of items. Searches no longer find them.
 
         Args:
-            limit: The most items to remove.
+            limit: The maximum number of items to remove.
             tenant: The tenant; None for all tenants.
         """
         removed = 0
@@ -201,7 +201,7 @@ class WritingOperations:
         Args:
             tenant: The tenant.
             age_us: How long these codes are kept for caches, in microseconds.
-            limit: The most namespaces; of each, up to `CODES_AT_ONCE` codes are removed.
+            limit: The maximum number of namespaces; of each, up to `CODES_AT_ONCE` codes are removed.
         """
         removed = 0
         for (path,) in (yield from fetch(self.sql.vectors.removed(tenant, age_us, limit))):

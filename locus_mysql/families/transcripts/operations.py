@@ -396,7 +396,7 @@ class TranscriptOperations:
         Reads do not return expired transcripts even before that.
 
         Args:
-            limit: The most transcripts to remove.
+            limit: The maximum number of transcripts to remove.
         """
         found = yield from fetch(self.sql.writing.expired(limit))
         for row in found:  # a transcript that was written meanwhile no longer counts as expired

@@ -36,10 +36,10 @@ class WorkingMemoryBase:
         session_ttl_seconds: The session expires when it was not used for this many seconds: not before, and at most an
             eighth later. None: it stays until `end`. The process that begins the session decides; `touch` changes it.
         end_on_exit: Whether leaving a ``with`` block ends the session, or keeps it for the next process.
-        max_keys: The most variables.
+        max_keys: The maximum number of variables.
         max_value_bytes: The maximum number of bytes of JSON of a variable, of the task state, or of a note.
         max_session_bytes: The maximum number of bytes of variables with their keys, task state and notes together.
-        max_scratchpad_entries: The most notes.
+        max_scratchpad_entries: The maximum number of notes.
         max_checkpoints: The maximum number of checkpoints; beyond it, the oldest are deleted.
         on_full: ``refuse`` raises `CapacityExceeded` for a write for which there is no room; ``evict`` removes the
             least recently used variables instead, never task state or notes. A process records which variables it has

@@ -30,7 +30,7 @@ def no_checkpoint(checkpoint_id: str) -> NotFound:
     )
 
 
-def checkpoint_there(checkpoint_id: str) -> InvalidInput:
+def checkpoint_exists(checkpoint_id: str) -> InvalidInput:
     """The error for creating a checkpoint whose id exists."""
     return InvalidInput(f"The session has a checkpoint {checkpoint_id!r} already. Nothing was changed.")
 

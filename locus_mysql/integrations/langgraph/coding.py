@@ -276,7 +276,7 @@ def _whole(
         return EncodedValue(_TYPED + kind, data)
     except TypeError as error:
         if not (_is_json(plain) and _is_json(rest)):
-            if str(error) == "Recursion limit reached":  # ormsgpack's words
+            if str(error) == "Recursion limit reached":  # the message of ormsgpack
                 raise RecursionError from error
             raise
         return EncodedValue(_BOTH, encode_json([rest, plain]))

@@ -33,8 +33,8 @@ _EXTRA = attrgetter("__pydantic_extra__")
 _MODULE = b"langchain_core.messages."
 _NEAR = len(_MODULE) + 8
 
-#: Messages in a piece: many in most, and few in the last ones, because the last piece of a list that grew is encoded
-#: again.
+#: The number of messages in a piece, and in each of the last pieces of a list, which are smaller because the last piece
+#: of a list that grew is encoded again.
 _PIECE_MESSAGES, _SMALL_PIECE_MESSAGES = 32, 8
 
 #: The version of `marshal` whose output depends on the values only: later ones mark repeated objects.

@@ -115,9 +115,9 @@ class MySQLCheckpointer(AsyncTurns[LocusOperations], BaseCheckpointer):
             raises: Raise the error, which has the remedy, instead.
         """
         try:
-            return well(await self._health_check())
+            return require_writable(await self._health_check())
         except LocusMySQLError as error:
-            return unwell(error, raises=raises)
+            return report_unhealthy(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Assign every call inside the block, and inside tasks started in it, to this tenant."""
@@ -217,9 +217,9 @@ class SyncMySQLCheckpointer(SyncTurns[LocusOperations]):
             raises: Raise the error, which has the remedy, instead.
         """
         try:
-            return well(self._health_check())
+            return require_writable(self._health_check())
         except LocusMySQLError as error:
-            return unwell(error, raises=raises)
+            return report_unhealthy(error, raises=raises)
 
     def tenant_scope(self, tenant: str) -> AbstractContextManager[None]:
         """Assign every call inside the block to this tenant."""
@@ -281,14 +281,18 @@ def register() -> None:
     register_checkpointer("mysql", factory)
 
 
-def well(takes_writes: bool) -> bool:
-    """Return whether a server that answered accepts writes; if not, the reason is logged."""
+def require_writable(takes_writes: bool) -> bool:
+    """Return True if a server that answered accepts writes.
+
+    Raises:
+        ReadOnlyServer: It does not.
+    """
     if not takes_writes:
         raise ReadOnlyServer("The server takes no writes (it is read-only). Connect to the primary.")
     return True
 
 
-def unwell(error: LocusMySQLError, *, raises: bool) -> bool:
+def report_unhealthy(error: LocusMySQLError, *, raises: bool) -> bool:
     """Log the reason of a failed health check, and return False."""
     CALLS.warning("A health check failed: %s.", loggable(error))
     if raises:

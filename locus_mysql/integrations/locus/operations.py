@@ -186,9 +186,8 @@ class LocusOperations:
         """
         key = self.thread_key(thread_id)
         newest: bytes | None = None
-        if (
-            self.on_conflict != "keep" and checkpoint_id is not None
-        ):  # a caller that loads an older checkpoint knows that newer ones exist
+        # A caller that loads an older checkpoint knows that newer ones exist.
+        if self.on_conflict != "keep" and checkpoint_id is not None:
             newest = yield from self.checkpoints.loading.newest_token(*key)
         row = yield from self.checkpoints.loading.load_row(*key, checkpoint_id)
         if row is None:

@@ -18,11 +18,11 @@ from .working_sessions import WorkingSessions
 #: The minimum size of a block: its frame and a little content.
 LEAST_CHARS = 1_500
 
-#: The maximum characters of each text of a task and of its data, and their maximum share of the block (one in ...).
+#: The maximum characters of each text of a task and of its data, and the divisors of their maximum share of the block.
 TEXT_CHARS, TEXT_PART = 500, 6
 DATA_CHARS, DATA_PART = 1_000, 4
 
-#: The maximum share of the block for a note (one in ...), and the minimum characters for which a note is shown.
+#: The divisor of the maximum share of the block for a note, and the minimum characters for which a note is shown.
 NOTE_PART, NOTE_LEAST = 4, 60
 NOTE = '{"note": <note>}'
 

@@ -14,10 +14,11 @@ from .relations import RelationOperations
 from .resources import ResourceOperations
 from .views import AsyncRecordView, RecordListView, RecordView
 
-O = TypeVar("O")  # noqa: E741 - operations
+#: The class that holds the operations.
+Ops = TypeVar("Ops")
 
 
-class Repository(Generic[O]):
+class Repository(Generic[Ops]):
     """Base of repositories.
 
     Args:
@@ -25,7 +26,7 @@ class Repository(Generic[O]):
         run: Runs an operation; returns its result, or an awaitable.
     """
 
-    def __init__(self, operations: O, run: Callable[[Operation[Any]], Any]) -> None:
+    def __init__(self, operations: Ops, run: Callable[[Operation[Any]], Any]) -> None:
         self._operations = operations
         self._run = run
 

@@ -167,7 +167,7 @@ class FileOperations:
 
         Args:
             prefix: The prefix, which may end inside of a name.
-            limit: The most paths to return.
+            limit: The maximum number of paths to return.
 
         Raises:
             ValueError: The prefix is invalid, or the limit is not positive.
@@ -182,7 +182,7 @@ class FileOperations:
 
         Args:
             prefix: The prefix.
-            limit: The most files to return.
+            limit: The maximum number of files to return.
         """
         found = yield from self._transcripts.list_transcripts(
             KIND, "", prefix=prefix, delimiter="/", states=True, limit=limit

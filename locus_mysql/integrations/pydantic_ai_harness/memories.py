@@ -64,9 +64,9 @@ class PydanticMemoryStore(AsyncStore[FileOperations]):
         Args:
             prefix: The start of their paths. Files behind a further slash are not searched.
             query: Words that are searched in contents and paths, as substrings and without regard to case.
-            limit: The most matches.
-            max_files: The most files to read, in the order of their paths.
-            max_chars: The most characters of all paths, without the prefix, and snippets together.
+            limit: The maximum number of matches.
+            max_files: The maximum number of files to read, in the order of their paths.
+            max_chars: The maximum number of characters of all paths, without the prefix, and snippets together.
             max_file_chars: Search only this many of the first characters of each file.
 
         Raises:

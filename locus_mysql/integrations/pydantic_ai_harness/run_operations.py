@@ -29,7 +29,7 @@ class RunOperations:
 
     Args:
         config: The options.
-        max_snapshots_per_run: The most snapshots to keep of a run; None: all.
+        max_snapshots_per_run: The maximum number of snapshots to keep of a run; None: all.
 
     Raises:
         InvalidInput: The number of snapshots is not a positive whole number.

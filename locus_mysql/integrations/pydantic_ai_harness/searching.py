@@ -22,8 +22,8 @@ async def search(
         files: Paths and contents, in the order of their paths.
         query: The words.
         prefix: The start of every path, which is not searched.
-        limit: The most matches.
-        max_chars: The most characters of all paths, without the prefix, and snippets together.
+        limit: The maximum number of matches.
+        max_chars: The maximum number of characters of all paths, without the prefix, and snippets together.
     """
     terms = query.lower().split()
     scored: list[tuple[float, str, str]] = []

@@ -79,7 +79,7 @@ class SnapshotOperations:
     Args:
         config: The options.
         transcripts: The operations on transcripts.
-        keep: The most snapshots to keep of a run; None: all.
+        keep: The maximum number of snapshots to keep of a run; None: all.
     """
 
     def __init__(self, config: MySQLConfig, transcripts: TranscriptOperations, keep: int | None) -> None:

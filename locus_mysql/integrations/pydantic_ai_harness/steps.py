@@ -21,7 +21,8 @@ class PydanticStepStore(AsyncStore[RunOperations]):
 
     Args:
         where: A `Database` that is shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
-        max_snapshots_per_run: The most snapshots to keep of a run, besides the newest complete one; None: all.
+        max_snapshots_per_run: The maximum number of snapshots to keep of a run, besides the newest complete one; None:
+            all.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``compression`` apply to runs.
 
     Example:

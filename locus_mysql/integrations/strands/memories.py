@@ -20,7 +20,7 @@ from .memory_operations import MemoryStoreOperations
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig
 
-#: The most memories that a search returns if neither the store nor the call names a number.
+#: The maximum number of memories that a search returns if neither the store nor the call names a number.
 DEFAULT_RESULTS = 5
 
 
@@ -33,7 +33,7 @@ class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):
         namespace: The labels under which memories are stored; by default the name. Stores of different users have
             different labels, or different tenants.
         description: For the model, in the descriptions of tools.
-        max_search_results: The most memories that a search returns.
+        max_search_results: The maximum number of memories that a search returns.
         writable: Whether memories may be added.
         extraction: Whether and how the manager extracts memories from conversations.
         dims: The width of embeddings, 1 to 16,383; without it, memories are searched by word.

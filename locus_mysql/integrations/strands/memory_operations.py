@@ -28,7 +28,7 @@ class MemoryStoreOperations:
         config: The options.
         options: The options about embeddings.
         namespace: The labels of the store's memories, after `LABEL`.
-        limit: The most memories that a search returns if the call names no number.
+        limit: The maximum number of memories that a search returns if the call names no number.
         writable: Whether memories may be added.
     """
 

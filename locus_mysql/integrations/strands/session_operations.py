@@ -26,7 +26,7 @@ KIND = "strands"
 #: The beginnings of the parts of agents and multi-agents.
 AGENT, MULTI_AGENT = "agent/", "multi-agent/"
 
-#: More messages than an agent has.
+#: A limit above the number of messages that any agent has.
 ALL = 2**31
 
 

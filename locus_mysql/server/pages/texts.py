@@ -47,7 +47,7 @@ def shown(value: object) -> Markup:
 
 
 def has_many_marks(text: str) -> bool:
-    """Return whether a text has so many hidden characters that they are no longer shown by name."""
+    """Return whether a text has too many hidden characters to show each of them by name."""
     return len(_HIDDEN.findall(text)) >= MOST_MARKS
 
 

@@ -136,7 +136,7 @@ def test_threads_of_every_family_are_listed_newest_first(config: MySQLConfig, ch
     assert run("threads", "--tenant", "nobody") == (1, "", "No thread matches.\n")
 
 
-def test_a_list_is_gone_through_with_its_cursor(config: MySQLConfig, run: Run) -> None:
+def test_a_list_is_read_page_by_page_with_its_cursor(config: MySQLConfig, run: Run) -> None:
     with SyncCheckpointStore(config) as store:
         for number in range(5):
             store.save(f"t{number}", {})
@@ -265,7 +265,9 @@ def test_a_difference_is_shown_message_by_message_and_field_by_field(config: MyS
         ("diff", "support/42", "--family", "dicts"),
     ],
 )
-def test_trouble_with_a_difference_is_2(arguments: tuple[str, ...], checkpoints: list[str], run: Run) -> None:
+def test_checkpoints_that_cannot_be_compared_exit_with_2(
+    arguments: tuple[str, ...], checkpoints: list[str], run: Run
+) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("locus-mysql: ")
@@ -282,7 +284,7 @@ def test_trouble_with_a_difference_is_2(arguments: tuple[str, ...], checkpoints:
         ("stats", "--tz", "Mars/Base"),
     ],
 )
-def test_an_argument_that_cannot_be_understood_is_2(
+def test_an_argument_that_cannot_be_parsed_exits_with_2(
     arguments: tuple[str, ...], checkpoints: list[str], run: Run
 ) -> None:
     code, out, err = run(*arguments)
@@ -603,7 +605,7 @@ def test_without_tables_the_command_reports_them_missing_and_makes_none(
     "arguments",
     [["show"], ["show", "t", "--at", "1h", "--checkpoint", "c"], ["threads", "--family", "memories"], ["search"]],
 )
-def test_wrong_arguments_are_2(arguments: list[str], run: Run) -> None:
+def test_wrong_arguments_exit_with_2(arguments: list[str], run: Run) -> None:
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("usage: ")

@@ -51,7 +51,7 @@ async def test_a_connect_is_begun_again_if_the_server_hung_up_while_the_loop_was
             connecting = asyncio.ensure_future(side.open(config))
             while not proxy.total.connections:  # noqa: ASYNC110 - another thread increments it
                 await asyncio.sleep(0)
-            time.sleep(4)  # noqa: ASYNC251
+            time.sleep(4)  # noqa: ASYNC251 - blocks the loop
             line = await connecting
             assert await line.value("SELECT 1") == 1
             await line.close()
@@ -72,7 +72,7 @@ async def test_a_server_that_does_not_answer_is_given_up_also_by_a_busy_loop(
     start = time.monotonic()
     while not connecting.done():
         if busy:
-            time.sleep(LIMIT_S / 10)  # noqa: ASYNC251
+            time.sleep(LIMIT_S / 10)  # noqa: ASYNC251 - blocks the loop
         await asyncio.sleep(LIMIT_S / 10)
     with pytest.raises(ConnectionLost) as caught:
         await connecting
@@ -90,7 +90,7 @@ async def test_a_server_that_refuses_is_reported_at_once_by_a_blocked_loop(
     connecting = asyncio.ensure_future(side.open(config))
     turns = 0
     while not connecting.done():
-        time.sleep(LIMIT_S / 20)  # noqa: ASYNC251
+        time.sleep(LIMIT_S / 20)  # noqa: ASYNC251 - blocks the loop
         await asyncio.sleep(0)
         turns += 1
     with pytest.raises(ConnectionLost):
@@ -106,6 +106,6 @@ async def test_a_password_s_function_is_not_given_up_because_the_loop_was_blocke
 
     asking = asyncio.ensure_future(ask_password_async(make_config(password=password, connect_timeout_s=LIMIT_S)))
     while not asking.done():
-        time.sleep(BLOCKED_S)  # noqa: ASYNC251
+        time.sleep(BLOCKED_S)  # noqa: ASYNC251 - blocks the loop
         await asyncio.sleep(0)
     assert await asking == "secret"

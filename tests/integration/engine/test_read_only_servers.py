@@ -49,7 +49,7 @@ def read_only(own_sql: RunSQL) -> Iterator[Callable[[], None]]:
 
 
 @each_way
-async def test_a_read_only_server_is_told_and_still_read(
+async def test_a_save_to_a_read_only_server_is_refused_and_loads_still_work(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None], side: str
 ) -> None:
     store = open_store(side, config=own_config())
@@ -65,7 +65,7 @@ async def test_a_read_only_server_is_told_and_still_read(
     assert (await store.health_check())["read_only"]
 
 
-async def test_an_empty_read_only_server_is_told(
+async def test_a_save_to_an_empty_read_only_server_is_refused(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None]
 ) -> None:
     read_only()
@@ -269,7 +269,7 @@ async def test_a_slow_awaited_call_is_not_either(
 
 
 @one_of_each
-async def test_all_servers_read_only_is_told_at_the_deadline(
+async def test_if_all_servers_are_read_only_a_save_is_refused_at_the_deadline(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None], side: str
 ) -> None:
     config = own_config()

@@ -194,7 +194,7 @@ def test_a_transaction_that_keeps_a_table_ends_the_migration_which_is_continued_
     check_migrated(config, run_sql)
 
 
-def test_an_account_without_alter_is_told_the_grants_and_then_succeeds(
+def test_the_error_for_an_account_without_alter_has_the_grants_and_with_them_it_succeeds(
     make_config: MakeConfig, config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, database = f"migrates_{secrets.token_hex(6)}", config.database

@@ -255,7 +255,7 @@ async def test_the_page_of_differences_shows_changed_messages_and_fields(client:
 
 
 @pytest.mark.usefixtures("filled_pages")
-async def test_a_state_can_be_had_whole(client: httpx.AsyncClient) -> None:
+async def test_a_whole_state_can_be_downloaded_as_json(client: httpx.AsyncClient) -> None:
     response = await client.get(f"/inspect/state.json?family=agents&thread={THREAD}&checkpoint=01HZX9A01K3")
 
     assert response.headers["content-disposition"].startswith("attachment")
@@ -299,7 +299,7 @@ async def test_pages_of_threads_follow_each_other(open_client: OpenClient, make_
     assert not [link for link in second.links() if "cursor=" in link]
 
 
-async def test_without_any_tables_pages_are_friendly(client: httpx.AsyncClient) -> None:
+async def test_without_any_tables_no_page_is_a_server_error(client: httpx.AsyncClient) -> None:
     for address in PAGES.values():
         response = await client.get(address)
         assert response.status_code in {200, 403, 404}, address

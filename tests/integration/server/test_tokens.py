@@ -152,7 +152,7 @@ async def test_a_token_is_rolled_while_the_service_runs(
     assert await status(made["ann"]) == 200
     file.write_text("[[token]\n")  # noqa: ASYNC240 - takes microseconds
     assert await status(new) == 200
-    file.unlink()  # noqa: ASYNC240
+    file.unlink()  # noqa: ASYNC240 - as above
     assert await status(new) == 200
     replacing = file.with_suffix(".new")
     replacing.write_text(new.entry)

@@ -206,7 +206,9 @@ def test_the_others_learn_that_the_answer_was_lost_if_the_call_that_sends_is_end
 
 
 def test_a_group_has_limits_of_number_and_bytes() -> None:
-    wake = lambda: None  # noqa: E731
+    def wake() -> None:
+        """Do nothing: no call waits here."""
+
     group = CommitGroup(write("a"))
     assert [group.add(write(f"m{n}"), wake) for n in range(MAX_WRITES)] == [True] * (MAX_WRITES - 1) + [False]
     small = CommitGroup(write("a"), max_bytes=size_bytes(write("a").batch) + size_bytes(write("b", size=100).batch))

@@ -109,7 +109,7 @@ async def test_a_wrong_password_is_sent_once_if_the_function_has_no_other(awaite
     assert isinstance(explain(caught.value, MySQLConfig()), AuthenticationFailed)
 
 
-async def test_a_function_that_fails_is_called_again_later_and_its_message_is_not_repeated(awaited: bool) -> None:
+async def test_a_password_function_that_fails_is_called_again_later_and_its_message_is_not_shown(awaited: bool) -> None:
     def function() -> str:
         raise OSError(f"no route for {SECRET}")
 
@@ -146,7 +146,7 @@ async def test_a_function_that_hangs_is_given_up_after_the_limit_for_connecting(
     ("returned", "message"),
     [(None, "returned NoneType; it must"), (SECRET.encode(), "returned bytes; it must"), (f"{SECRET}\0", "with NUL")],
 )
-async def test_what_is_no_text_is_refused_and_not_shown(awaited: bool, returned: Any, message: str) -> None:
+async def test_a_result_that_is_no_text_is_refused_and_not_shown(awaited: bool, returned: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         await open_at(Server(SECRET), lambda: returned, awaited=awaited)
     assert SECRET not in str(caught.value)

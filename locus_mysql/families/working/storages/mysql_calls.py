@@ -18,7 +18,7 @@ from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
-from ..errors import checkpoint_there, no_checkpoint, of_nothing
+from ..errors import checkpoint_exists, no_checkpoint, of_nothing
 from .mysql_batches import Attempt, WriteBatch, remove_if_expired, token_of
 from .mysql_known import Known, asked_names, known_of, sum_of
 from .mysql_limits import Usage, begins_over_limits, raise_if_full
@@ -210,7 +210,7 @@ class _Refusal:
         if results.row(token):
             return (yield from _reply_of_earlier_try(self.sql, call, plans))
         if isinstance(self.refused, Duplicate) and self.refused.table == self.sql.names["checkpoints"]:
-            raise self._checkpoint_there()
+            raise self._checkpoint_exists()
         found = results.row(state)
         expired = found is not None and bool(found.expired)
         session = None if expired else found
@@ -233,11 +233,11 @@ class _Refusal:
             )
         )
 
-    def _checkpoint_there(self) -> Exception:
+    def _checkpoint_exists(self) -> Exception:
         commands = self.call.commands
         made = (command.checkpoint_id for command in commands if isinstance(command, calls.CreateCheckpoint))
         undone = (command.undo_id for command in commands if isinstance(command, calls.RestoreCheckpoint))
-        return checkpoint_there(next(itertools.chain(made, undone)))
+        return checkpoint_exists(next(itertools.chain(made, undone)))
 
     def _check_commands(self) -> Operation[int]:
         """Check that all commands can be executed; return how much longer the sums are than the added numbers."""

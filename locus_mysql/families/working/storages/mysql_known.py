@@ -76,7 +76,7 @@ class Known:
         value = self.value(command.variable.key)
         if value is None or command.canonical is None:
             return value is None and command.canonical is None
-        return canonical_form(value) == short_likeness(command.canonical)
+        return canonical_form(value) == stored_canonical(command.canonical)
 
     def sum(self, command: calls.Increment) -> calls.Variable:
         """Return a variable after an increment."""
@@ -118,8 +118,8 @@ def known_of(key: SessionKey, sealing: Sealing, rows: Sequence[HeldRow]) -> Know
     return known
 
 
-def short_likeness(value: bytes) -> bytes:
-    """Return a canonical form that fits into its column, like those of `values`."""
+def stored_canonical(value: bytes) -> bytes:
+    """Return a canonical form as it is stored: its digest if it is too long for its column."""
     return value if len(value) <= CANONICAL_BYTES else sha256(value).digest()
 
 

@@ -23,7 +23,7 @@ from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
 from .. import calls
 from ..sealed_values import entry_title, open_value, seal_value
-from .mysql_known import Known, short_likeness
+from .mysql_known import Known, stored_canonical
 
 _AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -249,7 +249,7 @@ class Plans:
                 return WritePlan(steps=self._guard(target, name), begins=True, outcome=self._known(target, 0, bool))
             return self._put_kept(target, variable, self._known(target, 1, bool))
         row = self._row(target, variable)
-        canonical = command.canonical and short_likeness(command.canonical)
+        canonical = command.canonical and stored_canonical(command.canonical)
         return WritePlan(
             count_changes.with_variables((variable.key,), "", 0, 0),
             (self.sql.entries.put_if_matched(key, target.token, row),),
@@ -285,7 +285,7 @@ class Plans:
 
     def _row(self, target: Target, variable: calls.Variable, ttl_us: int | None = None) -> EntryRow:
         """Return the row of a variable. An encrypted one has no canonical: equal values would be recognisable."""
-        canonical = None if self._sealing.is_on else short_likeness(variable.canonical)
+        canonical = None if self._sealing.is_on else stored_canonical(variable.canonical)
         value = seal_value(self._sealing, target.key, VARIABLE, variable.key, variable.value)
         return EntryRow(variable.key, value, canonical, variable.size_bytes, ttl_us)
 

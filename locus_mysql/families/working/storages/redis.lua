@@ -884,7 +884,7 @@ local function define_checkpoints()
   function commands.CreateCheckpoint()
     local id, labelled, label = take(), take() == '1', take()
     if call('HEXISTS', checkpoints, id) == 1 then
-      return false, {'checkpoint_there', id}
+      return false, {'checkpoint_exists', id}
     end
     keep_checkpoint(id, labelled and label)
     return 0
@@ -918,7 +918,7 @@ local function define_checkpoints()
       return false, {'no_checkpoint', id}
     end
     if call('HEXISTS', checkpoints, undo) == 1 then
-      return false, {'checkpoint_there', undo}
+      return false, {'checkpoint_exists', undo}
     end
     keep_checkpoint(undo, label, id)
     stamp = stamp + 1

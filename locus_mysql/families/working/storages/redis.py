@@ -61,7 +61,8 @@ class RedisStorage:
         other: A client for the other side, if ``where`` is a client.
         prefix: The prefix of all keys' names; without braces.
         timeout_s: The timeout of connecting, and of waiting for an answer.
-        max_connections: The most connections of each event loop, and of the blocking side; further calls wait.
+        max_connections: The maximum number of connections of each event loop, and of the blocking side; further calls
+            wait.
         cluster: Whether the URL is that of a node of a Redis Cluster.
         options: Further options of redis-py's clients, for clients that are opened here.
 

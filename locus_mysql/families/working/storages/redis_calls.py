@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ....errors import CapacityExceeded
 from .. import calls
 from ..errors import (
-    checkpoint_there,
+    checkpoint_exists,
     no_checkpoint,
     not_a_whole_number,
     out_of_range,
@@ -150,8 +150,8 @@ def _refusal(call: calls.Call, word: str, details: list[Any]) -> Exception:
             return not_a_whole_number(key.decode())
         case "no_checkpoint", [checkpoint_id]:
             return no_checkpoint(checkpoint_id.decode())
-        case "checkpoint_there", [checkpoint_id]:
-            return checkpoint_there(checkpoint_id.decode())
+        case "checkpoint_exists", [checkpoint_id]:
+            return checkpoint_exists(checkpoint_id.decode())
     raise RuntimeError(
         f"The script in Redis refused a call with the unknown word {word[:50]!r}: report it as a defect."
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ....errors import CapacityExceeded
 from .. import calls
 from ..errors import (
-    checkpoint_there,
+    checkpoint_exists,
     no_checkpoint,
     not_a_whole_number,
     of_nothing,
@@ -283,7 +283,7 @@ class Session:
 
     def _checkpoint(self, checkpoint_id: str, label: str | None, now_us: int, spared: str | None = None) -> None:
         if any(checkpoint.info.checkpoint_id == checkpoint_id for checkpoint in self.checkpoints):
-            raise checkpoint_there(checkpoint_id)
+            raise checkpoint_exists(checkpoint_id)
         measured = self._measured(now_us)
         at = _EPOCH + timedelta(microseconds=now_us)
         info = calls.Checkpoint(checkpoint_id, label, at, measured.keys, measured.scratchpad_entries, measured.bytes)

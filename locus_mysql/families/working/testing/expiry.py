@@ -215,7 +215,7 @@ def expired_sessions_are_invisible(sessions: checks.Sessions) -> checks.Script[N
     reply = yield from session.ask(
         calls.ReadAll(), calls.ReadNotes(), calls.ReadTask(), calls.ListCheckpoints(), calls.Inspect(), renew=True
     )
-    checks.equal(reply, calls.Reply(({}, [], None, [], calls.Versions({}))), "what there is of an expired session")
+    checks.equal(reply, calls.Reply(({}, [], None, [], calls.Versions({}))), "the content of an expired session")
     for command, result in ((calls.Touch(), False), (calls.Remove(("a",)), 0), (calls.End(), False)):
         checks.equal(
             (yield from session.ask(command)),

@@ -1,8 +1,8 @@
-"""Keys and values that mean something to a part of some storage."""
+"""Keys and values with characters that are special in a storage, in its client library or in a glob."""
 
 from __future__ import annotations
 
-#: Keys that mean something to some part of some storage. Given out of order.
+#: Keys with special characters, and keys that a collation may take for equal. They are not in order.
 HOSTILE_KEYS = (
     "plain",
     " ",

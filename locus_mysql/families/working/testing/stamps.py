@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from ....errors import InvalidInput, NotFound
@@ -256,10 +255,8 @@ def repeats_at_the_same_time_count_once(sessions: checks.Sessions) -> checks.Scr
         if not begin:
             yield from session.do(calls.Append(b"1"))
         mine = checks.token()
-        repeat: Callable[[], checks.Script[object]] = lambda session=session, mine=mine: session.do(  # type: ignore[misc] # noqa: E731
-            calls.Increment("n", 1), token=mine
-        )
-        results = yield checks.Together(tuple(repeat() for _ in range(4)))
+        repeated = [session.do(calls.Increment("n", 1), token=mine) for _ in range(4)]
+        results = yield checks.Together(tuple(repeated))
         checks.equal(results, [1, 1, 1, 1], "the results of a call that was made four times at once")
         checks.equal(
             (yield from session.do(calls.Increment("n", 1))), 2, "a number after it was incremented four times at once"

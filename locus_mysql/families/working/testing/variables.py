@@ -73,7 +73,7 @@ def commands_without_effect_begin_no_session(sessions: Sessions) -> Script[None]
         equal((yield from session.ask(command)), calls.Reply((result,)), f"the reply to {command} without a session")
     reply = yield from session.ask(calls.Remove(("a",)), calls.ReadAll(), calls.Measure())
     equal(reply, calls.Reply((0, {}, calls.Measured())), "what is read beside a write that finds no session")
-    equal((yield from session.do(calls.Measure())), calls.Measured(), "what there is of a session that nothing began")
+    equal((yield from session.do(calls.Measure())), calls.Measured(), "the content of a session that no command began")
     equal((yield from session.ask(calls.Measure())).stamp, 0, "the stamp of a session that nothing began")
 
 

@@ -21,7 +21,9 @@ Expire = Callable[[str], None]
 
 
 class TestVacuum:
-    async def test_an_idle_thread_goes_whole(self, store: Any, age: Age, sql: RunSQL) -> None:
+    async def test_vacuum_deletes_an_idle_thread_with_all_its_checkpoints(
+        self, store: Any, age: Age, sql: RunSQL
+    ) -> None:
         for turn in range(1, 6):
             await store.save("idle", conversation(turn))
             await store.save("active", conversation(turn))

@@ -203,7 +203,7 @@ async def test_of_writers_that_rely_on_one_version_one_succeeds(make_memories: M
     assert (item.value, item.version) == (12, 13)
 
 
-async def test_an_expired_item_is_nowhere(memories: Any, expire: Callable[[str], None], sql: Any) -> None:
+async def test_an_expired_item_is_not_found_by_any_read(memories: Any, expire: Callable[[str], None], sql: Any) -> None:
     await memories.put(ADA, "k", {"text": "apples"}, ttl_s=60, embedding=[1, 0, 0])
     await memories.put(ADA, "l", {"text": "apples"}, embedding=[1, 0, 0])
     assert (await memories.get_item(ADA, "k")).expires_at is not None

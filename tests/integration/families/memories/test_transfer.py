@@ -210,7 +210,7 @@ def test_a_killed_export_resumes_where_it_stopped(
     assert file.read_bytes() == whole.read_bytes()
 
 
-def test_an_export_killed_before_it_had_its_name_has_it_the_next_time(many: int, tmp_path: Path) -> None:
+def test_an_export_killed_before_its_file_was_renamed_is_completed_by_the_next_run(many: int, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memories.jsonl"
     assert main(["memory", "export", str(whole)]) == 0
     (tmp_path / "memories.jsonl.part").write_bytes(whole.read_bytes())

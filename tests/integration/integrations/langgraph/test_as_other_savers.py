@@ -118,7 +118,7 @@ async def test_before_compares_ids_over_many_pages(open_saver: OpenSaver, side: 
 
 
 @each_way
-async def test_a_listing_of_nothing_in_particular_is_one_of_all_threads(open_saver: OpenSaver, side: str) -> None:
+async def test_a_listing_without_a_thread_lists_all_threads(open_saver: OpenSaver, side: str) -> None:
     saver, reference = open_saver(side), InMemorySaver()
     empty: Any = {}
     for one in (saver, reference):

@@ -107,7 +107,9 @@ class TestTenants:
         with pytest.raises(InvalidInput), one.tenant_scope(""):
             pass
 
-    async def test_agents_of_two_tenants_do_not_hear_each_other(self, checkpointer: MySQLCheckpointer) -> None:
+    async def test_agents_of_two_tenants_do_not_see_each_other_s_messages(
+        self, checkpointer: MySQLCheckpointer
+    ) -> None:
         models = {}
         for tenant in ("acme", "umbrella"):
             with checkpointer.tenant_scope(tenant):

@@ -216,7 +216,7 @@ def test_scopes_that_are_no_texts_are_exported_and_imported(
 
 
 @pytest.mark.slow
-def test_both_go_on_after_a_kill(filled: int, kept: Any, tmp_path: Path) -> None:
+def test_a_killed_export_and_a_killed_import_resume(filled: int, kept: Any, tmp_path: Path) -> None:
     whole, file = tmp_path / "whole.jsonl", tmp_path / "memu.jsonl"
     assert main(["memory", "export", str(whole), *SCOPED]) == 0
     for at in (2, 3, 3):

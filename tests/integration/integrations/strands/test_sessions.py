@@ -63,7 +63,7 @@ def test_sessions_agents_and_messages_come_back_equal(make_repository: MakeRepos
     assert other.list_messages("s", "b") == []
 
 
-def test_what_exists_or_is_missing_is_refused(make_repository: MakeRepository) -> None:
+def test_creating_existing_records_and_updating_missing_ones_is_refused(make_repository: MakeRepository) -> None:
     repository, other = make_repository(), make_repository()
     for call in (
         lambda: repository.create_agent("s", SessionAgent("a", {}, {})),

@@ -196,7 +196,7 @@ async def test_a_failure_that_comes_with_a_cancellation_or_to_an_abandoned_call_
     assert caplog.records == []
 
 
-def test_a_call_whose_event_loop_was_closed_ends_as_it_is_told_to() -> None:
+def test_a_call_whose_event_loop_was_closed_ends_with_the_exception_that_is_thrown_into_it() -> None:
     """Another error would be treated as a lost connection, and the call would be repeated while it is being freed."""
     loop = asyncio.new_event_loop()
 

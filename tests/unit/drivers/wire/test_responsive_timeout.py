@@ -34,7 +34,7 @@ async def test_the_time_in_which_the_loop_is_blocked_does_not_count() -> None:
 async def test_a_loop_that_is_blocked_again_and_again_ends_a_wait_in_the_end() -> None:
     async def block() -> None:
         while True:
-            time.sleep(LIMIT_S / 20)  # noqa: ASYNC251
+            time.sleep(LIMIT_S / 20)  # noqa: ASYNC251 - blocks the loop
             await asyncio.sleep(0)
 
     blocking = asyncio.ensure_future(block())

@@ -160,7 +160,7 @@ class TestStatistics:
             datetime.fromisoformat(day.day).date() for day in found
         )
 
-    async def test_of_nothing_there_is_nothing(self, store: CheckpointStore, inspector: Inspector) -> None:
+    async def test_statistics_of_empty_tables_are_zero(self, store: CheckpointStore, inspector: Inspector) -> None:
         await store.save("t", {})
         await store.delete("t")
         found = await inspector.statistics("dicts")

@@ -47,7 +47,7 @@ _process = os.urandom(8).hex()
 
 def _tenant(folder: str | None) -> str:
     """Return the tenant of a folder of this run."""
-    return hashlib.sha256(f"{_process}/{os.path.abspath(folder or '')}".encode()).hexdigest()[:32]  # noqa: PTH100
+    return hashlib.sha256(f"{_process}/{os.path.abspath(folder or '')}".encode()).hexdigest()[:32]  # noqa: PTH100 - may be ""
 
 
 class InMemoryStorage(StrandsStorage):
