@@ -11,6 +11,7 @@ from ..config import MySQLConfig
 from ..errors import LocusMySQLError, UsageError
 from ..families.registry import find_family
 from ..runtime.database import Database
+from ..runtime.sealing import refuse_clear_tables
 from ..runtime.transfer import TransferReport
 from ..signals import StopRequested, until_stopped
 from .arguments import FAILED, OK, need_langgraph, notify
@@ -58,6 +59,7 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
     reading, writing = family.transfer(read), family.transfer(write)
     if reading is None or writing is None:
         raise UsageError(f"The tables of {arguments.family!r} cannot be copied.")
+    refuse_clear_tables(write, family.schema(write))
     selection = {"threads": arguments.thread, "pattern": arguments.pattern}
     records = reading.source(**{name: value for name, value in selection.items() if value not in (None, "*")})
     report = TransferReport(reading.noun, dry_run=arguments.dry_run)

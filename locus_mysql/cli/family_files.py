@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 
 from ..config import MySQLConfig
 from ..errors import InvalidInput, UsageError
-from ..families.family import Family, Transfer
+from ..families.family import Family
 from ..families.registry import families, find_family
 from ..runtime.checksummed_jsonl import Head
 from ..runtime.database import Database
+from ..runtime.sealing import refuse_clear_tables
 from ..runtime.transfer import Target
 from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, notify, options_of
 from .existing import existing_families
@@ -106,12 +107,16 @@ def import_file(arguments: argparse.Namespace) -> int:
 
 
 def target_finder(config: MySQLConfig, *, overwrite: bool = False) -> Callable[[Head], tuple[Target, str]]:
-    """Return a function that returns the target for a first line, and the noun for a record."""
+    """Return a function that returns the target for a first line, and the noun for a record.
+
+    The function raises `EncryptionError` for a family that does not encrypt, if the configuration has keys.
+    """
 
     def find(head: Head) -> tuple[Target, str]:
-        transfers: list[Transfer | None] = [family.transfer(config) for family in families()]
-        for transfer in transfers:
+        for family in families():
+            transfer = family.transfer(config)
             if transfer is not None and transfer.accepts(head):
+                refuse_clear_tables(config, family.schema(config))
                 return transfer.target(head, overwrite=overwrite), transfer.noun
         raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
 

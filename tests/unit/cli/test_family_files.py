@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.cli.main import main
+from locus_mysql.dialect import Schema
 from locus_mysql.families.family import refuse_others
 from locus_mysql.families.registry import find_family, register_family, unregister_family
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
@@ -35,6 +36,9 @@ class Toys:
     def __init__(self, toys: dict[str, int]) -> None:
         self.toys = toys
         self._overwrite = False
+
+    def schema(self, config: Any) -> Schema:
+        return Schema("toys", 1, ())
 
     def transfer(self, config: Any) -> Toys:
         return self
@@ -102,6 +106,21 @@ def test_a_registered_family_is_exported_and_imported(
     assert "Toy 'toy 008' differs." in printed.err
     assert main(["import", file, "--overwrite", *DSN]) == 0
     assert toys.toys == before
+
+
+@pytest.mark.parametrize("command", ["import", "copy"])
+def test_with_keys_no_record_is_written_into_a_family_that_does_not_encrypt(
+    command: str, toys: Toys, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "toys.jsonl")
+    assert main(["export", file, "--family", "toys", *DSN]) == 0
+    toys.toys.clear()
+    monkeypatch.setenv("LOCUS_MYSQL_ENCRYPTION", f"2026-11={'A' * 43}=")
+    sides = [f"mysql://nobody@127.0.0.1:1/{database}" for database in ("source", "target")]
+    copy = ["copy", "--family", "toys", "--from", sides[0], "--to", sides[1]]
+    assert main(["import", file, *DSN] if command == "import" else copy) == 1
+    assert "Tables of family 'toys' do not support encryption" in capsys.readouterr().err
+    assert toys.toys == {}
 
 
 def test_an_export_that_a_family_cannot_select_is_refused(
