@@ -102,9 +102,9 @@ class ConnectionOptions(BaseModel):
     )
     hosts: tuple[str, ...] = _option(
         (),
-        "Several servers, `host` or `host:port`, instead of `host` ([failover](failover.md)). Calls go to the primary, "
-        "which is found by asking them in this order: a server that is read-only, that is not a working member of its "
-        "group, or that lacks the database is passed over. In a DSN: joined by commas.",
+        "Several servers, `host` or `host:port`, instead of `host` ([failover](failover.md)). Calls go to the primary: "
+        "a new connection asks the servers in this order, and skips one that is read-only, that is not a working "
+        "member of its group, or that lacks the database. In a DSN: joined by commas.",
     )
     reads: Reads = _option(
         "primary",
@@ -159,8 +159,8 @@ class ConnectionOptions(BaseModel):
     )
     pool_size: Annotated[int, Field(ge=1, le=10_000)] = _option(
         10,
-        "Most connections open at once, for each process and each event loop; the same number again to secondaries, "
-        "if `reads` asks for them.",
+        "The most connections that are open at once, for each process and each event loop. If `reads` allows "
+        "secondaries, the same number again may be open to them.",
     )
     pool_timeout_s: Seconds = _option(
         30.0, "Longest wait for a free connection, in seconds; then `PoolTimeout`.", advanced=True
