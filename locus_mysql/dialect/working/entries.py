@@ -330,12 +330,12 @@ class EntryRow:
         return entry_checksum(key, kind, self.name, self.value) ^ of_canonical
 
 
-def entry_checksum(key: SessionKey, kind: int, name: str, value: bytes | None) -> int:
+def entry_checksum(key: SessionKey, kind: int, name: str | bytes, value: bytes | None) -> int:
     """The checksum of an entry without its canonical form, as statements read it; 0 if it was deleted.
 
     See `SUM_CHECKSUM`, where the server computes it.
     """
-    return 0 if value is None else checksum(key, value, kind) ^ crc32(name.encode())
+    return 0 if value is None else checksum(key, value, kind) ^ crc32(name.encode() if isinstance(name, str) else name)
 
 
 class EntryStatements(Statements):

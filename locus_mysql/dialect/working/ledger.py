@@ -6,11 +6,22 @@ from collections.abc import Sequence
 
 from .. import ledger
 from ..statement import Statement
+from ..variants import OCEANBASE
 from .entries import ALL
 from .pieces import SessionKey, named
 
 # The number of rows. Also set as LAST_INSERT_ID, so that the answer carries it.
 NUMBER_OF_ROWS = "LAST_INSERT_ID(COUNT(*))"
+
+# In a transaction, the answer to INSERT … SELECT carries no LAST_INSERT_ID there; the answer to VALUES does.
+OCEANBASE.instead_of(
+    ledger.RECORD_OUTCOME,
+    """
+INSERT INTO {ledger} (tenant, token, outcome, recorded_at)
+VALUES (%s, %s, LAST_INSERT_ID((SELECT {outcome} FROM {rows})), UTC_TIMESTAMP(6))
+""",
+    {NUMBER_OF_ROWS: "COUNT(*)"},
+)
 
 # The entries that the write will remove.
 ENTRIES = """{sessions} s STRAIGHT_JOIN {listed}
