@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import textwrap
@@ -28,6 +29,12 @@ __all__ = [
 ]
 
 _ENVIRONMENT_PREFIX = "LOCUS_MYSQL_"
+
+#: Variables with the prefix that are no options: of ``serve``, ``copy`` and the tests.
+_OTHER_VARIABLES = frozenset({"tokens", "cookie_key", "copy_from", "copy_to", "test_dsn", "test_engine"})
+
+#: A variable of the environment that resembles an option is ignored: WARNING.
+_LOGGER = logging.getLogger("locus_mysql.options")
 
 #: Options that locate the server; one of them given by keyword replaces all of them in the environment.
 _ADDRESS = frozenset({"host", "port", "hosts", "unix_socket", "embedded"})
@@ -92,7 +99,8 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
     def from_env(cls, environment: Mapping[str, str] | None = None, **options: Any) -> MySQLConfig:
         """Return the configuration in ``LOCUS_MYSQL_DSN`` and ``LOCUS_MYSQL_<OPTION>``; keywords win over it.
 
-        Other variables are left alone, as some with this prefix are not options.
+        Other variables are left alone, as some with this prefix are not options. One that resembles an option is
+        logged, without its value.
 
         Args:
             environment: Read instead of the process's environment.
@@ -103,8 +111,12 @@ class MySQLConfig(StoreOptions, ConnectionOptions):
         found: dict[str, Any] = {}
         for name, value in environment.items():
             option = name.removeprefix(_ENVIRONMENT_PREFIX).lower()
-            if value and name.startswith(_ENVIRONMENT_PREFIX) and option in known:
+            if not value or not name.startswith(_ENVIRONMENT_PREFIX):
+                continue
+            if option in known:
                 found[option] = split_hosts(value) if option == "hosts" else value
+            elif option not in _OTHER_VARIABLES and (advice := did_you_mean(option, known)):
+                _LOGGER.warning("The variable %s is ignored: it is no option.%s", name[:100], advice)
         if not options:
             return cls(**found)
         from_environment = _given(_Part(**found))

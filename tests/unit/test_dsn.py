@@ -261,9 +261,20 @@ def test_the_process_s_environment_is_the_default(monkeypatch: pytest.MonkeyPatc
     assert MySQLConfig.from_env().tenant == "t"
 
 
-def test_variables_of_other_tools_with_the_prefix_are_left_alone() -> None:
+def test_variables_of_other_tools_with_the_prefix_are_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     environment = {"LOCUS_MYSQL_TEST_DSN": "mysql://x/y", "LOCUS_MYSQL_SERVER_HOME": "/z", "LOCUS_MYSQL_HOST": "h"}
+    environment |= dict.fromkeys(("LOCUS_MYSQL_TOKENS", "LOCUS_MYSQL_COOKIE_KEY", "LOCUS_MYSQL_COPY_FROM"), "x")
     assert MySQLConfig.from_env(environment) == MySQLConfig(host="h")
+    assert not caplog.records
+
+
+def test_a_misspelt_variable_is_logged_without_its_value(caplog: pytest.LogCaptureFixture) -> None:
+    environment = {"LOCUS_MYSQL_HOST": "h", "LOCUS_MYSQL_POOL_SZIE": "3", "LOCUS_MYSQL_ENCRYPTON": SECRET}
+    assert MySQLConfig.from_env(environment) == MySQLConfig(host="h")
+    assert "LOCUS_MYSQL_POOL_SZIE is ignored" in caplog.text
+    assert "Did you mean pool_size?" in caplog.text
+    assert "Did you mean encryption?" in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_a_dsn_and_a_variable_that_contradict_each_other_are_refused() -> None:
