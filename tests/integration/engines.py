@@ -19,6 +19,9 @@ PROCESSLIST = (
     else "information_schema.processlist"
 )
 
+#: The table of connections with the statements in progress, in a column ``info``.
+STATEMENTS_IN_PROGRESS = f"{'performance_schema' if ENGINE == 'mysql' else 'information_schema'}.processlist"
+
 #: The beginning of a query for the connections, among a list of them, that wait for a lock.
 #:
 #: On MySQL, the query uses the indexes of the tables: a full scan takes the server 4 ms, during which it holds its own

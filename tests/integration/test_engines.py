@@ -7,11 +7,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 
 from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
+from locus_mysql.integrations.langgraph import MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.working import MySQLStorage
@@ -120,6 +122,20 @@ if ENGINE == "oceanbase":
             pytest.raises(LocusMySQLError, match="ob_query_timeout"),
         ):
             store.database.synchronous.run(_slow(), None, "off")
+
+    def test_the_plan_of_a_load_of_a_graph_is_cached(
+        make_config: MakeConfig, run_sql: Callable[..., tuple[Any, ...]], database: str
+    ) -> None:
+        config: Any = {"configurable": {"thread_id": database, "checkpoint_ns": ""}}
+        with Database(make_config(cache_bytes=0)) as db:
+            saver = MySQLSaver(db)
+            saved = saver.put(config, empty_checkpoint(), {"source": "loop", "step": 0, "parents": {}}, {})
+            assert all(MySQLSaver(db).get_tuple(saved) for _ in range(3))
+        (row,) = run_sql(
+            "SELECT SUM(hit_count) FROM oceanbase.V$OB_PLAN_CACHE_PLAN_STAT WHERE query_sql LIKE %s",
+            f"WITH%{database}%",
+        )
+        assert row[0] == 2
 
 
 def _slow() -> Any:

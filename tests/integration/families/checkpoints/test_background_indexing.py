@@ -18,6 +18,7 @@ from locus_mysql.families.checkpoints import maintenance
 from locus_mysql.families.checkpoints.maintenance import ThreadMaintenance
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
+from ...engines import STATEMENTS_IN_PROGRESS
 
 RunSQL = Callable[..., tuple[Any, ...]]
 
@@ -102,7 +103,7 @@ def unindexed(run_sql: RunSQL, database: str) -> Callable[[], int]:
 def killable(run_sql: RunSQL, database: str) -> list[int]:
     """Return the sessions of indexing in progress, once there is one."""
     end = time.monotonic() + SOON_S
-    sql = "SELECT id FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'"
+    sql = f"SELECT id FROM {STATEMENTS_IN_PROGRESS} WHERE db = %s AND info LIKE '%%SLEEP%%'"
     while not (found := [number for (number,) in run_sql(sql, database)]):
         assert time.monotonic() < end
         time.sleep(0.005)
