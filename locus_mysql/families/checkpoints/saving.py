@@ -171,7 +171,7 @@ class _Save:
         """Cache the saved state. Return False if no row was inserted because the basis was removed."""
         cache = self._context.cache
         if self._new.checkpoint_id is not None and not (self._new.provisional or self._new.must_be_new):
-            self._context.known_ids.put((self._key, self.checkpoint_id), True)
+            self._remember_id()
         if transaction.prune is not None:  # the number of ids that an earlier attempt cleared is not known
             self.pruned_several |= results.earlier_attempt is not None or results.of(transaction.prune).affected > 1
         if results.earlier_attempt is not None:
@@ -201,6 +201,8 @@ class _Save:
             SchemaMismatch: The rows of the thread are damaged.
         """
         tenant, thread_id = self._key
+        if error.key == "named" and self._new.checkpoint_id is not None:
+            self._remember_id()
         if error.key == "named" and self._new.must_be_new:
             yield from void_token(self._sql.ledger, tenant, self._token)
             raise CheckpointExists(
@@ -312,6 +314,10 @@ class _Save:
             return None, ()
         prune = sql.checkpoints.clear_older_ids(*key, keep)
         return prune, (sql.ledger.record_older(*key, keep), prune, sql.checkpoints.remove_unneeded(*key))
+
+    def _remember_id(self) -> None:
+        """Let the next save of this id replace its checkpoint at once."""
+        self._context.known_ids.put((self._key, self.checkpoint_id), True)
 
     def _parent_missing(self) -> ParentMissing:
         return ParentMissing(

@@ -11,7 +11,7 @@ from locus_mysql.dialect.checkpoints.saving import Saved
 from locus_mysql.dialect.ledger import RETENTION_S
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Outdated
-from locus_mysql.errors import ParentMissing
+from locus_mysql.errors import CheckpointExists, ParentMissing
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
@@ -193,6 +193,17 @@ def test_an_id_is_replaced_if_the_server_refuses_it_as_new_and_at_once_the_next_
     assert done(operation, answer(again)) == "c"
     assert names(save(ops, new(BIG, "c"))) == replacing
     assert "clear_id" not in names(save(ops, new(BIG, "d")))
+
+
+def test_an_id_that_was_refused_because_it_must_be_new_is_replaced_at_once() -> None:
+    ops = operations()
+    save(ops, new(BIG))
+    operation = ops.saving.save(*KEY, new(LONGER, "c", must_be_new=True))
+    next(operation)
+    voiding = operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
+    with pytest.raises(CheckpointExists):
+        done(operation, answer(voiding))
+    assert "clear_id_for" in names(next(ops.saving.save(*KEY, new(LONGER, "c"))))
 
 
 def test_a_provisional_checkpoint_with_an_existing_id_replaces_it() -> None:
