@@ -119,6 +119,21 @@ class TestPages:
             assert (estimate.number, estimate.exact) == (await store.count(pattern), True)
 
     @pytest.mark.parametrize(("method", "args"), LISTS)
+    async def test_a_tenant_finds_nothing_of_another_even_with_its_cursor(
+        self, make_store: Make, method: str, args: tuple[Any, ...]
+    ) -> None:
+        mine, theirs = make_store(tenant="mine"), make_store(tenant="theirs")
+        for number in range(4):
+            await theirs.save(f"t{number}", {}, metadata={"kind": "all"})
+        cursor = (await getattr(theirs, method)(*args, limit=2)).cursor
+        assert cursor is not None
+        for start in (None, cursor):
+            page = await getattr(mine, method)(*args, cursor=start)
+            assert (list(page.items), page.cursor) == ([], None)
+        for pattern in ("*", "t*"):
+            assert await mine.estimate_count(pattern) == pages.CountEstimate(0, 0, exact=True)
+
+    @pytest.mark.parametrize(("method", "args"), LISTS)
     @pytest.mark.parametrize(
         "cursor",
         ["", "x", "W10", "null", "é", to_cursor("t"), to_cursor(1, 2), to_cursor("t", 1, 2), to_cursor(True, "t", 1)],
