@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, Union, get_args, get_origin
 #: Whether the answer to a statement that begins with this word is a set of rows, which may be empty. A statement that
 #: begins with WITH must be a read; a write can have its WITH in a subquery.
 _BRINGS_ROWS = {
-    **dict.fromkeys(("SELECT", "WITH", "SHOW"), True),
+    **dict.fromkeys(("SELECT", "WITH", "SHOW", "EXPLAIN"), True),
     **dict.fromkeys(("INSERT", "REPLACE", "UPDATE", "DELETE", "START", "COMMIT", "ROLLBACK", "SET", "DO"), False),
     **dict.fromkeys(("CREATE", "ALTER", "DROP", "TRUNCATE"), False),
 }

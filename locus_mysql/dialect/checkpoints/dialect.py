@@ -20,6 +20,7 @@ from .tables import Kind, checkpoint_schema, table_names
 from .thread_pages import ThreadPageStatements
 from .threads import ThreadStatements
 from .turns import TurnStatements
+from .wide_reads import WideStatements
 
 
 class CheckpointDialect(Dialect):
@@ -70,8 +71,13 @@ class CheckpointDialect(Dialect):
 
     @cached_property
     def thread_pages(self) -> ThreadPageStatements:
-        """Pages of threads, for inspection."""
+        """Pages of threads."""
         return ThreadPageStatements(self._pieces)
+
+    @cached_property
+    def wide_reads(self) -> WideStatements:
+        """Pages of checkpoints by metadata, and estimates of numbers of threads."""
+        return WideStatements(self._pieces)
 
     @cached_property
     def previews(self) -> PreviewStatements:

@@ -1,4 +1,4 @@
-"""Statements of the inspection that read pages of threads, by filters, newest first. They only read."""
+"""Statements that read pages of threads, by filters, newest first. They only read."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..like import like
 from ..statement import Param, Query
 from ..template import Statements, placeholders
+
+#: How much is read of each thread of a page: its own row, its newest checkpoint too, or all its checkpoints too.
+Detail: TypeAlias = Literal["id", "newest", "size"]
 
 # The condition with which a walk along the index recent, newest thread first, continues. It is not written as a
 # comparison of rows, which MySQL does not turn into a range.
@@ -54,10 +57,8 @@ THESE = """step AS (
 )
 """
 
-# The first threads of a step that pass the filters, each with its newest checkpoint and its size; and a row with the
-# end of the step and the number of threads that it examined. The newest checkpoint is the first row of a walk backwards
-# along the primary key. ORDER BY must name all columns of that key: with seq alone, MySQL sorts the rows. MAX: see
-# ADR 0270.
+# The first threads of a step that pass the filters; and a row with the end of the step and the number of threads that
+# it examined. MAX: see ADR 0270.
 THREADS = """
 WITH {step},
 fitting AS (
@@ -68,23 +69,44 @@ fitting AS (
    ORDER BY step.updated_at DESC, step.thread_id DESC
    LIMIT %s
 )
-(SELECT fitting.thread_id, fitting.created_at, fitting.updated_at, newest.checkpoint_id, newest.metadata,
-        newest.sound, counted.checkpoints, counted.size_bytes
-   FROM fitting
-   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, {SOUND.c} AS sound
+(SELECT fitting.thread_id, fitting.created_at, fitting.updated_at{columns}
+   FROM fitting{joined})
+UNION ALL
+(SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
+        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, NULL,
+        MAX((SELECT COUNT(*) FROM {counted})), NULL)
+"""
+
+# The newest checkpoint of each: the first row of a walk backwards along the primary key. ORDER BY must name all columns
+# of that key: with seq alone, MySQL sorts the rows.
+WITH_NEWEST = """
+   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, {SOUND.c} AS sound, c.created_at
                         FROM {checkpoints} c
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
                        ORDER BY c.tenant DESC, c.thread_id DESC, c.seq DESC
-                       LIMIT 1) AS newest ON TRUE
+                       LIMIT 1) AS newest ON TRUE"""
+
+# And the number and size of its checkpoints: reads all rows of the thread.
+WITH_SIZE = """
    LEFT JOIN LATERAL (SELECT COUNT(c.checkpoint_id) AS checkpoints, SUM({SIZE}) AS size_bytes
                         FROM {checkpoints} c FORCE INDEX (PRIMARY)
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
-                         AND c.seq >= fitting.first_seq) AS counted ON TRUE)
-UNION ALL
-(SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
-        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, MAX((SELECT COUNT(*) FROM {counted})), NULL)
-"""
+                         AND c.seq >= fitting.first_seq) AS counted ON TRUE"""
+
+#: What is read of each thread of a page beside its own row: the columns and the joined tables.
+DETAILS: Mapping[Detail, tuple[str, str]] = {
+    "id": (", NULL, NULL, NULL, NULL, NULL, NULL", ""),
+    "newest": (
+        ", newest.checkpoint_id, newest.metadata, newest.sound, newest.created_at, NULL, NULL",
+        WITH_NEWEST,
+    ),
+    "size": (
+        ", newest.checkpoint_id, newest.metadata, newest.sound, newest.created_at, counted.checkpoints,\n"
+        "        counted.size_bytes",
+        WITH_NEWEST + WITH_SIZE,
+    ),
+}
 
 # Threads whose newest checkpoint has one of these metadata keys.
 NEWEST_HAS = """
@@ -161,6 +183,7 @@ class SteppedThread(NamedTuple):
     checkpoint_id: str | None
     metadata: str | None
     sound: int | None
+    saved_at: datetime | None
     checkpoints: int | None
     size_bytes: int | Decimal | None
 
@@ -210,6 +233,7 @@ class ThreadPageStatements(Statements):
         keys: str | None = None,
         min_bytes: int | None = None,
         limit: int,
+        detail: Detail = "size",
     ) -> Query[SteppedThread]:
         """Return the first threads of a step that pass the filters, unordered, and a row about the step.
 
@@ -220,7 +244,9 @@ class ThreadPageStatements(Statements):
             keys: Their newest checkpoint has one of these metadata keys.
             min_bytes: The smallest size of their rows.
             limit: The maximum number of threads to return.
+            detail: What is read of each.
         """
+        columns, joined = DETAILS[detail]
         fits, params = "", list[Param]()
         if pattern is not None:
             fits += " AND step.thread_id LIKE %s"
@@ -231,5 +257,5 @@ class ThreadPageStatements(Statements):
         if min_bytes is not None:
             fits += AT_LEAST
             params.append(min_bytes)
-        text = self._text(THREADS, **step.pieces, fits=fits, counted=step.counted)
+        text = self._text(THREADS, **step.pieces, fits=fits, counted=step.counted, columns=columns, joined=joined)
         return Query(text, (*step.params, tenant, *params, limit), row=SteppedThread)

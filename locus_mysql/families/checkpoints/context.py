@@ -7,9 +7,13 @@ from typing import Any
 from ...config import MySQLConfig
 from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
+from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .leases import Turns
 from .thread_cache import ThreadCache
+
+#: Ids chosen by callers that a store remembers at most.
+KNOWN_IDS = 1_000
 
 
 class Context:
@@ -24,6 +28,9 @@ class Context:
         self.config = config
         self.sql = dialect
         self.cache = ThreadCache(config.cache_bytes)
+        #: Ids chosen by callers that a save of this process stored or found to exist, with their threads. The next save
+        #: of such an id expects to replace it.
+        self.known_ids: LRUCache[bool] = LRUCache(KNOWN_IDS)
         self.turns: Turns[Any] = Turns()
         self.counters = Counters()
         #: Encrypts payloads; `Sealing.of` binds it to a tenant and a thread.

@@ -9,6 +9,7 @@ from .leases import LeaseOperations
 from .loading import Loading
 from .maintenance import ThreadMaintenance
 from .moving import MovingOperations
+from .pages import Pages
 from .preconditions import Preconditions
 from .queries import Queries
 from .removing import Removing
@@ -32,6 +33,7 @@ class CheckpointOperations:
         self.saving = Saving(context, self.loading, self.maintenance, preconditions)
         self.removing = Removing(context, preconditions)
         self.queries = Queries(context)
+        self.pages = Pages(context)
         self.whole_threads = WholeThreads(context)
         self.moving = MovingOperations(context, self.loading)
         self.leases = LeaseOperations(dialect)

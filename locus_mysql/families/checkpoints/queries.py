@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -16,16 +15,15 @@ from ...runtime.arguments import (
     check_limit,
     check_text,
     check_thread_id,
-    encode_metadata,
 )
 from ...runtime.damaged_rows import readable
 from ...runtime.exact_json import check_json
 from ...runtime.matching import Containment
-from ...runtime.metadata_index import lookup_keys
 from ...runtime.sealing import NO_WORDS
 from ...runtime.server_times import aware
 from ...runtime.words import parts_of
 from .context import Context
+from .metadata_pairs import holds, lookup_text
 from .records import (
     CheckpointInfo,
     DiskUsage,
@@ -112,7 +110,7 @@ class Queries:
         while len(matches) < limit:
             find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
             rows = yield from fetch(find, allow_secondary=True)
-            matches += [info for info in readable(found_info, rows) if _holds(info["metadata"], key, wanted)]
+            matches += [info for info in readable(found_info, rows) if holds(info["metadata"], key, wanted)]
             if len(rows) < size:
                 break
             last = rows[-1]
@@ -132,7 +130,7 @@ class Queries:
         while len(matches) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
             states = readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), page)
-            matches += [(info, state) for info, state in states if _holds(info["metadata"], key, wanted)]
+            matches += [(info, state) for info, state in states if holds(info["metadata"], key, wanted)]
             if len(page) < size:
                 break
             last = page[-1][0]
@@ -230,9 +228,8 @@ class Queries:
 
     def _check_pair(self, key: object, value: Any, limit: object) -> tuple[int, str]:
         """The limit, and the keys under which checkpoints with this pair are indexed."""
-        name = check_text(key, "Metadata key")
-        encode_metadata({name: value})
-        return check_limit(limit), json.dumps(lookup_keys(name, value))
+        keys = lookup_text(key, value)
+        return check_limit(limit), keys
 
 
 def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
@@ -255,7 +252,3 @@ def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
 def _listed_id(thread_id: str, row: ListedId) -> str:
     check_row(row.sound, row.seq, thread_id)
     return row.checkpoint_id
-
-
-def _holds(metadata: dict[str, Any], name: str, wanted: Containment) -> bool:
-    return name in metadata and wanted.within(metadata[name])

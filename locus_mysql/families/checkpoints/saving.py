@@ -57,9 +57,9 @@ class Saving:
         """Store a state as the newest checkpoint of its thread; return its id.
 
         One round trip; another one if another process wrote to the thread since this process last read it, if the row
-        that the state would build on was removed by then, if the id of a provisional state exists already, and
-        occasionally for housekeeping. A named parent costs one more; a parent that is the newest checkpoint costs two
-        more if another process wrote to the thread.
+        that the state would build on was removed by then, if the thread has a checkpoint of the id that this process
+        did not save before, and occasionally for housekeeping. A named parent costs one more; a parent that is the
+        newest checkpoint costs two more if another process wrote to the thread.
 
         Args:
             tenant: The thread's tenant.
@@ -116,8 +116,9 @@ class _Save:
         self._encoded = new.encode(state.memo if state else None)
         self._hashed = hash_logs(self._encoded.state, state.hashed if state else {})
         self._basis = Basis()
-        #: Whether a checkpoint of this id is replaced.
-        self._replaces = new.checkpoint_id is not None and not (new.provisional or new.must_be_new)
+        #: Whether a checkpoint of this id is replaced. An id that this process did not save is taken to be new until
+        #: the server refuses it: replacing takes seven statements instead of two.
+        self._replaces = not new.must_be_new and context.known_ids.get((key, new.checkpoint_id)) is not None
         #: Whether a missing thread row was restored.
         self._row_restored = False
         self._refusals = 0
@@ -169,6 +170,8 @@ class _Save:
     def _complete(self, row: NewRow, delta: Delta, transaction: _Transaction, results: Results) -> bool:
         """Cache the saved state. Return False if no row was inserted because the basis was removed."""
         cache = self._context.cache
+        if self._new.checkpoint_id is not None and not (self._new.provisional or self._new.must_be_new):
+            self._remember_id()
         if transaction.prune is not None:  # the number of ids that an earlier attempt cleared is not known
             self.pruned_several |= results.earlier_attempt is not None or results.of(transaction.prune).affected > 1
         if results.earlier_attempt is not None:
@@ -198,6 +201,8 @@ class _Save:
             SchemaMismatch: The rows of the thread are damaged.
         """
         tenant, thread_id = self._key
+        if error.key == "named" and self._new.checkpoint_id is not None:
+            self._remember_id()
         if error.key == "named" and self._new.must_be_new:
             yield from void_token(self._sql.ledger, tenant, self._token)
             raise CheckpointExists(
@@ -309,6 +314,10 @@ class _Save:
             return None, ()
         prune = sql.checkpoints.clear_older_ids(*key, keep)
         return prune, (sql.ledger.record_older(*key, keep), prune, sql.checkpoints.remove_unneeded(*key))
+
+    def _remember_id(self) -> None:
+        """Let the next save of this id replace its checkpoint at once."""
+        self._context.known_ids.put((self._key, self.checkpoint_id), True)
 
     def _parent_missing(self) -> ParentMissing:
         return ParentMissing(

@@ -53,6 +53,20 @@ class TestStored:
         await clear.save("t", state(1))
         assert columns_with()  # the search finds clear text
 
+    @pytest.mark.parametrize("side", EVERY_SIDE)
+    async def test_a_checkpoint_of_another_process_is_replaced_under_its_id(
+        self, open_store: OpenStore, columns_with: ColumnsWith, side: str
+    ) -> None:
+        await fill(open_store(side, encryption=keys("2026-10"), compression="none"), turns=3)
+        store = open_store(side, encryption=keys("2026-11"), compression="none")
+        for turns in (4, 5):  # the id is refused first; then the store knows it
+            await store.save("t", state(turns), "2")
+            for reader in (store, open_store(side, encryption=keys())):
+                assert await reader.list_checkpoints("t") == ["2", "3", "1"]
+                assert await reader.load("t") == await reader.load("t", "2") == state(turns)
+                assert await reader.load("t", "3") == state(3)
+        assert columns_with() == []
+
     async def test_delta_chains_continue_across_keys(
         self, open_store: OpenStore, run_sql: RunSQL, database: str
     ) -> None:

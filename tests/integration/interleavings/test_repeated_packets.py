@@ -26,6 +26,11 @@ def save_that_replaces(process: Process) -> Call:
     return process.begin("save", "thread", conversation("nut", "date"), "c1")
 
 
+def save_that_replaces_another_s(process: Process) -> Call:
+    process._stage.afresh("save", "thread", conversation("nut"), "c1")
+    return process.begin("save", "thread", conversation("nut", "date"), "c1")
+
+
 def delete_checkpoint(process: Process) -> Call:
     process.save("thread", conversation("nut"), "c1")
     process.save("thread", conversation("nut", "date"), "c2")
@@ -68,6 +73,7 @@ LATE = (
     save_anew,
     save_that_goes_on,
     save_that_replaces,
+    save_that_replaces_another_s,
     delete_checkpoint,
     delete_last_checkpoint,
     delete_missing_checkpoint,
@@ -121,3 +127,34 @@ def test_deleted_states_leave_the_caches(stage: Stage, arguments: tuple[str, ...
     snapshot = one.store._operations.checkpoints.context.cache.snapshot(("default", "thread"))
     assert snapshot.state is None
     assert not snapshot.newest
+
+
+@pytest.mark.parametrize("pipeline", [True, False], ids=["packets", "statements"])
+@pytest.mark.parametrize("what", ["lose_request", "lose_answer"])
+@pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
+def test_a_replacement_of_another_process_s_checkpoint_is_saved_once_whatever_packet_is_lost(
+    stage: Stage, check_tables: CheckTables, what: str, pipeline: bool, knows: bool
+) -> None:
+    """The save takes the id to be new, is refused, and replaces the checkpoint: each of its packets is lost once."""
+    for packet in range(40):
+        one, other = stage.store(pipeline=pipeline), stage.store()
+        other.delete("thread")
+        other.save("thread", conversation("fig"), "c0")
+        other.save("thread", conversation("nut"), "c1")
+        other.save("thread", conversation("nut", "fig"), "c2")
+        if knows:
+            assert one.load("thread") == conversation("nut", "fig")
+        call = one.begin("save", "thread", conversation("nut", "fig", "date"), "c1")
+        for _ in range(packet):
+            if not call.done:
+                call.step()
+        if call.done:
+            assert packet >= 2, "the id was not refused"
+            return
+        getattr(call, what)()
+        assert call.finish() == "c1"
+        assert stage.afresh("list_checkpoints", "thread") == ["c1", "c2", "c0"]
+        assert stage.afresh("load", "thread") == one.load("thread") == conversation("nut", "fig", "date")
+        assert stage.afresh("load", "thread", "c2") == conversation("nut", "fig")
+        check_tables()
+    raise AssertionError("The call never ended.")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from ....config import MySQLConfig
 from ....dialect import Query
@@ -15,7 +13,7 @@ from ....dialect.checkpoints.dialect import CheckpointDialect
 from ....dialect.checkpoints.inspection import HistoryRow, StateRow, TaggedRow
 from ....dialect.checkpoints.queries import HitRow
 from ....dialect.checkpoints.tables import Kind
-from ....dialect.checkpoints.thread_pages import Step, SteppedThread, ThreadRange
+from ....dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
 from ....dialect.inspection import ThreadMarker
 from ....engine.operation import Batch, Operation, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
@@ -24,12 +22,10 @@ from ....runtime.arguments import (
     check_limit,
     check_text,
     check_thread_id,
-    encode_metadata,
 )
 from ....runtime.matching import Containment
-from ....runtime.metadata_index import lookup_keys
 from ....runtime.sealing import NO_WORDS, Sealing
-from ....runtime.server_times import as_sql_time, aware
+from ....runtime.server_times import aware
 from ....runtime.words import parts_of
 from ...inspection.cursors import from_cursor, to_cursor
 from ...inspection.records import (
@@ -51,54 +47,21 @@ from ...inspection.sources import (
     ThreadFilter,
     time_text,
 )
+from .. import thread_steps
+from ..metadata_pairs import holds, lookup_text
 from ..queries import hits_of
 from ..records import Described, decode_state_text, metadata_of
 from ..state_rows import assemble_rows
+from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, previews_of
 from .statistics import statistics_of
 from .turns import HEAD_BYTES, turns_of
-
-#: The maximum number of threads that one page examines: by ids and times alone; if their newest metadata is read; and
-#: if their sizes are summed up.
-STEP, STEP_BY_METADATA, STEP_BY_SIZE = 50_000, 3_000, 2_000
-
-#: The maximum number of threads or checkpoints that one page reads from an index and sorts.
-CANDIDATES = 3_000
 
 #: The maximum number of hits that a search examines: for a frequent word, those that the index returns first.
 HITS = 5_000
 
 #: Rows waiting for the full-text index that a search examines.
 WAITING_ROWS = 2_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Filters:
-    """The filters of a page as the statements take them; None for a filter that passes all threads."""
-
-    pattern: str | None = None
-    keys: str | None = None
-    min_bytes: int | None = None
-
-    @classmethod
-    def of(cls, wanted: ThreadFilter) -> Self:
-        """Return the filters that a caller asked for, checked."""
-        pattern = check_text(wanted.pattern, "Pattern")
-        keys = None
-        if wanted.metadata is not None:
-            keys = _lookup_keys(*wanted.metadata)
-        if wanted.min_bytes is not None:
-            check_limit(wanted.min_bytes, "min_bytes")
-        return cls(pattern if pattern.strip("*") or not pattern else None, keys, wanted.min_bytes)
-
-    @property
-    def step(self) -> int:
-        """The number of threads that a walk examines."""
-        if self.min_bytes is not None:
-            return STEP_BY_SIZE
-        if self.keys is not None:
-            return STEP_BY_METADATA
-        return STEP if self.pattern is not None else 1
 
 
 class CheckpointThreads:
@@ -116,83 +79,31 @@ class CheckpointThreads:
         # Only a search needs the full-text index.
         self.sql = CheckpointDialect(config.table_prefix, kind, search=False)
         self.schema = self.sql.schema
+        self._steps = ThreadSteps(self.sql.thread_pages)
         self._tenant = config.tenant
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     def threads(self, wanted: ThreadFilter, limit: int, cursor: str | None) -> Operation[Page[ThreadRow]]:
-        """See `ThreadSource.threads`. One round trip; two if the index has more than `CANDIDATES` candidates.
-
-        A filter that an index supports is tried with that index first. If it has too many candidates, they are
-        frequent, so a walk from the newest thread on soon finds some. The cursor records that the page was a walk.
-        """
+        """See `ThreadSource.threads` and `ThreadSteps.page`."""
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
-        filters = _Filters.of(wanted)
-        after, walks = None, False
-        if cursor is not None:
-            walks, saved_at, last_id = from_cursor(cursor, bool, datetime, str)
-            after = as_sql_time(saved_at), last_id
+        filters = ThreadFilters.of(wanted.pattern, wanted.metadata, wanted.min_bytes)
         within = ThreadRange(
-            after,
+            None,
             None if wanted.saved_after is None else time_text(wanted.saved_after),
             None if wanted.saved_before is None else time_text(wanted.saved_before),
         )
-        if not walks and (candidates := self._candidates(filters, within)) is not None:
-            rows, _, examined = yield from self._examine(candidates, filters, limit)
-            if examined <= CANDIDATES:
-                return self._page(rows, wanted, rows[-1] if len(rows) == limit else None, walks=False)
-        size = max(limit + 1, filters.step)
-        step = self.sql.thread_pages.walk(self._tenant, within, size)
-        rows, end, examined = yield from self._examine(step, filters, limit)
-        if len(rows) < limit:
-            last = end if examined == size else None
-        else:
-            last = None if rows[-1].thread_id == end.thread_id and examined < size else rows[-1]
-        return self._page(rows, wanted, last, walks=True)
-
-    def _candidates(self, filters: _Filters, within: ThreadRange) -> Step | None:
-        """Return the candidates that an index has for the filters; None if no index supports them."""
-        pages = self.sql.thread_pages
-        if filters.pattern is not None and not filters.pattern.startswith(("*", "?")):
-            return pages.beginning(self._tenant, filters.pattern, within, CANDIDATES)
-        if filters.keys is not None:
-            return pages.having(self._tenant, filters.keys, within, CANDIDATES)
-        return None
-
-    def _examine(
-        self, step: Step, filters: _Filters, limit: int
-    ) -> Operation[tuple[list[SteppedThread], SteppedThread, int]]:
-        """Return the first threads of a step that pass, newest first; its last thread; and the number examined."""
-        find = self.sql.thread_pages.threads(
-            self._tenant,
-            step,
-            pattern=filters.pattern,
-            keys=filters.keys,
-            min_bytes=filters.min_bytes,
-            limit=limit,
-        )
-        found = yield from fetch(find, allow_secondary=True)
-        end = next(row for row in found if row.created_at is None)
-        rows = [row for row in found if row is not end]
-        rows.sort(key=lambda row: (cast(datetime, row.updated_at), cast(str, row.thread_id)), reverse=True)
-        return rows, end, end.checkpoints or 0
-
-    def _page(
-        self, rows: Sequence[SteppedThread], wanted: ThreadFilter, last: SteppedThread | None, *, walks: bool
-    ) -> Page[ThreadRow]:
-        """Return a page of the threads of these rows, with a cursor after the last one."""
-        items = [self._thread_row(row) for row in rows]
+        page = yield from self._steps.page(self._tenant, filters, within, limit, cursor)
+        items = [self._thread_row(row) for row in page.items]
         if wanted.metadata is not None:  # the keys are hashes, so a match must be checked; damaged metadata is shown
             name, value = wanted.metadata
             containment = Containment(value)
-            items = [item for item in items if item.damage or _holds(item.metadata, name, containment)]
-        return Page(
-            items, None if last is None else to_cursor(walks, aware(last.updated_at), cast(str, last.thread_id))
-        )
+            items = [item for item in items if item.damage or holds(item.metadata, name, containment)]
+        return Page(items, page.cursor)
 
     def thread(self, thread_id: str) -> Operation[ThreadRow | None]:
         """See `ThreadSource.thread`. One round trip."""
         these = self.sql.thread_pages.these(self._tenant, [check_thread_id(thread_id)])
-        rows, _, _ = yield from self._examine(these, _Filters(), 1)
+        rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), 1)
         return self._thread_row(rows[0]) if rows else None
 
     def history(
@@ -262,12 +173,12 @@ class CheckpointThreads:
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:
         """See `ThreadSource.by_metadata`. One round trip; two if more than `CANDIDATES` checkpoints have the pair."""
-        keys = _lookup_keys(key, value)
+        keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
-        find = self.sql.inspection.tagged(self._tenant, keys, CANDIDATES + 1, limit)
+        find = self.sql.inspection.tagged(self._tenant, keys, thread_steps.CANDIDATES + 1, limit)
         rows = yield from fetch(find, allow_secondary=True)
         count = next(row.size_bytes for row in rows if row.thread_id is None)
-        if count > CANDIDATES:
+        if count > thread_steps.CANDIDATES:
             step = self.sql.thread_pages.walk(self._tenant, ThreadRange(), RECENT_THREADS)
             lately = self.sql.inspection.tagged_lately(self._tenant, keys, step, RECENT_CHECKPOINTS, limit)
             rows = yield from fetch(lately, allow_secondary=True)
@@ -275,7 +186,7 @@ class CheckpointThreads:
         rows.sort(key=lambda row: cast(datetime, row.created_at), reverse=True)
         tagged = [self._tagged(cast(str, row.thread_id), row) for row in rows]
         wanted = Containment(value)
-        return [one for one in tagged if one.checkpoint.damage or _holds(one.checkpoint.metadata, key, wanted)]
+        return [one for one in tagged if one.checkpoint.damage or holds(one.checkpoint.metadata, key, wanted)]
 
     def _tagged(self, thread_id: str, row: TaggedRow) -> Tagged:
         return Tagged(self.family, thread_id, _checkpoint_row(thread_id, row))
@@ -289,7 +200,7 @@ class CheckpointThreads:
         if not thread_ids:
             return []
         these = self.sql.thread_pages.these(self._tenant, thread_ids)
-        rows, _, _ = yield from self._examine(these, _Filters(), len(thread_ids))
+        rows, _, _ = yield from self._steps.examine(self._tenant, these, ThreadFilters(), len(thread_ids))
         return [self._thread_row(row) for row in rows]
 
     def markers(self, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
@@ -358,12 +269,3 @@ def _metadata(thread_id: str, row: Described) -> tuple[dict[str, Any], str | Non
         return metadata_of(thread_id, row), None
     except CorruptCheckpoint as error:
         return {}, f"{error} Restore the row from a backup, or delete the checkpoint."
-
-
-def _lookup_keys(key: str, value: Any) -> str:
-    encode_metadata({check_text(key, "Metadata key"): value})
-    return json.dumps(lookup_keys(key, value))
-
-
-def _holds(metadata: Any, key: str, wanted: Containment) -> bool:
-    return key in metadata and wanted.within(metadata[key])

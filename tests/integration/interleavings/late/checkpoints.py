@@ -18,6 +18,10 @@ def saved(side: Stores) -> None:
     save(side).finish()
 
 
+def saved_by_another(side: Stores) -> None:
+    side.stage.afresh("save", "thread", {"said": ["plum", LONG]}, "c1")
+
+
 def saved_over(side: Stores) -> None:
     save(side, "fig").finish()
 
@@ -34,6 +38,7 @@ def all_deleted(side: Stores) -> None:
 CHECKPOINTS: dict[str, Case] = {
     "save anew": (None, save),
     "save over": (saved, lambda side: save(side, "nut")),
+    "save over another process's": (saved_by_another, lambda side: save(side, "nut")),
     "save behind": (saved, lambda side: save(side, "nut", "c2")),
     "save where none is expected": (None, lambda side: save(side, "nut", expected=NO_CHECKPOINT)),
     "save that is refused": (saved, lambda side: save(side, "nut", expected=NO_CHECKPOINT)),

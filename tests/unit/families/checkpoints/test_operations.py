@@ -201,6 +201,7 @@ def _token(batch: Batch) -> bytes:
 def test_an_unexpected_duplicate_is_explained() -> None:
     operation = operations().saving.save("tenant", "t", new({"a": 1}))
     next(operation)
+    operation.throw(Duplicate("locus_checkpoints", "named", "the thread has this id, which the save then replaces"))
     with pytest.raises(SchemaMismatch, match="'t'"):
         operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
 

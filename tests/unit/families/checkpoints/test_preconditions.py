@@ -7,6 +7,7 @@ import pytest
 from locus_mysql.dialect import Query, Statement
 from locus_mysql.dialect.ledger import OutcomeRow
 from locus_mysql.drivers.interface import Result
+from locus_mysql.engine.operation import Duplicate
 from locus_mysql.errors import Conflict, InvalidInput, TurnLost, Unavailable
 from locus_mysql.families.checkpoints.leases import Lease
 from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT, Precondition, expecting
@@ -54,7 +55,9 @@ def test_a_condition_is_checked_in_the_transaction(condition: Precondition, sent
     assert names(batch) == f"take_seq_if_unchanged insert_next {sent}"
     done(operation, answer(batch))
     operation = ops.saving.save(*KEY, new(LONGER, "c"), condition)
-    assert names(next(operation)).startswith(f"take_seq_of_live guard {sent} record_named")
+    assert names(next(operation)) == f"take_seq_if_unchanged insert_next {sent}"
+    replacing = operation.throw(Duplicate("locus_checkpoints", "named", "the thread has this id"))
+    assert names(replacing).startswith(f"take_seq_of_live guard {sent} record_named")
 
 
 @pytest.mark.parametrize(

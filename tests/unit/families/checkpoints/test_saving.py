@@ -11,7 +11,7 @@ from locus_mysql.dialect.checkpoints.saving import Saved
 from locus_mysql.dialect.ledger import RETENTION_S
 from locus_mysql.drivers.interface import Result
 from locus_mysql.engine.operation import Duplicate, Outdated
-from locus_mysql.errors import ParentMissing
+from locus_mysql.errors import CheckpointExists, ParentMissing
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint, ParentRule
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
@@ -20,13 +20,20 @@ from ...driven import Landed
 from .named_statements import BIG, KEY, LONGER, RETIRE, answer, done, names, new, operations, params, row_of, save
 
 
+def saved_before(ops: Any) -> Any:
+    """Let a store know that it saved a checkpoint of this id."""
+    ops.context.known_ids.put((KEY, "saved before"), True)
+    return ops
+
+
 @pytest.mark.parametrize(
     ("options", "what", "sent"),
     [
         ({}, new(BIG), "take_seq guard insert_whole_after_newest delete_left_behind"),
+        ({}, new(BIG, "c"), "take_seq guard insert_whole_after_newest delete_left_behind"),
         (
             {},
-            new(BIG, "c"),
+            new(BIG, "saved before"),
             f"take_seq guard record_named clear_id insert_whole_after_newest delete_left_behind {RETIRE}",
         ),
         ({}, new(BIG, "c", provisional=True), "take_seq guard insert_whole_after_newest delete_left_behind"),
@@ -49,7 +56,7 @@ from .named_statements import BIG, KEY, LONGER, RETIRE, answer, done, names, new
     ],
 )
 def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -> None:
-    batch = save(operations(**options), what)
+    batch = save(saved_before(operations(**options)), what)
     assert names(batch) == sent
     row = row_of(batch)
     assert new(BIG).provisional is False
@@ -67,9 +74,10 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
     [
         ({}, new(LONGER), "take_seq_if_unchanged insert_next"),
         ({}, new({"a": 1}), "take_seq_if_unchanged insert_next"),
+        ({}, new(LONGER, "c"), "take_seq_if_unchanged insert_next"),
         (
             {},
-            new(LONGER, "c"),
+            new(LONGER, "saved before"),
             f"take_seq_of_live guard record_named clear_id_for insert_after {RETIRE}",
         ),
         ({}, new(LONGER, "c", provisional=True), "take_seq_if_unchanged insert_next"),
@@ -81,7 +89,7 @@ def test_a_first_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -
     ],
 )
 def test_a_next_save(options: dict[str, Any], what: NewCheckpoint, sent: str) -> None:
-    ops = operations(**options)
+    ops = saved_before(operations(**options))
     first = row_of(save(ops, new(BIG), seq=4))
     batch = save(ops, what, seq=5)
     assert names(batch) == sent
@@ -93,16 +101,16 @@ def test_a_next_save(options: dict[str, Any], what: NewCheckpoint, sent: str) ->
         assert params(batch, "take_seq_if_unchanged")[-1] == first.token
     else:
         assert params(batch, "insert_after") == (*KEY, row, parent, parent)
-        assert params(batch, "clear_id_for") == (*KEY, "c", parent, parent)
-        assert params(batch, "record_named") == (*KEY, "c")
+        assert params(batch, "clear_id_for") == (*KEY, "saved before", parent, parent)
+        assert params(batch, "record_named") == (*KEY, "saved before")
     if "keep_checkpoints" in options:
         assert params(batch, "clear_older_ids")[-1] == params(batch, "record_older")[-1] == 3
 
 
 def test_a_state_that_stands_alone_is_looked_for_without_a_base() -> None:
-    ops = operations()
+    ops = saved_before(operations())
     first = row_of(save(ops, new(BIG), seq=4))
-    batch = save(ops, new({"a": 1}, "c"), seq=5)
+    batch = save(ops, new({"a": 1}, "saved before"), seq=5)
     assert params(batch, "insert_after") == (*KEY, row_of(batch), (4, first.token), None)
 
 
@@ -112,7 +120,7 @@ def test_a_save_after_the_newest_checkpoint_is_conditional_on_the_known_version(
     batch = save(ops, new(LONGER, must_be_new=True, checkpoint_id="c", parent=ParentRule.NEWEST), seq=5)
     assert names(batch) == "take_seq_if_unchanged insert_next"
     assert params(batch, "take_seq_if_unchanged")[-1] == first.token
-    moved = save(ops, new(BIG, "c", parent=ParentRule.NEWEST), seq=6)
+    moved = save(saved_before(ops), new(BIG, "saved before", parent=ParentRule.NEWEST), seq=6)
     assert names(moved) == f"take_seq_if_unchanged guard record_named clear_id_for insert_after {RETIRE}"
     assert params(moved, "take_seq_if_unchanged")[-1] == row_of(batch).token
 
@@ -172,6 +180,30 @@ def test_a_given_token_is_stored_and_the_cached_state_helps_to_encode_the_next()
     now = ops.context.cache.snapshot(KEY).state
     assert now is not None
     assert now.hashed["messages"] is before  # not hashed again
+
+
+def test_an_id_is_replaced_if_the_server_refuses_it_as_new_and_at_once_the_next_time() -> None:
+    ops = operations()
+    save(ops, new(BIG))
+    operation = ops.saving.save(*KEY, new(LONGER, "c"))
+    assert names(next(operation)) == "take_seq_if_unchanged insert_next"
+    replacing = f"take_seq_of_live guard record_named clear_id_for insert_after {RETIRE}"
+    again = operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
+    assert names(again) == replacing
+    assert done(operation, answer(again)) == "c"
+    assert names(save(ops, new(BIG, "c"))) == replacing
+    assert "clear_id" not in names(save(ops, new(BIG, "d")))
+
+
+def test_an_id_that_was_refused_because_it_must_be_new_is_replaced_at_once() -> None:
+    ops = operations()
+    save(ops, new(BIG))
+    operation = ops.saving.save(*KEY, new(LONGER, "c", must_be_new=True))
+    next(operation)
+    voiding = operation.throw(Duplicate("locus_checkpoints", "named", "twice"))
+    with pytest.raises(CheckpointExists):
+        done(operation, answer(voiding))
+    assert "clear_id_for" in names(next(ops.saving.save(*KEY, new(LONGER, "c"))))
 
 
 def test_a_provisional_checkpoint_with_an_existing_id_replaces_it() -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import InvalidInput, LocusMySQLError
+from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
-from locus_mysql.families.checkpoints.inspection import threads as checkpoints
+from locus_mysql.families.checkpoints.inspection import threads as inspection
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig
@@ -64,7 +65,7 @@ async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_
 async def test_of_a_word_that_all_texts_hold_a_bounded_number_of_hits_is_looked_at(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "HITS", 3)
+    monkeypatch.setattr(inspection, "HITS", 3)
     for number in range(6):
         rare = " xylophonist" if number == 4 else ""
         await store.save(f"t{number}", {"messages": [f"a walrus{rare}"]})
@@ -85,7 +86,7 @@ async def test_tables_without_a_full_text_index_cannot_be_searched(make_config: 
 async def test_checkpoints_are_found_by_metadata_newest_first(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch, sql: RunSQL, bound: int
 ) -> None:
-    monkeypatch.setattr(checkpoints, "CANDIDATES", bound)
+    monkeypatch.setattr(thread_steps, "CANDIDATES", bound)
     for number in range(12):
         await store.save(f"t{number % 4}", {"n": number}, f"c{number}", {"kind": "all", "number": number})
     found = await inspector.by_metadata("kind", "all", family="dicts", limit=5)

@@ -15,7 +15,7 @@ from locus_mysql import CheckpointStore
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import ThreadRange
 from locus_mysql.errors import InvalidInput, SchemaMismatch
-from locus_mysql.families.checkpoints.inspection import threads as checkpoints
+from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.inspection.cursors import to_cursor
 from locus_mysql.families.inspection.records import ThreadRow
 from locus_mysql.inspection import Inspector
@@ -92,7 +92,7 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch, bound: int
 ) -> None:
     for name in ("STEP", "STEP_BY_METADATA", "STEP_BY_SIZE", "CANDIDATES"):
-        monkeypatch.setattr(checkpoints, name, bound)
+        monkeypatch.setattr(thread_steps, name, bound)
     everything = [row async for page in pages(inspector, 7) for row in page]
     assert [row.thread_id for row in everything] == filled
     for wanted in FILTERS:
@@ -105,7 +105,7 @@ async def test_pages_hold_every_thread_that_fits_once_and_newest_first(
 async def test_a_filter_without_matches_reads_a_bounded_number_of_threads(
     filled: list[str], inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoints, "STEP", 10)
+    monkeypatch.setattr(thread_steps, "STEP", 10)
     found = [page async for page in pages(inspector, 3, pattern="*nothing*")]
     assert found == [[]] * (len(IDS) // 10 + 1)
 

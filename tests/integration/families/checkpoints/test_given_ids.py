@@ -1,0 +1,185 @@
+"""Saves under an id that the caller gives: it is taken to be new, and replaced if the server refuses it (ADR 0281)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from locus_mysql import NO_CHECKPOINT, SyncCheckpointStore
+from locus_mysql.errors import Conflict
+
+from ...proxy import WireProxy
+from ...test_concurrent_writers import DEADLINE_S
+from .conftest import ALL_SIDES, Make, RunSQL, side_name
+from .turns import Held, state_of
+
+pytestmark = [pytest.mark.kept_tables("dicts"), pytest.mark.both_sides]
+
+#: Options that change the statements of a save, or how they are sent.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "as usual": {},
+    "without pipeline": {"pipeline": False},
+    "without cache": {"cache_bytes": 0},
+    "with expiry": {"ttl_s": 600},
+}
+
+
+async def at_once(store: Any, *saves: tuple[Any, ...]) -> list[Any]:
+    """Run saves of one store at the same time; return their results or errors in order."""
+    if not isinstance(store.wrapped, SyncCheckpointStore):
+        return await asyncio.gather(*(store.save(*arguments) for arguments in saves), return_exceptions=True)
+    barrier = threading.Barrier(len(saves))
+
+    def run(arguments: tuple[Any, ...]) -> Any:
+        barrier.wait(DEADLINE_S)
+        return store.wrapped.save(*arguments)
+
+    with ThreadPoolExecutor(len(saves)) as threads:
+        begun = [threads.submit(run, arguments) for arguments in saves]
+        return [one.exception(DEADLINE_S) or one.result() for one in begun]
+
+
+@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
+@pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
+async def test_a_checkpoint_that_another_process_saved_moves_to_the_new_state(
+    make_store: Make, options: dict[str, Any], knows: bool
+) -> None:
+    store, other = make_store(**options), make_store(**options)
+    await other.save("t", state_of("a"), "first", {"kind": "old"})
+    await other.save("t", state_of("a", "b"), "second")
+    if knows:
+        assert await store.load("t") == state_of("a", "b")
+    for turn in ("c", "d"):  # refused first; then known
+        state = state_of("a", "b", turn)
+        assert await store.save("t", state, "first", {"kind": turn}) == "first"
+        for reader in (store, other, make_store(**options)):
+            assert await reader.list_checkpoints("t") == ["first", "second"]
+            assert await reader.load("t") == await reader.load("t", "first") == state
+            assert await reader.load("t", "second") == state_of("a", "b")
+            assert [one["checkpoint_id"] for one in await reader.query_by_metadata("kind", turn)] == ["first"]
+            assert await reader.query_by_metadata("kind", "old") == []
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
+async def test_an_id_of_another_thread_or_tenant_is_new_in_this_one(make_store: Make, options: dict[str, Any]) -> None:
+    store, tenant = make_store(**options), make_store(tenant="other", **options)
+    for number, (saver, thread_id) in enumerate([(store, "t"), (store, "u"), (tenant, "t")]):
+        await saver.save(thread_id, state_of(str(number)), "c")
+    for number, (saver, thread_id) in enumerate([(store, "t"), (store, "u"), (tenant, "t")]):
+        assert await saver.load(thread_id, "c") == state_of(str(number))
+        assert await saver.list_checkpoints(thread_id) == ["c"]
+
+
+@pytest.mark.parametrize("by", ["itself", "another"])
+@pytest.mark.parametrize("gone", ["deleted", "thread deleted", "expired", "made anew"])
+async def test_an_id_whose_checkpoint_is_gone_is_saved_anew(
+    make_store: Make, expire: Callable[[str], None], sql: RunSQL, gone: str, by: str
+) -> None:
+    store, other = make_store(ttl_s=600), make_store(ttl_s=600)
+    saver = store if by == "itself" else other
+    await saver.save("t", state_of("a"), "base")
+    await saver.save("t", state_of("a", "b"), "c", {"kind": "old"})
+    assert await store.load("t") == state_of("a", "b")
+    if gone == "deleted":
+        await other.delete("t", "c")
+    elif gone == "thread deleted":
+        await other.delete("t")
+    else:
+        expire("t")
+        if gone == "made anew":
+            await make_store(ttl_s=600).save("t", state_of("x"), "base")
+    await store.save("t", state_of("a", "b", "c"), "c")
+    kept = ["c", "base"] if gone in {"deleted", "made anew"} else ["c"]
+    for reader in (store, other, make_store()):
+        assert await reader.list_checkpoints("t") == kept
+        assert await reader.load("t") == await reader.load("t", "c") == state_of("a", "b", "c")
+        assert await reader.query_by_metadata("kind", "old") == []
+    assert sql("SELECT COUNT(*) FROM locus_store_checkpoints WHERE checkpoint_id = 'c'") == ((1,),)
+
+
+@pytest.mark.parametrize("knows", [True, False], ids=["loaded before", "unknown thread"])
+async def test_conditions_hold_for_the_replacement_too(
+    make_store: Make, table_contents: Callable[[], Any], knows: bool
+) -> None:
+    store, other = make_store(), make_store()
+    await other.save("t", state_of("a"), "first")
+    await other.save("t", state_of("a", "b"), "second")
+    if knows:
+        await store.load("t")
+    before = table_contents()
+    for expected in (NO_CHECKPOINT, "first", "nothing of this name"):
+        with pytest.raises(Conflict) as raised:
+            await make_store().save("t", state_of("a", "c"), "first", expected=expected)
+        assert raised.value.newest == "second"
+        with pytest.raises(Conflict):
+            await store.save("t", state_of("a", "c"), "second", expected=expected)
+    assert table_contents() == before
+    assert await store.save("t", state_of("a", "b", "c"), "second", expected="second") == "second"
+    assert await other.load("t") == state_of("a", "b", "c")
+    async with Held(store, "t", lease_s=3600):
+        await store.save("t", state_of("a", "d"), "first", expected="second")
+    assert await other.list_checkpoints("t") == ["first", "second"]
+
+
+async def test_saves_of_several_processes_under_one_id_at_once_leave_one_checkpoint(make_store: Make) -> None:
+    stores = [make_store() for _ in range(3)]
+    for turn in range(4):
+        name = f"c{turn}"  # new for all of them
+        states = {f"{number}": state_of("a", f"{turn}{number}") for number in range(6)}
+        found = await asyncio.gather(
+            *(
+                asyncio.to_thread(asyncio.run, at_once(store, *(("t", states[str(number)], name) for number in part)))
+                if isinstance(store.wrapped, SyncCheckpointStore)
+                else at_once(store, *(("t", states[str(number)], name) for number in part))
+                for store, part in zip(stores, ((0, 1), (2, 3), (4, 5)), strict=True)
+            )
+        )
+        assert found == [[name, name]] * 3
+        listed = await make_store().list_checkpoints("t")
+        assert listed == [f"c{number}" for number in range(turn, -1, -1)]
+        newest = await make_store().load("t", name)
+        assert newest in states.values()
+        for store in stores:
+            assert await store.load("t") == newest
+
+
+@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("pipeline", [True, False], ids=["grouped", "each alone"])
+async def test_refused_ids_undo_no_save_that_travels_with_them(make_store: Make, pipeline: bool) -> None:
+    """Twelve saves share one connection: half of their ids exist in their threads, saved by another process."""
+    store, other = make_store(pool_size=1, pipeline=pipeline), make_store()
+    for number in range(0, 12, 2):
+        await other.save(f"t{number:02}", state_of("old"), "c")
+    await store.health_check()
+    saves = [(f"t{number:02}", state_of("old", str(number)), "c") for number in range(12)]
+    assert await at_once(store, *saves) == ["c"] * 12
+    for thread_id, state, _ in saves:
+        for reader in (store, other):
+            assert await reader.load(thread_id) == state
+            assert await reader.list_checkpoints(thread_id) == ["c"]
+
+
+@pytest.mark.usefixtures("no_housekeeping")
+async def test_a_new_id_costs_no_more_than_none_and_a_refused_one_a_round_trip(
+    make_store: Make, proxy: WireProxy
+) -> None:
+    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    await store.save("t", state_of("a"))
+    with proxy.counting() as without:
+        await store.save("t", state_of("a", "b"))
+    with proxy.counting() as given:
+        await store.save("t", state_of("a", "b", "c"), "given")
+    assert given.round_trips == without.round_trips == 1
+    assert given.bytes_sent < without.bytes_sent + 200
+    await make_store().save("t", state_of("a", "b", "c"), "of another")
+    await store.load("t")
+    for expected in (3, 1):  # the packet that is refused, ROLLBACK, and the replacement
+        with proxy.counting() as count:
+            await store.save("t", state_of("a", "b", "c", "d"), "of another")
+        assert count.round_trips == expected
