@@ -25,10 +25,12 @@ class OwnerTable:
 
     Args:
         table: Its unquoted name.
-        link: The columns that are equal in both rows.
+        key: The columns of its primary key.
+        link: The columns that are equal in both rows: the first ones of the other table's primary key.
     """
 
     table: str
+    key: tuple[str, ...]
     link: tuple[str, ...]
 
 
@@ -87,10 +89,29 @@ SELECT {key}, LEFT({column}, {HEADER}), {clear}
  LIMIT %s
 """
 
+# The next owners along their primary key, as no index begins with the link.
+OWNER_PAGE = """
+SELECT {owner_key}, {link}, {owner}
+  FROM {owner_table}
+ WHERE {after}
+ ORDER BY {owner_key}
+ LIMIT %s
+"""
+
+# The next rows of some owners, by ranges of the primary key.
+OWNED_PAGE = """
+SELECT {key}, LEFT({column}, {HEADER}), {clear}
+  FROM {table}
+ WHERE ({link}) IN ({rows})
+   AND ({after})
+ ORDER BY {key}
+ LIMIT %s
+"""
+
 # Some rows by their keys, with what their bytes are bound to.
 ROWS = "SELECT {columns} FROM {table} WHERE ({key}) IN ({rows})"
 
-# The owners of some rows.
+# The owners of some rows; it scans the owners' table.
 OWNERS = "SELECT {link}, {owner} FROM {owner_table} WHERE ({link}) IN ({rows})"
 
 # Count and remove rows of a table that has clear text only.
@@ -121,6 +142,7 @@ class ResealingStatements(Statements):
                 "emptied": f"`{column.emptied}`",
                 "owner": ", ".join(column.owner),
                 "owner_table": f"`{column.owner_table.table}`" if column.owner_table else "",
+                "owner_key": ", ".join(column.owner_table.key) if column.owner_table else "",
                 "link": ", ".join(column.owner_table.link) if column.owner_table else "",
                 "same": " AND checksum = %s" if column.checksum else "",
             }
@@ -134,14 +156,28 @@ class ResealingStatements(Statements):
             after: The key of the last row; empty for the first page.
             limit: The maximum number.
         """
-        if not after:
-            return Statement(self._text(PAGE, after="TRUE"), (limit,))
-        # As nested conditions, because MySQL uses no range of an index for (a, b) > (%s, %s).
-        condition, params = f"{self._column.key[-1]} > %s", [after[-1]]
-        for name, value in zip(self._column.key[-2::-1], after[-2::-1], strict=True):
-            condition = f"{name} > %s OR ({name} = %s AND ({condition}))"
-            params = [value, value, *params]
+        condition, params = _beyond(self._column.key, after)
         return Statement(self._text(PAGE, after=condition), (*params, limit))
+
+    def owner_page(self, after: RowKey, limit: int) -> Statement:
+        """Return the next rows of the owners' table: their keys, the columns of the link, and those of the owner."""
+        assert self._column.owner_table is not None  # noqa: S101 - for the type checker
+        condition, params = _beyond(self._column.owner_table.key, after)
+        return Statement(self._text(OWNER_PAGE, after=condition), (*params, limit))
+
+    def owned_page(self, links: Sequence[RowKey], after: RowKey, limit: int) -> Statement:
+        """Return the next rows of some owners, as `page` does.
+
+        Args:
+            links: The values of the link of each owner.
+            after: The key of the last row; empty for the first page.
+            limit: The maximum number.
+        """
+        condition, params = _beyond(self._column.key, after)
+        text = self._text(
+            OWNED_PAGE, rows=placeholders(len(links), f"({placeholders(len(links[0]))})"), after=condition
+        )
+        return Statement(text, (*(value for link in links for value in link), *params, limit))
 
     def rows(self, keys: Sequence[RowKey]) -> Statement:
         """Return rows by their keys, with the columns of `SealedColumn.columns`."""
@@ -182,3 +218,17 @@ class ResealingStatements(Statements):
             names.append("checksum = %s")
             params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
         return Statement(self._text(REPLACE, assignments=", ".join(names)), params)
+
+
+def _beyond(key: Sequence[str], after: RowKey) -> tuple[str, tuple[Param, ...]]:
+    """Return the condition for rows after a key, and its parameters; TRUE if there is no key.
+
+    The conditions are nested, because MySQL uses no range of an index for ``(a, b) > (%s, %s)``.
+    """
+    if not after:
+        return "TRUE", ()
+    condition, params = f"{key[-1]} > %s", [after[-1]]
+    for name, value in zip(key[-2::-1], after[-2::-1], strict=True):
+        condition = f"{name} > %s OR ({name} = %s AND ({condition}))"
+        params = [value, value, *params]
+    return condition, tuple(params)

@@ -47,6 +47,7 @@ from ..families.working.inspection import Sessions
 from ..runtime.arguments import check_thread_id
 from ..runtime.database import Database, share
 from ..runtime.generators import drive_awaited
+from ..runtime.sealing import fetching_keys
 from .differences import difference
 
 T = TypeVar("T")
@@ -402,7 +403,8 @@ class Inspector:
         return source
 
     async def _run(self, source: HasTables, operation: Operation[T]) -> T:
-        return await self.database.asynchronous.run(operation, source.schema, "validate")
+        steps = fetching_keys(operation, self.config)
+        return await self.database.asynchronous.run(steps, source.schema, "validate")
 
 
 class HasTables(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from ..dialect import Statement
 from ..dialect.resealing import ResealingStatements, RowKey, SealedColumn
 from ..encryption import Encryption
 from ..engine.operation import Batch, Operation
@@ -19,6 +20,9 @@ Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
 
 #: Rows whose keys one statement reads.
 PAGE_ROWS = 1_000
+
+#: Owners whose rows one statement reads.
+PAGE_OWNERS = 200
 
 #: Rows that one transaction replaces.
 BATCH_ROWS = 50
@@ -52,7 +56,7 @@ def count_keys(column: SealedColumn) -> Operation[KeyCounts]:
         counts.rows.update({None: found.rows[0][0]} if found.rows[0][0] else {})
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements, after, is_text=column.is_text)
+        page, after = yield from _page(statements.page(after, PAGE_ROWS), is_text=column.is_text)
         counts.rows.update(key_id for _, key_id in page)
     return counts
 
@@ -78,26 +82,66 @@ def reseal(
     statements = ResealingStatements(column)
     sealing = Sealing(encryption, family)
     yield from _empty(column, statements)
+    left: set[RowKey] = set()
+    if column.owner_table is not None:
+        left = yield from _reseal_by_owner(column, statements, sealing, counts, progress)
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements, after, is_text=column.is_text)
-        stale = [key for key, key_id in page if key_id != encryption.active]
-        owners = yield from _owners(column, statements, stale)
-        for start in range(0, len(stale), BATCH_ROWS):
-            yield from _replace(column, statements, sealing, stale[start : start + BATCH_ROWS], owners, counts)
-        counts.rows.update(key_id for _, key_id in page)
-        progress(len(page))
+        page, after = yield from _page(statements.page(after, PAGE_ROWS), is_text=column.is_text)
+        stale = {key: key_id for key, key_id in page if not sealing.has_active_key(key_id) and key not in left}
+        owners = yield from _owners(column, statements, list(stale))
+        yield from _replace_all(column, statements, sealing, list(stale), owners, counts)
+        if column.owner_table is None:
+            counts.rows.update(key_id for _, key_id in page)
+            progress(len(page))
+        else:  # rows with an owner were counted
+            counts.rows.update(key_id for key, key_id in stale.items() if _link(column, key) not in owners)
     return counts
 
 
-def _page(
-    statements: ResealingStatements, after: RowKey, *, is_text: bool
-) -> Operation[tuple[list[tuple[RowKey, str | None]], RowKey | None]]:
+def _reseal_by_owner(
+    column: SealedColumn,
+    statements: ResealingStatements,
+    sealing: Sealing,
+    counts: KeyCounts,
+    progress: Callable[[int], None],
+) -> Operation[set[RowKey]]:
+    """Encrypt the rows of each owner anew, and count them; return the keys of rows that cannot be decrypted.
+
+    It reads the owners along their primary key, as no index leads from a row to its owner.
+    """
+    assert column.owner_table is not None  # noqa: S101 - for the type checker
+    key_width, link_width = len(column.owner_table.key), len(column.owner_table.link)
+    left: set[RowKey] = set()
+    last: RowKey | None = ()
+    while last is not None:
+        (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
+        last = tuple(found.rows[-1][:key_width]) if len(found.rows) == PAGE_OWNERS else None
+        owners = {
+            tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :]) for row in found.rows
+        }
+        after: RowKey | None = () if owners else None
+        while after is not None:
+            links = [link for link in owners if not after or link >= _link(column, after)]
+            page, after = yield from _page(statements.owned_page(links, after, PAGE_ROWS), is_text=column.is_text)
+            stale = [key for key, key_id in page if not sealing.has_active_key(key_id)]
+            left |= yield from _replace_all(column, statements, sealing, stale, owners, counts)
+            counts.rows.update(key_id for _, key_id in page)
+            progress(len(page))
+    return left
+
+
+def _link(column: SealedColumn, key: RowKey) -> RowKey:
+    """Return the values that link a row, given by its key, to its owner."""
+    return () if column.owner_table is None else key[: len(column.owner_table.link)]
+
+
+def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[list[tuple[RowKey, str | None]], RowKey | None]]:
     """Return the next rows that hold something, each as its key and the id of its key; and the last row's key.
 
     The latter is None after the last page.
     """
-    (found,) = yield Batch.of(statements.page(after, PAGE_ROWS))
+    (found,) = yield Batch.of(statement)
     rows = []
     for row in found.rows:
         *key, beginning, has_clear_text = row
@@ -121,11 +165,25 @@ def _owners(column: SealedColumn, statements: ResealingStatements, keys: Sequenc
     """Return the owners of rows whose table does not have them, by the columns that link both tables."""
     if column.owner_table is None or not keys:
         return {}
-    link = column.owner_table.link
-    places = [column.key.index(name) for name in link]
-    links = list(dict.fromkeys(tuple(key[place] for place in places) for key in keys))
+    width = len(column.owner_table.link)
+    links = list(dict.fromkeys(_link(column, key) for key in keys))
     (found,) = yield Batch.of(statements.owners(links))
-    return {tuple(row[: len(link)]): tuple(row[len(link) :]) for row in found.rows}
+    return {tuple(row[:width]): tuple(row[width:]) for row in found.rows}
+
+
+def _replace_all(
+    column: SealedColumn,
+    statements: ResealingStatements,
+    sealing: Sealing,
+    keys: Sequence[RowKey],
+    owners: Owners,
+    counts: KeyCounts,
+) -> Operation[set[RowKey]]:
+    """Encrypt rows anew, in several transactions; return the keys of those that were left as they are."""
+    left: set[RowKey] = set()
+    for start in range(0, len(keys), BATCH_ROWS):
+        left |= yield from _replace(column, statements, sealing, keys[start : start + BATCH_ROWS], owners, counts)
+    return left
 
 
 def _replace(
@@ -135,18 +193,21 @@ def _replace(
     keys: Sequence[RowKey],
     owners: Owners,
     counts: KeyCounts,
-) -> Operation[None]:
-    """Encrypt some rows anew."""
+) -> Operation[set[RowKey]]:
+    """Encrypt some rows anew, in one transaction; return the keys of those that were left as they are."""
     (found,) = yield Batch.of(statements.rows(keys))
     replaced = []
+    left: set[RowKey] = set()
     for values in found.rows:
         row = dict[str, Any](zip(column.columns, values, strict=True))
         content = _bytes(row[column.column], is_text=column.is_text)
-        what = f"Row {tuple(row[name] for name in column.key)!r} of table {column.table!r}"
+        key = tuple(row[name] for name in column.key)
+        what = f"Row {key!r} of table {column.table!r}"
         if column.owner_table is not None:
             owner = owners.get(tuple(row[name] for name in column.owner_table.link))
             if owner is None:
                 counts.damaged.append(f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
+                left.add(key)
                 continue
             row |= zip(column.owner, owner, strict=True)
         bound = sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
@@ -155,6 +216,7 @@ def _replace(
             clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
         except DecryptionFailed as error:
             counts.damaged.append(str(error))
+            left.add(key)
             continue
         sealed = bound.seal(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
@@ -163,6 +225,7 @@ def _replace(
     if replaced:
         results = yield Batch(tuple(replaced))
         counts.replaced += sum(result.affected for result in results)
+    return left
 
 
 def _bytes(value: Any, *, is_text: bool = False) -> bytes:

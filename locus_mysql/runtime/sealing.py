@@ -72,6 +72,10 @@ class Sealing:
         """Return whether stored bytes may stay: the active key encrypts them, or no key if it does not encrypt."""
         return self._encryption is None or (stored is not None and sealed_by(stored) == self._encryption.active)
 
+    def has_active_key(self, key_id: str | None) -> bool:
+        """Return whether the id of a key is that of the active one."""
+        return self._encryption is not None and key_id == self._encryption.active
+
     def of(self, tenant: str, *owner: str | bytes) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
         return Sealing(self._encryption, str(self._owner_key[0]), tenant, owner)
@@ -217,6 +221,12 @@ def no_support(family: str) -> EncryptionError:
         f"Tables of family {family!r} do not support encryption, and encryption= is set, so nothing is stored in them. "
         "Give this store a Database without encryption=; docs/encryption.md lists the families that support it."
     )
+
+
+def fetching_keys(operation: Generator[Any, Any, T], config: MySQLConfig) -> Generator[Any, Any, T]:
+    """Return an operation that first fetches the keys it needs, if a function returns them; see `with_keys`."""
+    encryption = config.encryption
+    return operation if encryption is None or not encryption.asks else with_keys(operation, encryption)
 
 
 def with_keys(operation: Generator[Any, Any, T], encryption: Encryption) -> Generator[Any, Any, T]:

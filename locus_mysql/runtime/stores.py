@@ -11,7 +11,7 @@ from ..drivers.registry import find_driver
 from ..engine.counters import Counters
 from ..errors import ConfigError
 from .database import Database, described
-from .sealing import refuse_clear_tables, with_keys
+from .sealing import fetching_keys, refuse_clear_tables
 
 
 class HasSchema(Protocol):
@@ -61,11 +61,6 @@ class Store(Generic[Ops]):
         """The options in force."""
         return self._operations.config
 
-    def _with_keys(self, operation: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
-        """Return an operation that first fetches the keys it needs, if a function returns them."""
-        encryption = self._operations.config.encryption
-        return operation if encryption is None or not encryption.asks else with_keys(operation, encryption)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({described(self.config)}, tenant={self.config.tenant!r})"
 
@@ -89,7 +84,7 @@ class AsyncStore(Store[Ops]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.asynchronous
         telemetry = self.database.telemetry
-        steps = self._with_keys(operation)
+        steps = fetching_keys(operation, operations.config)
         if not telemetry.wanted:
             return await engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):
@@ -132,7 +127,7 @@ class SyncStore(Store[Ops]):
         """Run an `Operation` on the engine. Subclasses may run generators with further kinds of steps."""
         operations, engine = self._operations, self.database.synchronous
         telemetry = self.database.telemetry
-        steps = self._with_keys(operation)
+        steps = fetching_keys(operation, operations.config)
         if not telemetry.wanted:
             return engine.run(steps, operations.schema, operations.config.ddl_mode)
         with telemetry.call(operation, engine):

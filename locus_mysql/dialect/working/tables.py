@@ -134,7 +134,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             column="value",
             name="value",
             cleared=("canonical",),
-            owner_table=OwnerTable(names["sessions"], ("tenant", "sid")),
+            owner_table=OwnerTable(names["sessions"], ("tenant", "session_id"), ("tenant", "sid")),
             identity=lambda row: value_identity(row["kind"], row["name"]),
             checksum=checksum,
         )

@@ -14,6 +14,7 @@ from ...errors import CorruptCheckpoint, InvalidInput, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
+from ...runtime.sealing import fetching_keys
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .arrival_order import Arrival, Order
@@ -361,4 +362,5 @@ class _ThreadImport:
 
 async def _run(database: Database, tables: StoreOperations, operation: Operation[T]) -> T:
     """Run an operation after the tables were created or checked."""
-    return await database.asynchronous.run(operation, tables.schema, tables.config.ddl_mode)
+    steps = fetching_keys(operation, tables.config)
+    return await database.asynchronous.run(steps, tables.schema, tables.config.ddl_mode)

@@ -12,7 +12,7 @@ from ...errors import CheckpointExists, CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
-from ...runtime.sealing import refuse_clear_tables
+from ...runtime.sealing import fetching_keys, refuse_clear_tables
 from ...runtime.server_times import aware
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
@@ -124,7 +124,8 @@ class GraphSource:
         return True
 
     async def _run(self, database: Database, operation: Operation[T]) -> T:
-        return await database.asynchronous.run(operation, self._moving.schema, self._config.ddl_mode)
+        steps = fetching_keys(operation, self._config)
+        return await database.asynchronous.run(steps, self._moving.schema, self._config.ddl_mode)
 
 
 class GraphTarget:
@@ -158,7 +159,8 @@ class GraphTarget:
                 report.leave_out(f"{name} was left out: {message}.")
 
     async def _run(self, database: Database, operation: Operation[T]) -> T:
-        return await database.asynchronous.run(operation, self._moving.schema, self._config.ddl_mode)
+        steps = fetching_keys(operation, self._config)
+        return await database.asynchronous.run(steps, self._moving.schema, self._config.ddl_mode)
 
 
 class _ThreadImport:

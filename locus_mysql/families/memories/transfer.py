@@ -11,7 +11,7 @@ from ...dialect.memories.ranges import Range
 from ...errors import CorruptCheckpoint, StateTooLarge
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
-from ...runtime.sealing import refuse_clear_tables
+from ...runtime.sealing import fetching_keys, refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .lines import FORMAT, head_line, item_line, item_of_content
@@ -74,8 +74,9 @@ class ItemSource:
     async def page(self, database: Database, after: Any, limit: int) -> RecordPage:
         """Return some items."""
         reading = self._operations.moving.page(self._config.tenant, self._where, after, limit)
+        steps = fetching_keys(reading, self._config)
         page = RecordPage()
-        for item in await database.asynchronous.run(reading):
+        for item in await database.asynchronous.run(steps):
             page.last = item.key
             try:
                 page.records.append(item_line(item, searched=self._config.search))
@@ -113,8 +114,9 @@ class ItemTarget:
             StateTooLarge: An item needs a larger packet than the server accepts.
         """
         restoring = self._operations.moving.restore(self._config.tenant, records, overwrite=self._overwrite)
+        steps = fetching_keys(restoring, self._config)
         try:
-            done = await database.asynchronous.run(restoring, self._operations.schema, self._config.ddl_mode)
+            done = await database.asynchronous.run(steps, self._operations.schema, self._config.ddl_mode)
         except StateTooLarge:
             if len(records) == 1:
                 raise

@@ -12,7 +12,7 @@ from ...errors import InvalidInput
 from ...runtime.checksummed_jsonl import Head, checksummed, checksummed_text
 from ...runtime.database import Database
 from ...runtime.exact_json import decode_json, encode_json
-from ...runtime.sealing import refuse_clear_tables
+from ...runtime.sealing import fetching_keys, refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .coding import ID_BYTES, check_name, check_optional, encode_exactly, row_key
@@ -93,7 +93,8 @@ class TranscriptSource:
         return page
 
     async def _run(self, database: Database, operation: Operation[T]) -> T:
-        return await database.asynchronous.run(operation, self._moving.schema, self._config.ddl_mode)
+        steps = fetching_keys(operation, self._config)
+        return await database.asynchronous.run(steps, self._moving.schema, self._config.ddl_mode)
 
 
 class TranscriptTarget:
@@ -118,7 +119,7 @@ class TranscriptTarget:
 
     async def write(self, database: Database, records: Sequence[Kept], report: TransferReport) -> None:
         """Write records that are missing, and compare the others."""
-        restoring = self._moving.restore(records, overwrite=self._overwrite)
+        restoring = fetching_keys(self._moving.restore(records, overwrite=self._overwrite), self._config)
         done = await database.asynchronous.run(restoring, self._moving.schema, self._config.ddl_mode)
         report.copied += done.written
         report.present += done.present

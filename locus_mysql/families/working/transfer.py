@@ -11,7 +11,7 @@ from ...errors import InvalidInput, StateTooLarge
 from ...runtime.arguments import check_text
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
-from ...runtime.sealing import refuse_clear_tables
+from ...runtime.sealing import fetching_keys, refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
 from .lines import FORMAT, head_line, session_line, session_of_content
@@ -93,7 +93,8 @@ class SessionSource:
         return page
 
     async def _run(self, database: Database, operation: Operation[T]) -> T:
-        return await database.asynchronous.run(operation, self._moving.schema, self._config.ddl_mode)
+        steps = fetching_keys(operation, self._config)
+        return await database.asynchronous.run(steps, self._moving.schema, self._config.ddl_mode)
 
 
 class SessionTarget:
@@ -117,7 +118,7 @@ class SessionTarget:
     async def write(self, database: Database, records: Sequence[KeptSession], report: TransferReport) -> None:
         """Write sessions, each in one transaction."""
         for kept in records:
-            running = self._moving.restore(kept)
+            running = fetching_keys(self._moving.restore(kept), self._config)
             try:
                 outcome = await database.asynchronous.run(running, self._moving.schema, self._config.ddl_mode)
             except StateTooLarge as error:

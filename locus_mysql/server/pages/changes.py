@@ -14,6 +14,7 @@ from ...engine.operation import Operation
 from ...families.inspection.sources import ThreadChanges
 from ...families.registry import find_family
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
+from ...runtime.sealing import fetching_keys
 from ..problems import Problem, not_found
 from ..services import services_of
 from .common import changes_in, config_of, family_of, inspector_of, thread_of
@@ -101,5 +102,6 @@ async def delete(request: Request) -> Response:
 async def _run(request: Request, family: str, change: Callable[[ThreadChanges], Operation[bool]]) -> bool:
     """Carry out a change of a family's threads; creates no tables."""
     operation = change(changes_in(request, family))
-    schema = find_family(family).schema(config_of(request))
-    return await services_of(request).database.asynchronous.run(operation, schema, "validate")
+    config = config_of(request)
+    steps = fetching_keys(operation, config)
+    return await services_of(request).database.asynchronous.run(steps, find_family(family).schema(config), "validate")

@@ -332,3 +332,25 @@ async def test_vacuum_needs_no_keys(sample: Sample, open_sample: Open, make_conf
         for operation in (maintenance.stored(), maintenance.waste(), maintenance.vacuum()):
             await database.asynchronous.run(operation, family.schema(config))
     assert await sample.read(open_sample(keys()), "t")
+
+
+async def test_an_export_fetches_keys_without_stopping_the_event_loop(
+    sample: Sample, open_sample: Open, make_config: MakeConfig
+) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    loop = asyncio.get_running_loop()
+    asked: list[str] = []
+
+    def ask(key_id: str) -> bytes:
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(timeout=5)  # only a free loop answers
+        asked.append(key_id)
+        return KEYS[key_id]
+
+    config = make_config(encryption=Encryption(keys=ask, active="2026-11"))
+    transfer = find_family(sample.family).transfer(config)
+    assert transfer is not None
+    async with Database(config) as database:
+        page = await transfer.source().page(database, None, 100)
+    assert page.records
+    assert page.damaged == []
+    assert "2026-10" in asked

@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import SyncWorkingMemory
+from locus_mysql import Database, SyncWorkingMemory
+from locus_mysql.dialect.working.tables import encrypted_columns
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.testing import CHECKS, Check
 from locus_mysql.families.working.values import variable
+from locus_mysql.runtime import resealing
 
 from ..conftest import MakeConfig
+from ..connecting import connect
+from ..rows_read import rows_read
 from .conftest import RunSQL, keys
+
+#: Sessions of a rotation.
+SESSIONS = 60
 
 #: These checks give variables likenesses that do not belong to their values. Encrypted values are compared themselves.
 OTHER_LIKENESSES = {
@@ -95,3 +102,28 @@ async def test_commands_of_one_call_see_each_other(make_config: MakeConfig) -> N
     await ask(calls.RestoreCheckpoint("c", "undo"))
     assert await ask(calls.Increment("n", 1)) == (7,)
     await storage.aclose()
+
+
+def test_a_rotation_reads_rows_in_proportion_to_the_sessions_values(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No index leads from an entry to its session, so a lookup for each page would scan all sessions each time."""
+    monkeypatch.setattr(resealing, "PAGE_ROWS", 10)
+    monkeypatch.setattr(resealing, "PAGE_OWNERS", 10)
+    config = make_config(driver="pymysql", encryption=keys("2026-10"))
+    with Database(config) as database:
+        for number in range(SESSIONS):
+            SyncWorkingMemory(f"s{number:03}", database).set_many(dict.fromkeys("abc", "Ada"))
+        SyncWorkingMemory("s000", database).set_many({f"v{number:03}": number for number in range(100)})
+    entries, _ = encrypted_columns(config.table_prefix)
+    with connect(config, str(config.database)) as connection:
+        counts, read = rows_read(connection, resealing.reseal(entries, "working", keys("2026-11")))
+        connection.commit()
+        again, checked = rows_read(connection, resealing.reseal(entries, "working", keys("2026-11")))
+    values = 3 * SESSIONS + 100
+    assert (counts.replaced, counts.rows) == (values, {"2026-10": values})
+    assert (again.replaced, again.rows) == (0, {"2026-11": values})
+    assert checked < 3 * values  # each row twice, and each session
+    assert read < 6 * values  # and each row for its bytes, and for the change
+    with SyncWorkingMemory("s000", config.model_copy(update={"encryption": keys("2026-11", "2026-11")})) as session:
+        assert len(session.get_all()) == 103

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +287,68 @@ def test_a_revision_of_alembic_runs_the_same_steps(
     alembic.command.upgrade(project, "head")
     check_migrated(config, run_sql)
     assert run_sql(f"SELECT version_num FROM {config.database}.alembic_version") == (("4c1f0e8a7b21",),)
+
+
+#: Rows that make InnoDB build an index for a while.
+MANY_ROWS = """
+INSERT INTO {database}.locus_toys (tenant, name, broken, crc)
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+SELECT 'extra', CONCAT(a.i, '/', b.i), 0, 0 FROM n a, n b
+"""
+
+#: A program that migrates the toys.
+PROGRAM = """
+import os
+
+from locus_mysql.families.migrating import migrate
+from locus_mysql.families.registry import register_family
+from tests.integration.families.test_migrating import UpgradedToys
+
+register_family(UpgradedToys(3))
+migrate(os.environ["LOCUS_MYSQL_DSN"], family="toys", driver="pymysql")
+"""
+
+
+def running_alter(config: MySQLConfig, run_sql: RunSQL) -> int:
+    """Wait until the server builds the index; return the id of its connection."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = run_sql(
+            "SELECT PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_DB = %s"
+            " AND PROCESSLIST_INFO LIKE 'ALTER TABLE%%ADD KEY%%' AND PROCESSLIST_STATE LIKE 'alter%%'",
+            config.database,
+        )
+        if found:
+            return int(found[0][0])
+    raise AssertionError("The index was not built.")
+
+
+@pytest.mark.slow
+def test_a_program_killed_while_the_server_alters_a_table_is_run_again(config: MySQLConfig, run_sql: RunSQL) -> None:
+    run_sql(MANY_ROWS.format(database=config.database))
+    environment = {**os.environ, "LOCUS_MYSQL_DSN": dsn_of(config)}
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment)
+    try:
+        running_alter(config, run_sql)
+    finally:
+        process.kill()
+        process.wait()
+    with pytest.raises(OlderLayout):
+        check(config, 3)
+    run_sql(f"DELETE FROM {config.database}.locus_toys WHERE tenant = 'extra'")
+    migrate(config, family="toys")
+    check_migrated(config, run_sql)
+
+
+@pytest.mark.slow
+def test_a_migration_whose_connection_is_killed_while_the_server_alters_a_table_is_completed(
+    config: MySQLConfig, run_sql: RunSQL
+) -> None:
+    run_sql(MANY_ROWS.format(database=config.database))
+    with ThreadPoolExecutor(1) as executor:
+        running = executor.submit(migrate, config, family="toys")
+        killed = running_alter(config, run_sql)
+        run_sql(f"KILL {killed}")
+        run_sql(f"DELETE FROM {config.database}.locus_toys WHERE tenant = 'extra'")
+        running.result(timeout=60)
+    check_migrated(config, run_sql)
