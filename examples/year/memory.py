@@ -33,7 +33,7 @@ async def work(config: MySQLConfig, month: str) -> None:
         graphs = AsyncMySQLSaver(database)
         checkpoint = {**empty_checkpoint(), "channel_values": {"month": month}, "channel_versions": {"month": 1}}
         thread = {"configurable": {"thread_id": month, "checkpoint_ns": ""}}
-        stored = await graphs.aput(thread, checkpoint, {"source": "input", "step": 0}, {"month": 1})  # type: ignore[arg-type,typeddict-item]  # plain dicts
+        stored = await graphs.aput(thread, checkpoint, {"source": "input", "step": 0}, {"month": 1})  # type: ignore[arg-type]  # plain dicts
         await graphs.aput_writes(stored, [("answer", f"in {month}")], "task-1")
         fact = {"text": f"Ada called in {month}"}
         await MemoryStore(database, dims=2).put(("users", "ada"), month, fact, embedding=[0.5, 0.25])
@@ -78,7 +78,8 @@ async def read_everything(config: MySQLConfig) -> dict[tuple[str, ...], Any]:
         transcripts = TranscriptStore(database)
         for transcript in await transcripts.list_transcripts(KIND, COLLECTION):
             read = await transcripts.read(transcript.key)
-            found["transcripts", transcript.key.name] = [(item.item_id, item.content) for item in read.items]
+            items = [] if read is None else read.items
+            found["transcripts", transcript.key.name] = [(item.item_id, item.content) for item in items]
     return found
 
 
