@@ -56,6 +56,9 @@ CHAPTERS: Mapping[str, Chapter] = {
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.demo"),
     "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.demo"),
     "incident": Chapter("what did it know then, and what changed? looked up in the terminal", "locus", "incident.demo"),
+    "year": Chapter(
+        "a team's year: upgrades, rotated keys, a backup, another server; nothing is lost", "langgraph", "year.demo"
+    ),
     "failover": Chapter(
         "a conversation goes on while the primary of a group is killed", "locus", "failover.demo", group=True
     ),

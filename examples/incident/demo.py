@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import os
-import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from locus.agent import Agent
 from locus.core.events import TerminateEvent
@@ -22,65 +18,12 @@ from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from ..agents.agents import ORDER, TEA, make_agent
 from ..display import Screen
 from ..frame import chapter
-from ..process import options_of
+from ..shell import Shell
 
 THREAD = "night/7"
 
 #: Escape sequences that would rename the terminal's window, and colour the following text.
 ESCAPES = "I am \x1b]0;owned\x07\x1b[31mEve."
-
-#: Maximum number of output lines shown per command.
-_SHOWN_LINES = 14
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """The result of a command.
-
-    Args:
-        code: Its exit code.
-        out: Its output.
-        err: Its error messages.
-    """
-
-    code: int
-    out: str
-    err: str
-
-
-class Shell:
-    """Runs commands, each in its own process.
-
-    Args:
-        screen: Shows each command and its output.
-        config: The database.
-    """
-
-    def __init__(self, screen: Screen, config: MySQLConfig) -> None:
-        self._screen = screen
-        self._environment = {**os.environ, "NO_COLOR": "1", **_variables(options_of(config))}
-
-    async def run(self, *arguments: str, shown: int = _SHOWN_LINES) -> Shown:
-        """Run a command, and show the first lines of its output."""
-        typed = [f'"{argument}"' if " " in argument else argument for argument in arguments]
-        self._screen.line("$", f"locus-mysql {' '.join(typed)}"[:95])
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "locus_mysql", *arguments),
-            env=self._environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            out, err = (stream.decode() for stream in await process.communicate())
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        for line in [line for line in (out or err).splitlines() if line][:shown]:
-            self._screen.line("", line[:95])
-        return Shown(process.returncode or 0, out, err)
 
 
 async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
@@ -162,14 +105,3 @@ async def _say(agent: Agent, prompt: str) -> str:
 
 def _schemas(config: MySQLConfig) -> list[Schema]:
     return [StoreOperations(config, "agents").schema]
-
-
-def _variables(options: dict[str, Any]) -> dict[str, str]:
-    """Return options as environment variables."""
-    found = {}
-    for name, value in options.items():
-        if isinstance(value, list):
-            value = ",".join(map(str, value))
-        if value is not None:
-            found[f"LOCUS_MYSQL_{name.upper()}"] = str(value)
-    return found

@@ -95,6 +95,7 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("adk", 8),
         ("engines", 5),
         ("incident", 7),
+        ("year", 26),
     ],
 )
 def test_a_chapter_holds_and_leaves_nothing_behind(
@@ -133,13 +134,14 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "adk",
         "engines",
         "incident",
+        "year",
         "failover",
     ]
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
         "there are agents, langgraph, memories, working, claude, openai, pydantic, harness, strands, adk, engines, "
-        "incident, failover" in capsys.readouterr().err
+        "incident, year, failover" in capsys.readouterr().err
     )
 
 
