@@ -57,9 +57,9 @@ class Saving:
         """Store a state as the newest checkpoint of its thread; return its id.
 
         One round trip; another one if another process wrote to the thread since this process last read it, if the row
-        that the state would build on was removed by then, if the thread has a checkpoint of the id that this process
-        did not save before, and occasionally for housekeeping. A named parent costs one more; a parent that is the
-        newest checkpoint costs two more if another process wrote to the thread.
+        that the state would build on was removed by then, and occasionally for housekeeping. An id of a checkpoint that
+        this process did not save costs two more; a named parent one more; a parent that is the newest checkpoint two
+        more if another process wrote to the thread.
 
         Args:
             tenant: The thread's tenant.
