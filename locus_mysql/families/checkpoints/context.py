@@ -28,8 +28,8 @@ class Context:
         self.config = config
         self.sql = dialect
         self.cache = ThreadCache(config.cache_bytes)
-        #: Ids chosen by callers that a save of this process stored or found to exist, with their threads. The next save
-        #: of such an id expects to replace it.
+        #: Ids chosen by callers that a save of this process stored or found to exist, or that it loaded, with their
+        #: threads. The next save of such an id expects to replace it.
         self.known_ids: LRUCache[bool] = LRUCache(KNOWN_IDS)
         self.turns: Turns[Any] = Turns()
         self.counters = Counters()

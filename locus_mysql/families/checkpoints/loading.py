@@ -57,6 +57,7 @@ class Loading:
             return None
         state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         self._cache.remember((tenant, thread_id), before, before.after_loading(lineage, rows[0].version))
+        self._context.known_ids.put(((tenant, thread_id), checkpoint_id), True)
         return state, lineage[0].token
 
     def named_rows(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Sequence[LineageRow]]:

@@ -183,3 +183,17 @@ async def test_a_new_id_costs_no_more_than_none_and_a_refused_one_a_round_trip(
         with proxy.counting() as count:
             await store.save("t", state_of("a", "b", "c", "d"), "of another")
         assert count.round_trips == expected
+
+
+@pytest.mark.usefixtures("no_housekeeping")
+async def test_an_id_that_was_loaded_is_replaced_at_once(make_store: Make, proxy: WireProxy) -> None:
+    """As in a short-lived process that loads a checkpoint by its id, and saves the next state under it."""
+    await make_store().save("t", state_of("a"), "latest")
+    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
+    assert await store.load("t", "latest") == state_of("a")
+    await store.load("t")
+    with proxy.counting() as count:
+        await store.save("t", state_of("a", "b"), "latest")
+    assert count.round_trips == 1
+    assert await make_store().list_checkpoints("t") == ["latest"]
+    assert await make_store().load("t") == state_of("a", "b")
