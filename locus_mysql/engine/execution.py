@@ -1,6 +1,16 @@
 """Runs operations: sends and repeats their batches, and chooses the server that answers. See `Execution`.
 
 The engines `synchronous.SyncEngine` and `asynchronous.AsyncEngine` run its generators by one of the two `loops`.
+Who calls whom:
+
+    run                   an operation
+      _ensure_and_drive   creates or checks its tables, the first time
+        _drive            its batches, one after another
+          _execute        a batch: which server, and by which way
+            _ask_secondary    a read that a secondary may answer
+            _execute_write    a write, in a group with others if it must wait for a connection
+            _execute_alone    anything else, and what was refused in a group; repeats it
+              _ask_primary    one attempt on a connection that was lent
 """
 
 from __future__ import annotations
