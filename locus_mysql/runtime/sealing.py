@@ -257,7 +257,7 @@ def _fetch_keys(encryption: Encryption, key_ids: Iterable[str]) -> Generator[Any
     for key_id in key_ids:
         if not encryption.knows(key_id):
             try:
-                yield from compute(lambda wanted=key_id: encryption.key(wanted))  # type: ignore[misc]
+                yield from compute(lambda wanted=key_id: encryption.key(wanted))  # type: ignore[misc]  # mypy infers no type of such a default
             except EncryptionError:
                 if key_id == encryption.active:
                     raise  # any other key is asked for again, and then the error names the row

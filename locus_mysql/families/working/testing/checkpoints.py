@@ -102,7 +102,7 @@ def a_restore_brings_back_all_content(sessions: checks.Sessions) -> checks.Scrip
     checks.equal((yield from _ids(session)), ["undo", "c"], "the checkpoints after restoring")
     yield from session.do(calls.RestoreCheckpoint("undo", "undo the undoing"))
     undone = yield from session.ask(*_CONTENT)
-    left = undone.results[0]["new"].left_us  # type: ignore[index]
+    left = undone.results[0]["new"].left_us  # type: ignore[index]  # a dict, as the command asks for variables
     checks.true(
         left is not None and 0 < left <= HOUR_US, f"a variable that restoring removed has its time again: {left}"
     )
@@ -151,7 +151,7 @@ def restored_variables_keep_their_remaining_time(sessions: checks.Sessions) -> c
     reply = yield from session.ask(
         calls.Write((checks.variable("a", b"1", HOUR_US),)), calls.CreateCheckpoint("c"), calls.Read(("a",))
     )
-    had = reply.results[2]["a"].left_us  # type: ignore[index]
+    had = reply.results[2]["a"].left_us  # type: ignore[index]  # a dict, as the command asks for variables
     deadline = time.monotonic() + checks.PATIENCE_S
     while True:
         found = yield from session.until(calls.Read(("a",)), _less_left(had - 50_000), "the time left fell")
@@ -159,7 +159,7 @@ def restored_variables_keep_their_remaining_time(sessions: checks.Sessions) -> c
         reply = yield from session.ask(
             calls.RestoreCheckpoint("c", undo), calls.Read(("a",)), calls.DeleteCheckpoint(undo)
         )
-        left = reply.results[1]["a"].left_us  # type: ignore[index]
+        left = reply.results[1]["a"].left_us  # type: ignore[index]  # a dict, as the command asks for variables
         checks.true(left <= HOUR_US, f"restoring gives no more time than there was: {left}")
         if left > (found["a"].left_us or 0):
             return

@@ -56,7 +56,7 @@ def stamps_are_at_least_the_clock(sessions: checks.Sessions) -> checks.Script[No
     session = sessions.new()
     for name in ("first", "second"):
         reply = yield from session.ask(calls.CreateCheckpoint(name), calls.ListCheckpoints())
-        at = reply.results[1][0].created_at  # type: ignore[index]
+        at = reply.results[1][0].created_at  # type: ignore[index]  # a list of checkpoints
         checks.true(at.tzinfo is not None, "the time of a checkpoint is aware")
         at_us = (at - _EPOCH) // timedelta(microseconds=1)
         checks.true(reply.stamp >= at_us, f"the stamp {reply.stamp} is at least the storage's clock {at_us}")
