@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 
 from examples.pydantic_ai_harness.agent import CONVERSATION, NOTE, make_agent
 from locus_mysql import Database
@@ -14,7 +15,9 @@ from ...conftest import MakeConfig
 def test_run_sync_stores_steps_and_memory(make_config: MakeConfig, driver: str) -> None:
     config = make_config(driver=driver)
     agent = make_agent(Database(config))
-    answers = [agent.run_sync(question, conversation_id=CONVERSATION).output for question in ("Restart it.", "Which?")]
+    with closing(asyncio.new_event_loop()) as loop:
+        asyncio.set_event_loop(loop)  # run_sync uses the thread's loop; one that it makes itself is never closed
+        answers = [agent.run_sync(text, conversation_id=CONVERSATION).output for text in ("Restart it.", "Which?")]
     assert answers == ["Done, after write_memory and restart.", "Done, after search_memory."]
 
     async def stored() -> tuple[int, str]:
