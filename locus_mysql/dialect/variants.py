@@ -245,6 +245,9 @@ OCEANBASE = Variant(
     errors={
         4012: 3024,  # the query timeout
         3140: 3141,  # invalid JSON as the argument of a function, by which guards undo their batch
+        # It rolled the transaction back, as when another server becomes the leader of its partition; at a COMMIT, the
+        # outcome is unknown: https://en.oceanbase.com/docs/common-oceanbase-database-10000000001375934
+        6002: 3101,
     },
     supports_group_commit=False,  # not measured there
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -10,6 +11,11 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
+from locus_mysql.dialect import Statement
+from locus_mysql.drivers.interface import ServerError
+from locus_mysql.drivers.registry import find_driver
+from locus_mysql.engine.failures import leaves_fate_unknown, may_pass
+from locus_mysql.engine.operation import Batch
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
@@ -137,9 +143,22 @@ if ENGINE == "oceanbase":
         )
         assert row[0] == 2
 
+    def test_a_transaction_that_was_rolled_back_is_repeated_and_its_fate_asked(make_config: MakeConfig) -> None:
+        """The error (6002) is the one of a change of the partition's leader; here, a timeout comes before it."""
+        config = make_config()
+        with closing(find_driver("pymysql").connect(config, config.endpoints[0])) as connection:
+            connection.execute(
+                (Statement("SET @@SESSION.ob_trx_timeout = 300000"), Statement("CREATE TABLE t (a INT)"))
+            )
+            connection.execute((Statement("BEGIN"), Statement("INSERT INTO t VALUES (1)")))
+            time.sleep(1)
+            with pytest.raises(ServerError, match="timeout"):
+                connection.execute((Statement("INSERT INTO t VALUES (2)"),))
+            with pytest.raises(ServerError, match="rollbacked") as raised:
+                connection.execute((Statement("COMMIT"),))
+        assert may_pass(raised.value, config)
+        assert leaves_fate_unknown(raised.value)
+
 
 def _slow() -> Any:
-    from locus_mysql.dialect import Statement
-    from locus_mysql.engine.operation import Batch
-
     yield Batch((Statement("SELECT SLEEP(5)"),))
