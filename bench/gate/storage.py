@@ -6,12 +6,13 @@ import asyncio
 
 from locus_mysql import MySQLCheckpointer
 
-from ..conversations import ITERATIONS, PLAIN, conversation
+from ..conversations import COMPACTED, ITERATIONS, PLAIN, conversation
 from ..database import fresh_database
 from ..disk import bytes_in_rows, bytes_in_text_columns
 
 #: Number of turns. The longer a conversation, the smaller the share of whole states; this is enough to show a mistake.
-TURNS = {PLAIN: 150, ITERATIONS: 40}
+#: The compacted conversation has two compactions in its turns.
+TURNS = {PLAIN: 150, ITERATIONS: 40, COMPACTED: 110}
 
 
 def figures(dsn: str) -> dict[str, float]:
