@@ -32,8 +32,10 @@ async def _figures(dsn: str, kind: str, turns: int) -> dict[str, float]:
             whole += final
             said = sum(len(message.content or "") for message in state.messages if message.role.value != "system")
     stored = bytes_in_rows(dsn)
-    return {
-        f"stored for each byte of whole states, {kind}": stored / whole,
+    found = {f"stored for each byte of whole states, {kind}": stored / whole}
+    if kind == COMPACTED:  # most of what was said is not in the final state
+        return found
+    return found | {
         f"stored for each byte of the final state, {kind}": stored / final,
         f"text to index for each byte said, {kind}": bytes_in_text_columns(dsn) / said,
     }
