@@ -1,14 +1,15 @@
 """Frames content for a column: a format byte, a checksum, and the content, compressed if that helps: `Framing`.
 
-Format 1 stores the content unchanged, format 2 deflates it with a preset dictionary. Add formats, never change one.
+Format 1 stores the content unchanged, format 2 deflates it with a preset dictionary. A family may have more formats,
+whose content it reads in another way. Add formats, never change one.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 UNCOMPRESSED, DEFLATED = b"\x01", b"\x02"
@@ -46,11 +47,13 @@ class Framing:
         compressed_bytes: Contents whose length is in this range are compressed: shorter ones gain nothing, and
             longer ones would slow down a load.
         checksum: How the checksum is stored.
+        formats: The formats that are read, each with the one of the two that its content is stored in.
     """
 
     dictionary: bytes
     compressed_bytes: range
     checksum: struct.Struct
+    formats: Mapping[bytes, bytes] = field(default_factory=lambda: {UNCOMPRESSED: UNCOMPRESSED, DEFLATED: DEFLATED})
 
     def compress(self, pieces: Pieces, compression: Literal["zlib", "none"]) -> tuple[bytes, Pieces]:
         """Return the format and the body of content, in pieces."""
@@ -74,7 +77,7 @@ class Framing:
         """
         if not stored:
             raise DamagedFrame("it is empty")
-        if stored[:1] not in {UNCOMPRESSED, DEFLATED}:
+        if stored[:1] not in self.formats:
             raise DamagedFrame("its format is unknown; if a later version of locus-mysql wrote it, upgrade")
         if len(stored) < 1 + _CHECKSUM_BYTES:
             raise DamagedFrame("it is cut short")
@@ -87,7 +90,7 @@ class Framing:
         Raises:
             DamagedFrame: It cannot be decompressed.
         """
-        if frame.kind == UNCOMPRESSED:
+        if self.formats[frame.kind] == UNCOMPRESSED:
             return frame.body
         inflater = zlib.decompressobj(-15, zdict=self.dictionary)
         content = self._inflate(inflater, frame)
@@ -104,7 +107,7 @@ class Framing:
             DamagedFrame: It cannot be decompressed, or has an unknown format.
         """
         frame = self.split(stored)
-        if frame.kind == UNCOMPRESSED:
+        if self.formats[frame.kind] == UNCOMPRESSED:
             return frame.body
         return self._inflate(zlib.decompressobj(-15, zdict=self.dictionary), frame)
 

@@ -180,6 +180,16 @@ class Stores(RuleBasedStateMachine):
         state["messages"] = messages[:index] + replacement + messages[index + 1 :]
         self._save(store, thread_id, None, state)
 
+    @rule(store=STORES, thread_id=THREADS, items=st.lists(ITEMS, min_size=1, max_size=2))
+    def keep_a_window(self, store: int, thread_id: str, items: list[tuple[str, int]]) -> None:
+        """Drop the oldest messages, as an agent that keeps the newest ones; the others are stored as copies."""
+        state = self.model.newest(thread_id)
+        messages = state.get("messages", [])
+        if len(messages) < 8:
+            messages = self._messages([("plum", 900)] * 8)
+        state["messages"] = [*messages[len(items) :], *self._messages(items)]
+        self._save(store, thread_id, None, state)
+
     @rule(store=STORES, thread_id=THREADS)
     def begin_anew(self, store: int, thread_id: str) -> None:
         self._save(store, thread_id, None, {"fresh": True, "messages": []})

@@ -153,6 +153,7 @@ class _Save:
             token=self._token,
             provisional=self._new.provisional,
             compression=self._context.config.compression,
+            held={} if self._before.state is None else self._before.state.hashed,
         )
         search = self._context.config.search
         row = row_of(self._new, self.checkpoint_id, self._token, delta, self._metadata, self._sealing, search=search)

@@ -117,6 +117,7 @@ class ThreadWriter:
             token=token,
             provisional=new.provisional,
             compression=operations.context.config.compression,
+            held=self._hashed,
         )
         seq = before[-1].seq + 1 if before else self.standing.last_seq + 1
         sealing = operations.context.sealing.of(*self._key)

@@ -17,7 +17,7 @@ from ...runtime.ledger import refuse_late
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from .coding.delta import Lineage, StoredRow, encode_delta, extend
-from .coding.digests import hash_logs
+from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
 from .state_rows import PAYLOAD, assemble_rows, chain_of, check_row, opened
@@ -172,6 +172,7 @@ def rewritten(
     """
     stored = {row.seq: row for row in rows}
     lineages: dict[int, Lineage] = {}
+    hashed: HashedLogs = {}
     sequenced = []
     for seq, row in stored.items():
         check_row(row.sound, seq, thread_id)
@@ -183,9 +184,11 @@ def rewritten(
         provisional = before[0].provisional
         lineage = lineages[parent] if parent is not None else ()
         encoded = new.encode(None).state
-        hashed = hash_logs(encoded, {})
+        hashed, held = hash_logs(encoded, hashed), hashed
         token = os.urandom(16)
-        delta = encode_delta(encoded, hashed, lineage, token=token, provisional=provisional, compression=compression)
+        delta = encode_delta(
+            encoded, hashed, lineage, token=token, provisional=provisional, compression=compression, held=held
+        )
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)
         values = NewRow(

@@ -4,6 +4,10 @@ A log of a new state *continues* a base's log if the base's text is a prefix of 
 and digest, so only marks of earlier states are kept in memory, and an item changed in place is detected. Of a log that
 continues, the suffix is stored; of any other, the whole text. Each log is compared separately.
 
+If most of a state does not continue its parent, as after a compaction of a conversation, and this process holds the
+parent's text, the state is stored as copies from an ancestor's texts and new bytes (see `copies`). It is the first
+position of the states after it, as a whole state is.
+
 The base is chosen by skip deltas, as in Subversion's FSFS (notes/skip-deltas in its source). The state at
 position i of a lineage builds on the one at i with its lowest set bit cleared, so a load reads at most log2(i)+1 rows,
 and every base that a later state needs is among the bases of the newest: a lineage is a short chain.
@@ -23,11 +27,20 @@ from ....errors import CorruptCheckpoint
 from ....runtime.framing import DamagedFrame
 from ....runtime.log_digests import EMPTY, Log, Mark
 from .codec import EncodedState
+from .copies import Copy, copied, find_copies, inserted_pieces
 from .digests import HashedLogs
-from .payload import Content, check_head, pack, unpack
+from .payload import Change, Content, check_head, pack, unpack
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.
 WHOLE_BELOW_BYTES = 2048
+
+#: Maximum number of rows from which a state that is stored as copies is assembled. Each state that continues it needs
+#: one to six more; the second limit is for lists that are rewritten by each save, whose states nothing continues. One
+#: statement reads six rows.
+COPYING_ROWS, REWRITING_ROWS = 3, 6
+
+
+_NO_LOGS: HashedLogs = {}
 
 
 class Ancestor(NamedTuple):
@@ -118,6 +131,7 @@ def encode_delta(
     token: bytes,
     provisional: bool = False,
     compression: Literal["zlib", "none"] = "zlib",
+    held: HashedLogs = _NO_LOGS,
 ) -> Delta:
     """Encode a state that follows the newest of the lineage; a lasting state follows the newest lasting one.
 
@@ -128,6 +142,7 @@ def encode_delta(
         token: The token of its row.
         provisional: Whether a later save will supersede it.
         compression: Whether the payload may be compressed.
+        held: The logs of an earlier state, if this process holds one: with the texts of the states it continues.
     """
     bases = _side_branch(lineage) if provisional else lasting(lineage)
     parent = bases[0] if bases else None
@@ -141,22 +156,25 @@ def encode_delta(
     # A provisional state always builds on the lasting one, so that a load finds the state that it continues.
     size_bytes = state.size_bytes
     stands_alone = size_bytes <= WHOLE_BELOW_BYTES or 2 * kept < size_bytes
+    copies: Mapping[str, Sequence[Copy]] = {}
     if stands_alone and not provisional:
-        base, position, continued = None, 0, {}
+        base, copies = _choose_copied(state, hashed, bases, held, news)
+        position, continued = 0, _continued(hashed, base)
     known = base.marks if base else {}
-    changes: list[tuple[str, int, int, int, str]] = []
-    suffixes = []
+    changes: list[Change] = []
+    suffixes: list[memoryview] = []
     for log in state.logs:
         mark, before = marks[log.name], known.get(log.name, EMPTY)
         if mark is before or mark == before:
             continue
         start = before.length if log.name in continued else 0
-        suffixes.append(memoryview(log.text)[start:])
-        changes.append((log.name, start, len(log.text) - start, mark.item_count, mark.digest.hex()))
+        copying = copies.get(log.name, ())
+        pieces = list(inserted_pieces(log.text, copying)) if copying else [memoryview(log.text)[start:]]
+        suffixes += pieces
+        changes.append(Change(log.name, start, sum(map(len, pieces)), mark.item_count, mark.digest, copying))
     cuts = {log.name: log.cut for log in state.logs}
-    header = {"p": position, "t": int(provisional), "c": cuts, "l": changes}
     tokens = token if base is None else token + base.token
-    payload = pack(header, state.head, suffixes, tokens, compression)
+    payload = pack(position, provisional, cuts, changes, state.head, suffixes, tokens, compression)
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent, news, discontinued)
 
@@ -254,18 +272,21 @@ def _added(content: Content, texts: dict[str, list[memoryview]], marks: Mapping[
     same = marks.keys() == content.cuts.keys()
     changed = dict(marks) if same else {name: marks.get(name, EMPTY) for name in content.cuts}
     begin = 0
-    for name, start, length, item_count, digest in content.changes:
-        if start and start != changed[name].length:
+    for change in content.changes:
+        name = change.name
+        if change.start and change.start != changed[name].length:
             raise DamagedFrame("it continues a text of another length")
-        end = begin + length
+        end = begin + change.length
         suffix = content.suffixes[begin:end]
-        if not start:
+        if not change.start and not change.copies:
             texts[name] = [suffix]
-        elif name in texts:
-            texts[name] = [*texts[name], suffix]
-        else:
+        elif name not in texts and changed[name].length:
             raise NotHeld
-        changed[name] = Mark(start + length, item_count, digest)
+        elif change.copies:
+            texts[name] = copied(memoryview(b"".join(texts.get(name, ()))), change.copies, suffix)
+        else:
+            texts[name] = [*texts[name], suffix]
+        changed[name] = change.mark
         begin = end
     if begin != len(content.suffixes):
         raise DamagedFrame("its texts are not as long as its header says")
@@ -279,6 +300,32 @@ def _choose_base(lineage: Lineage) -> tuple[Ancestor | None, int]:
     wanted = position & (position - 1)
     base = next((ancestor for ancestor in lineage if ancestor.position == wanted), None)
     return (base, position) if base else (None, 0)
+
+
+def _choose_copied(
+    state: EncodedState, hashed: HashedLogs, bases: Lineage, held: HashedLogs, news: Mapping[str, int]
+) -> tuple[Ancestor | None, Mapping[str, Sequence[Copy]]]:
+    """Return the ancestor from whose texts a state is copied, and the copies; None if less than half of it is equal.
+
+    A state that continues its parent, and only has outgrown its base, is stored whole.
+    """
+    if not bases or state.size_bytes <= WHOLE_BELOW_BYTES:
+        return None, {}
+    if 2 * sum(bases[0].marks[name].length for name in news) >= state.size_bytes:
+        return None, {}
+    limit = COPYING_ROWS if bases[0].position else REWRITING_ROWS
+    base = next((one for at, one in enumerate(bases) if len(rows_needed(bases[at:])) < limit), None)
+    if base is None:
+        return None, {}
+    continued = _continued(hashed, base)
+    kept = sum(base.marks[name].length for name in continued)
+    copies: dict[str, Sequence[Copy]] = {}
+    for log in state.logs:
+        mark, earlier = base.marks.get(log.name, EMPTY), held.get(log.name)
+        if log.name not in continued and earlier is not None and earlier.begins_with(mark):
+            copies[log.name] = find_copies(earlier.log.text[: mark.length], log.text)
+            kept += sum(copy.copied for copy in copies[log.name])
+    return (base, copies) if 2 * kept >= state.size_bytes else (None, {})
 
 
 def _side_branch(lineage: Lineage) -> Lineage:

@@ -3,6 +3,9 @@
 A payload is a format byte, a checksum and a body: header, head and suffixes. The checksum is of the body and of the
 tokens of the row and of its base. So an assembled state is exactly the saved one: a flipped bit, a payload in another
 row and a row that builds on another one are detected.
+
+Formats 1 and 2 are those of `Framing`. Formats 3 and 4 are the same, for a row with copies, which versions before it
+cannot read: they refuse an unknown format.
 """
 
 from __future__ import annotations
@@ -10,19 +13,50 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from ....errors import CorruptCheckpoint
 from ....runtime.exact_json import decode_json, encode_json
-from ....runtime.framing import DamagedFrame, Framing, Pieces
+from ....runtime.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Framing, Pieces
 from ....runtime.log_digests import EMPTY, Mark
+from .copies import Copy
 
 _LENGTHS = struct.Struct("<II")
 _DIGEST_HEX = frozenset({0, 32})
 
-#: A row's description of one log: its name, the length of the prefix taken from the base, the length of the suffix in
-#: the row, the number of items, and the digest.
-_Change: TypeAlias = tuple[str, int, int, int, bytes]
+#: The format of a row with copies, by that of a row without.
+_COPYING_FORMATS = {UNCOMPRESSED: b"\x03", DEFLATED: b"\x04"}
+
+
+class Change(NamedTuple):
+    """A row's description of one log.
+
+    Args:
+        name: The name of the log.
+        start: The length of the prefix taken from the base.
+        length: The number of bytes in the row.
+        item_count: The number of items.
+        digest: The digest of the text.
+        copies: What is copied from the base's text, which the log does not continue; ``start`` is then 0.
+    """
+
+    name: str
+    start: int
+    length: int
+    item_count: int
+    digest: bytes
+    copies: Sequence[Copy] = ()
+
+    @property
+    def mark(self) -> Mark:
+        """Return the mark of the text."""
+        copied = sum(copy.copied for copy in self.copies)
+        return Mark(self.start + copied + self.length, self.item_count, self.digest)
+
+    def to_json(self) -> list[object]:
+        """Return the form in a header."""
+        described: list[object] = [self.name, self.start, self.length, self.item_count, self.digest.hex()]
+        return [*described, [number for copy in self.copies for number in copy]] if self.copies else described
 
 
 class Content(NamedTuple):
@@ -31,13 +65,16 @@ class Content(NamedTuple):
     position: int
     provisional: bool
     cuts: Mapping[str, int]
-    changes: Sequence[_Change]
+    changes: Sequence[Change]
     head: bytes
     suffixes: memoryview
 
 
 def pack(
-    header: Mapping[str, object],
+    position: int,
+    provisional: bool,
+    cuts: Mapping[str, int],
+    changes: Sequence[Change],
     head: bytes,
     suffixes: Sequence[memoryview],
     tokens: bytes,
@@ -46,14 +83,20 @@ def pack(
     """Return a payload.
 
     Args:
-        header: What `unpack` returns besides head and suffixes, as JSON.
+        position: The position in the lineage.
+        provisional: Whether a later save will supersede the state.
+        cuts: The positions in the head at which the texts of the lists belong.
+        changes: The lists that differ from those of the row it builds on.
         head: The state's text without the items of its lists.
-        suffixes: The texts of lists.
+        suffixes: The bytes of the changes, in their order.
         tokens: The row's token, followed by that of the row it builds on.
         compression: Whether it may be compressed.
     """
+    header = {"p": position, "t": int(provisional), "c": cuts, "l": [change.to_json() for change in changes]}
     text = encode_json(header)
     kind, body = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
+    if any(change.copies for change in changes):
+        kind = _COPYING_FORMATS[kind]
     return _FRAMING.join(kind, _checksum(kind, tokens, body), body)
 
 
@@ -91,22 +134,32 @@ def _content(body: memoryview) -> Content:
     return Content(*_parse_header(header), head, suffixes)
 
 
-def _parse_header(header: Any) -> tuple[int, bool, dict[str, int], list[_Change]]:
+def _parse_header(header: Any) -> tuple[int, bool, dict[str, int], list[Change]]:
     """Position, provisional flag, cuts and changes."""
     try:
         position, provisional, cuts, changes = header["p"], header["t"], header["c"], header["l"]
         numbers = [position, provisional, *cuts.values()]
         parsed = []
-        for name, start, length, item_count, digest in changes:
+        for name, start, length, item_count, digest, *copying in changes:
             numbers += (start, length, item_count)
             if name not in cuts or len(digest) not in _DIGEST_HEX:
                 raise DamagedFrame("its header is damaged")
-            parsed.append((name, start, length, item_count, bytes.fromhex(digest)))
+            copies = _parse_copies(start, length, *copying) if copying else ()
+            parsed.append(Change(name, start, length, item_count, bytes.fromhex(digest), copies))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise DamagedFrame("its header is damaged") from None
     if set(map(type, numbers)) != {int} or min(numbers) < 0:
         raise DamagedFrame("its header is damaged")
     return position, bool(provisional), cuts, parsed
+
+
+def _parse_copies(start: int, length: int, numbers: list[int]) -> list[Copy]:
+    if start or not numbers or len(numbers) % 3 or set(map(type, numbers)) != {int} or min(numbers) < 0:
+        raise DamagedFrame("its header is damaged")
+    copies = [Copy(*numbers[at : at + 3]) for at in range(0, len(numbers), 3)]
+    if sum(copy.inserted for copy in copies) != length:
+        raise DamagedFrame("its header is damaged")
+    return copies
 
 
 def check_head(content: Content) -> None:
@@ -153,7 +206,7 @@ def outline(beginning: bytes) -> Outline:
     except (DamagedFrame, struct.error, CorruptCheckpoint):
         raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
     head = bytes(body[head_at : head_at + head_bytes])
-    marks = {name: Mark(start + length, count, digest) for name, start, length, count, digest in changes}
+    marks = {change.name: change.mark for change in changes}
     return Outline(head_bytes, head if len(head) == head_bytes else None, tuple(cuts), marks)
 
 
@@ -162,7 +215,8 @@ class Added(NamedTuple):
 
     Args:
         start: The position of their text in the text of the list; 0 if the row has the whole list.
-        text: Their JSON text, separated by commas; only its beginning if the row was read in part.
+        text: Their JSON text, separated by commas; only its beginning if the row was read in part. Of a row with
+            copies, the bytes after the last copy, which may begin within an item.
         whole: Whether the text is complete.
     """
 
@@ -186,10 +240,11 @@ def added_items(beginning: bytes) -> Mapping[str, Added]:
         raise CorruptCheckpoint("The beginning of a checkpoint's row cannot be read.") from None
     at += head_bytes
     added = {}
-    for name, start, length, _, _ in changes:
-        text = bytes(body[at : at + length])
-        added[name] = Added(start, text, len(text) == length)
-        at += length
+    for change in changes:
+        last = change.copies[-1].inserted if change.copies else change.length
+        at += change.length
+        text = bytes(body[at - last : at])
+        added[change.name] = Added(change.mark.length - last, text, len(text) == last)
     return added
 
 
@@ -229,4 +284,9 @@ DICTIONARY = (
 )
 
 
-_FRAMING = Framing(DICTIONARY, range(256, 32_768), struct.Struct("<I"))
+_FRAMING = Framing(
+    DICTIONARY,
+    range(256, 32_768),
+    struct.Struct("<I"),
+    {stored: stored for stored in _COPYING_FORMATS} | {copying: stored for stored, copying in _COPYING_FORMATS.items()},
+)

@@ -80,7 +80,7 @@ def partial_state(payload: bytes | None, *, beginning: bool = False) -> Mapping[
 
 
 def _items(added: Added) -> list[Any]:
-    """Return the items in a text that may be cut off."""
+    """Return the items in a text that may be cut off; none if a complete text begins within an item."""
     text = added.text.decode("utf-8", "ignore").lstrip(",")
     items = []
     at = 0
@@ -91,4 +91,4 @@ def _items(added: Added) -> list[Any]:
             break
         items.append(finite(item))
         at += 1  # the comma
-    return items
+    return [] if added.whole and at < len(text) else items

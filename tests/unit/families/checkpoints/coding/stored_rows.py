@@ -30,16 +30,25 @@ class Table:
     bases: dict[int, int] = field(default_factory=dict)
     provisional: set[int] = field(default_factory=set)
     hashed: HashedLogs = field(default_factory=dict)
+    #: Whether a save has the text of the state saved before.
+    holds: bool = True
 
     def save(
         self, state: State, lineage: Lineage, *, provisional: bool = False, compression: Any = "zlib"
     ) -> tuple[Delta, Lineage]:
         encoded = encode(state)
+        held = self.hashed if self.holds else {}
         self.hashed = hash_logs(encoded, self.hashed)
         seq = len(self.rows) + 1
         token = seq.to_bytes(16)
         delta = encode_delta(
-            encoded, self.hashed, lineage, token=token, provisional=provisional, compression=compression
+            encoded,
+            self.hashed,
+            lineage,
+            token=token,
+            provisional=provisional,
+            compression=compression,
+            held=held,
         )
         self.rows[seq] = StoredRow(seq, token, delta.payload)
         self.bases[seq] = seq if delta.base is None else delta.base.seq

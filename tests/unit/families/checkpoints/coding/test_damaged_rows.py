@@ -24,17 +24,20 @@ class TestDamage:
 
     @staticmethod
     def rows(turns: int = 63) -> list[StoredRow]:
-        """Return the longest lineage of a conversation: compressed and plain rows, the newest provisional."""
+        """Return the longest lineage of a conversation: rows of three formats, the newest provisional."""
         table, lineage = Table(), ()
         state: State = {"run_id": "r", "messages": [message(0, 3_000)], "steps": [1]}
         for turn in range(turns):
             state["messages"].append(message(turn, 480))
+            if turn == turns // 2:
+                state["messages"][1] = message(-1, 480)
             state["steps"] = [turn]
             _, lineage = table.save(state, lineage, compression="none" if turn % 3 else "zlib")
         table.save({**state, "iteration": 1}, lineage, provisional=True)
-        rows = max((table.chain(seq) for seq in table.rows), key=len)
-        assert {row.payload[:1] for row in rows} == {b"\x01", b"\x02"}
-        return rows
+        return max((table.chain(seq) for seq in table.rows), key=len)
+
+    def test_the_rows_have_copies_and_are_compressed_or_not(self) -> None:
+        assert {row.payload[:1] for row in self.rows()} == {b"\x01", b"\x02", b"\x03"}
 
     def assert_noticed(self, rows: list[StoredRow], which: int, payload: bytes) -> None:
         if payload == rows[which].payload:
@@ -157,6 +160,15 @@ class TestForgedRows:
             {**HEADER, "l": [["a", 0, 3, 2, "00"]]},
             {**HEADER, "l": [["a", 0, 3, 2, 5]]},
             {**HEADER, "l": [["a", 0, 3, 2]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, []]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, 5]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [0, 0]]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [0, 0, 4]]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [0, 1, 3]]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [-1, 0, 3]]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [0, "0", 3]]]},
+            {**HEADER, "l": [["a", 1, 3, 2, "00" * 16, [0, 0, 3]]]},
+            {**HEADER, "l": [["a", 0, 3, 2, "00" * 16, [0, 0, 3], []]]},
         ],
         ids=lambda header: repr(header)[:60],
     )
@@ -188,7 +200,7 @@ class TestForgedRows:
         [
             (StoredRow(7, b"t" * 16, b""), "it is empty"),
             (StoredRow(7, b"t" * 16, b"\x01\x00"), "it is cut short"),
-            (StoredRow(7, b"t" * 16, b"\x03" + bytes(9)), "a later version"),
+            (StoredRow(7, b"t" * 16, b"\x05" + bytes(9)), "a later version"),
             (forged(HEADER, of_head=9, suffixes=b""), "it was cut off"),
         ],
     )

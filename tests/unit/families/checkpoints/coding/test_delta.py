@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import (
+    COPYING_ROWS,
+    REWRITING_ROWS,
     WHOLE_BELOW_BYTES,
     Held,
     Lineage,
@@ -34,6 +36,8 @@ EDITS = st.one_of(
     st.tuples(st.just("append"), LISTS, st.integers(1, 3), st.sampled_from([1, 200, 900])),
     st.tuples(st.just("change"), LISTS, st.integers(0, 30), st.just(0)),
     st.tuples(st.just("compact"), LISTS, st.integers(0, 5), st.just(0)),
+    st.tuples(st.just("slide"), LISTS, st.integers(1, 3), st.sampled_from([200, 900])),
+    st.tuples(st.just("fill"), LISTS, st.integers(8, 12), st.sampled_from([400, 900])),
     st.tuples(st.just("restart"), LISTS, st.just(0), st.just(0)),
     st.tuples(st.just("drop"), LISTS, st.just(0), st.just(0)),
     st.tuples(st.just("field"), st.sampled_from(["a", "messages"]), st.integers(), st.just(0)),
@@ -56,6 +60,10 @@ def edited(state: State, edit: tuple[str, str, int, int], turn: int) -> State:
         state[name] = items
     elif kind == "compact":
         state[name] = [message(-turn), *items[number:]]
+    elif kind == "slide":
+        state[name] = [*items[number:], *(message(turn * 10 + index, size) for index in range(number))]
+    elif kind == "fill":
+        state[name] = [message(turn * 100 + index, size) for index in range(number)]
     elif kind == "restart":
         state[name] = []
     elif kind == "drop":
@@ -278,6 +286,89 @@ def test_continuation_is_decided_for_each_log() -> None:
     assert delta.discontinued == {"b", "e"}
     assert delta.parent is not None
     assert delta.parent.seq == 1
+
+
+class TestCopies:
+    """States that do not continue their parent, but have most of its items."""
+
+    @staticmethod
+    def windows(turns: int, *, holds: bool = True) -> tuple[Table, list[State], list[Lineage]]:
+        """Save a conversation of which the newest 40 messages are kept."""
+        table, lineage, states, lineages = Table(holds=holds), (), [], []
+        for turn in range(turns):
+            states.append({"messages": [message(number) for number in range(turn, turn + 40)], "turn": turn})
+            _, lineage = table.save(states[-1], lineage, compression="none")
+            lineages.append(lineage)
+        return table, states, lineages
+
+    def test_a_window_of_a_conversation_takes_a_fraction_of_whole_states_and_loads_from_few_rows(self) -> None:
+        table, states, _ = self.windows(60)
+        for seq, state in enumerate(states, start=1):
+            assert same(table.load(seq)[0], state)
+            assert len(table.chain(seq)) <= REWRITING_ROWS
+        assert table.stored_bytes < sum(encode(state).size_bytes for state in states) / 4
+
+    def test_a_process_without_the_text_stores_whole_states(self) -> None:
+        table, states, _ = self.windows(4, holds=False)
+        assert all(len(table.chain(seq)) == 1 for seq in table.rows)
+        assert same(table.load(4)[0], states[3])
+
+    def test_a_text_that_is_not_the_parents_is_not_copied_from(self) -> None:
+        table, states, lineages = self.windows(1)
+        table.save({"messages": [message(-number) for number in range(1, 40)]}, ())
+        delta, _ = table.save({"messages": states[0]["messages"][1:]}, lineages[0])
+        assert delta.base is None
+        assert table.load(3)[0] == {"messages": states[0]["messages"][1:]}
+
+    def test_states_after_a_copied_one_continue_it(self) -> None:
+        table, states, lineages = self.windows(2)
+        state, lineage = states[-1], lineages[-1]
+        for turn in range(3, 20):
+            state["messages"].append(message(100 + turn))
+            delta, lineage = table.save(state, lineage)
+            assert delta.base is not None
+            assert same(table.load(turn)[0], state)
+            assert len(table.chain(turn)) <= 2 + math.log2(turn)
+        state["messages"][5] = message(-5)
+        delta, _ = table.save(state, lineage, compression="none")
+        assert delta.base is not None
+        assert len(table.chain(20)) <= COPYING_ROWS
+        assert len(delta.payload) < encode(state).size_bytes / 2
+
+    def test_other_lists_continue_beside_a_copied_one(self) -> None:
+        table, lineage = Table(), ()
+        begun = [message(number) for number in range(30)]
+        _, lineage = table.save({"messages": begun, "steps": begun[:3], "none": []}, lineage)
+        state = {"messages": begun[1:], "steps": [*begun[:3], message(99)], "none": []}
+        delta, _ = table.save(state, lineage, compression="none")
+        assert delta.base is not None
+        assert (delta.news, delta.discontinued) == ({"steps": 3, "none": 0}, {"messages"})
+        assert len(delta.payload) < 1_000
+        assert table.load(2)[0] == state
+
+    def test_a_state_that_only_outgrew_its_base_is_stored_whole(self) -> None:
+        table, lineage = Table(), ()
+        for count in (5, 11, 23, 47):
+            delta, lineage = table.save({"messages": [message(number) for number in range(count)]}, lineage)
+            assert delta.base is None
+
+    def test_a_provisional_state_copies_nothing(self) -> None:
+        table, states, lineages = self.windows(1)
+        delta, _ = table.save({"messages": states[0]["messages"][1:]}, lineages[0], provisional=True)
+        assert delta.base is not None
+        assert delta.payload[:1] in {b"\x01", b"\x02"}
+
+    def test_a_process_with_the_parent_reads_only_the_new_row(self) -> None:
+        table, states, lineages = self.windows(5)
+        for seq in range(2, 6):
+            encoded = encode(states[seq - 2])
+            loaded, read = table.load_with(seq, Held(lineages[seq - 2], hash_logs(encoded, {}), encoded))
+            assert same(loaded, states[seq - 1])
+            assert read == lineages[seq - 1]
+
+    def test_versions_before_copies_refuse_their_rows_by_an_unknown_format(self) -> None:
+        table, _, _ = self.windows(3)
+        assert [row.payload[:1] for row in table.rows.values()] == [b"\x01", b"\x03", b"\x03"]
 
 
 class TestProvisional:
