@@ -248,6 +248,7 @@ OCEANBASE = Variant(
         # It rolled the transaction back, as when another server becomes the leader of its partition; at a COMMIT, the
         # outcome is unknown: https://en.oceanbase.com/docs/common-oceanbase-database-10000000001375934
         6002: 3101,
+        5627: 1412,  # another session changes the schema: "Schema try again"
     },
     supports_group_commit=False,  # not measured there
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ from ..either_side import AnyStore
 from ..thoroughness import FULL
 from .connecting import connect
 from .drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
-from .engines import left_out_because
+from .engines import left_out_because, run_statement
 from .kept_schemas import KeptSchemas
 from .proxy import WireProxy
 from .side_rotation import rotated
@@ -85,12 +86,7 @@ def server(server_dsn: str) -> Iterator[pymysql.Connection[Any]]:
 def run_sql(server: pymysql.Connection[Any]) -> Callable[..., tuple[Any, ...]]:
     """Return ``run_sql(sql, *params)``, which runs one statement as the administrator and returns its rows."""
 
-    def run(sql: str, *params: Any) -> tuple[Any, ...]:
-        with server.cursor() as cursor:
-            cursor.execute(sql, params or None)
-            return cursor.fetchall()
-
-    return run
+    return partial(run_statement, server)
 
 
 @pytest.fixture(scope="session")

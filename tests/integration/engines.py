@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Sequence
+from typing import Any
+
+import pymysql
 
 #: ``mysql`` or ``oceanbase``; set by ``ci/oceanbase run``.
 ENGINE = os.environ.get("LOCUS_MYSQL_TEST_ENGINE", "mysql")
@@ -37,6 +41,25 @@ LOCK_WAITS = (
     if ENGINE == "mysql"
     else "SELECT id FROM oceanbase.__all_virtual_processlist WHERE state = 'ACTIVE' AND retry_info = -6005 AND id IN"
 )
+
+#: OceanBase's error for a statement that meets a change of the schema by another session: "Schema try again".
+SCHEMA_TRY_AGAIN = 5627
+TRIED_FOR_S = 30.0
+
+
+def run_statement(connection: pymysql.Connection[Any], sql: str, *params: Any) -> tuple[Any, ...]:
+    """Run one statement, again where the schema changes meanwhile, and return its rows."""
+    end = time.monotonic() + TRIED_FOR_S
+    while True:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql, params or None)
+                return cursor.fetchall()
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != SCHEMA_TRY_AGAIN or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
 
 #: Patterns of the ids of tests that are left out on OceanBase, and the reasons. docs/engines.md has the same list.
 LEFT_OUT = {

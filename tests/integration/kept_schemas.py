@@ -14,7 +14,7 @@ from locus_mysql.cli.tables import schemas
 from locus_mysql.dialect.variants import variant_of
 
 from .connecting import connect
-from .engines import PROCESSLIST
+from .engines import PROCESSLIST, run_statement
 
 #: Limit in seconds for the server to end the connections of a finished test. After it, the test's schema is dropped.
 GONE_S = 2.0
@@ -89,6 +89,4 @@ class KeptSchemas:
         return {table: str(self._run(f"SHOW CREATE TABLE {name}.{table}")[0][1]) for table in tables}
 
     def _run(self, sql: str, *params: Any) -> tuple[Any, ...]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, params or None)
-            return cursor.fetchall()
+        return run_statement(self._connection, sql, *params)

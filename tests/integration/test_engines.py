@@ -136,12 +136,15 @@ if ENGINE == "oceanbase":
         with Database(make_config(cache_bytes=0)) as db:
             saver = MySQLSaver(db)
             saved = saver.put(config, empty_checkpoint(), {"source": "loop", "step": 0, "parents": {}}, {})
-            assert all(MySQLSaver(db).get_tuple(saved) for _ in range(3))
-        (row,) = run_sql(
-            "SELECT SUM(hit_count) FROM oceanbase.V$OB_PLAN_CACHE_PLAN_STAT WHERE query_sql LIKE %s",
-            f"WITH%{database}%",
-        )
-        assert row[0] == 2
+            for _ in range(10):  # the server drops plans when other tests fill its cache
+                assert all(MySQLSaver(db).get_tuple(saved) for _ in range(3))
+                ((hits,),) = run_sql(
+                    "SELECT SUM(hit_count) FROM oceanbase.V$OB_PLAN_CACHE_PLAN_STAT WHERE query_sql LIKE %s",
+                    f"WITH%{database}%",
+                )
+                if hits:
+                    break
+        assert hits >= 2
 
     def test_a_transaction_that_was_rolled_back_is_repeated_and_its_fate_asked(make_config: MakeConfig) -> None:
         """The error (6002) is the one of a change of the partition's leader; here, a timeout comes before it."""
