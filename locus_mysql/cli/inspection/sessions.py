@@ -71,6 +71,7 @@ async def _delete(inspector: Inspector, arguments: argparse.Namespace) -> bool:
 SESSIONS = Records(
     noun="session",
     owner="sessions",
+    family="working",
     add_filter=_add_pattern,
     add_name=_add_name,
     name=_name,

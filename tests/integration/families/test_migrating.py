@@ -236,9 +236,23 @@ def test_the_command_shows_prints_and_carries_out_the_steps(
     check_migrated(config, run_sql)
     assert cli.main(["migrate"]) == 0
     assert capsys.readouterr().out == "current  toys, layout 3\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--check"], ["--sql"], ["--family", "toys"], ["--family", "toys", "--check"]])
+def test_without_tables_the_command_succeeds_and_names_the_prefix_and_tables_with_another(
+    options: list[str], config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["migrate", *options, "--dsn", dsn_of(config), "--driver", "pymysql", "--prefix", "wrong_"]
+    found = f"Database {config.database!r} has no tables{' of family ' if '--family' in options else ' '}"
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{'-- ' if '--sql' in options else ''}Nothing to migrate. {found}")
+    assert "with prefix 'wrong_'" in printed
+    assert printed.endswith(" Existing tables of locus-mysql in this database: toys with prefix 'locus_'.\n")
     run_sql(f"DROP TABLE {config.database}.locus_toys, {config.database}.locus_toy_ledger")
-    assert cli.main(["migrate", "--check"]) == 1
-    assert "has no tables" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    assert "Existing tables" not in capsys.readouterr().out
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
 
 
 def test_tables_of_two_prefixes_are_upgraded_one_by_one(config: MySQLConfig, run_sql: RunSQL) -> None:
