@@ -60,11 +60,15 @@ def export_threads(arguments: argparse.Namespace) -> int:
     refuse_terminal(arguments.file)
     selection = {"threads": arguments.thread, "pattern": arguments.pattern, "since": arguments.since}
     given = {name: value for name, value in selection.items() if value not in (None, "*")}
-    return export_family(arguments, arguments.family or _existing(arguments), **given)
+    return export_family(arguments, arguments.family, **given)
 
 
-def _existing(arguments: argparse.Namespace) -> str:
+def _existing(arguments: argparse.Namespace, name: str | None) -> str:
     """Return the first family whose tables exist; name the others, whose records the export does not have.
+
+    Args:
+        arguments: The arguments of the command.
+        name: The only family to look for.
 
     Raises:
         SchemaMismatch: None exist.
@@ -73,7 +77,7 @@ def _existing(arguments: argparse.Namespace) -> str:
 
     async def find() -> list[Family]:
         async with Database(config) as database:
-            return await existing_families(database, None)
+            return await existing_families(database, name)
 
     first, *others = asyncio.run(find())
     if others:
@@ -82,21 +86,25 @@ def _existing(arguments: argparse.Namespace) -> str:
     return first.name
 
 
-def export_family(arguments: argparse.Namespace, name: str, **selection: object) -> int:
+def export_family(arguments: argparse.Namespace, name: str | None, **selection: object) -> int:
     """Write the records of a family to a file.
 
     Args:
         arguments: The arguments of the command.
-        name: The name of the family.
+        name: The name of the family; None for the first whose tables exist.
         selection: The selection of records; see `Transfer.source`.
 
     Raises:
+        SchemaMismatch: The tables do not exist.
         UsageError: The family cannot be exported, or does not support the selection.
     """
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    transfer = find_family(name).transfer(config)
-    if transfer is None:
+    if name is not None and find_family(name).transfer(config) is None:
         raise UsageError(f"The tables of {name!r} cannot be exported.")
+    found = _existing(arguments, name)
+    transfer = find_family(found).transfer(config)
+    if transfer is None:
+        raise UsageError(f"The tables of {found!r} cannot be exported.")
     return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
 
 

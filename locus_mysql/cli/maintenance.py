@@ -13,6 +13,7 @@ from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Schema
+from ..dialect.schema import ExistingTable
 from ..dialect.server_roles import GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
@@ -71,6 +72,10 @@ def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
+
+
+#: The indexes for searches by word: of the texts, and of the rows whose text is not indexed yet.
+SEARCH_INDEXES = ("words", "pending")
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
@@ -176,25 +181,29 @@ async def _server(database: Database) -> dict[str, Any]:
 
 def _print_health(found: Mapping[str, Any]) -> None:
     server = found["server"]
-    print(f"server   MySQL {server['version']} at {', '.join(server['endpoints'])}, through {server['driver']}")
+    nouns = [_counts(family["stored"])[0].noun for family in found["families"] if family["stored"]]
+    width = max(8, *map(len, nouns), 0)
+    print(
+        f"{'server':<{width}} MySQL {server['version']} at {', '.join(server['endpoints'])}, through {server['driver']}"
+    )
     if server["warning"]:
-        print(f"warning  {server['warning']}")
-    print(f"answers  in {server['answer_ms']:.1f} ms")
-    print(f"writes   {'refused: the server is read-only' if server['read_only'] else 'accepted'}")
+        print(f"{'warning':<{width}} {server['warning']}")
+    print(f"{'answers':<{width}} in {server['answer_ms']:.1f} ms")
+    print(f"{'writes':<{width}} {'refused: the server is read-only' if server['read_only'] else 'accepted'}")
     if (consistency := server["group_consistency"]) is not None:
-        print(f"group    group_replication_consistency is {consistency}{_failover_advice(consistency)}")
-    print(f"tables   in database {found['database']}, prefix {found['prefix']!r}")
+        print(f"{'group':<{width}} group_replication_consistency is {consistency}{_failover_advice(consistency)}")
+    print(f"{'tables':<{width}} in database {found['database']}, prefix {found['prefix']!r}")
     for family in found["families"]:
         for kind, sentences in (("problem", family["problems"]), ("note", family["notes"])):
             for sentence in sentences:
-                print(f"{kind:<8} {sanitize(sentence)}")
+                print(f"{kind:<{width}} {sanitize(sentence)}")
         if not family["stored"]:
             continue
         unit, *more = _counts(family["stored"])
         beside = f" with {in_words(more)}" if more else ""
-        print(f"{unit.noun:<8} {unit.number} of tenant {found['tenant']!r}{beside}, family {family['family']}")
+        print(f"{unit.noun:<{width}} {unit.number} of tenant {found['tenant']!r}{beside}, family {family['family']}")
         if family["unneeded"]:
-            print(f"vacuum   removes now, or within an hour: {in_words(_counts(family['unneeded']))}")
+            print(f"{'vacuum':<{width}} removes now, or within an hour: {in_words(_counts(family['unneeded']))}")
 
 
 def _print_json(found: Mapping[str, Any]) -> None:
@@ -249,4 +258,21 @@ async def _layout(database: Database, schema: Schema) -> tuple[bool, list[str], 
             raise no_tables(config, schema, missing)
     except SchemaMismatch as error:
         return False, [str(error)], []
-    return True, list(found.differences.wrong), list(found.differences.extra)
+    clear = [] if config.encryption is None else _clear_words(schema, found.tables)
+    return True, list(found.differences.wrong), clear + list(found.differences.extra)
+
+
+def _clear_words(schema: Schema, tables: Mapping[str, ExistingTable]) -> list[str]:
+    """Return a sentence for each table with an index for searches from before encryption was turned on."""
+    sentences = []
+    for declared in schema.tables:
+        existing = (tables[declared.name.casefold()].indexes or "").split(",")
+        unused = [index for index in SEARCH_INDEXES if index in existing and f"KEY {index} " not in declared.definition]
+        if unused:
+            drops = ", ".join(f"DROP KEY {index}" for index in unused)
+            sentences.append(
+                f"Table {declared.name!r} has indexes for searches by word from before encryption was turned on. They "
+                "hold words of earlier texts in clear text, also after `reencrypt`. Remove them: "
+                f"ALTER TABLE `{declared.name}` {drops};"
+            )
+    return sentences

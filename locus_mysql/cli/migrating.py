@@ -9,11 +9,11 @@ from ..config import MySQLConfig
 from ..dialect.upgrades import Step
 from ..engine.migration import Plan, plan
 from ..engine.migration import migrate as migrate_tables
-from ..errors import SchemaMismatch
 from ..families.migrating import asked, exists, migrating
 from ..families.registry import families
 from ..runtime.database import Database
 from .arguments import FAILED, OK, add_connection, add_prefix, options_of
+from .existing import without_tables
 from .tables import add_family
 
 
@@ -44,14 +44,13 @@ def migrate(arguments: argparse.Namespace) -> int:
                     if found.layout is not None:
                         _print(found, sql=arguments.sql, done=not look)
                         plans.append(found)
+            if not plans:
+                # The first deployment of a program runs this before the program creates its tables.
+                message = f"Nothing to migrate. {await without_tables(database, arguments.family)}"
+                print(f"-- {message}" if arguments.sql else message)
         return plans
 
     plans = asyncio.run(run())
-    if not plans:
-        raise SchemaMismatch(
-            f"Database {config.database!r} has no tables with prefix {config.table_prefix!r} to migrate. The first "
-            "save creates them."
-        )
     return FAILED if arguments.check and any(one.pending for one in plans) else OK
 
 

@@ -43,7 +43,7 @@ class Rule(NamedTuple):
         pattern: The text in MySQL's statements.
         replacement: The engine's text, with ``\1`` for a group of the pattern; or a function that makes it.
         reason: Why.
-        tables: Whether the rule is for CREATE TABLE only, or for everything else.
+        tables: Whether the rule is for CREATE TABLE and ALTER TABLE only, or for everything else.
     """
 
     pattern: str
@@ -150,7 +150,7 @@ class Variant:
         made = self._texts.get(text)
         if made is None:
             made = self._render(text)
-            for pattern, replacement in self._rules[made.startswith("CREATE TABLE")]:
+            for pattern, replacement in self._rules[made.startswith(("CREATE TABLE", "ALTER TABLE"))]:
                 made = pattern.sub(replacement, made)
             if len(made) <= TEXT_LIMIT_CHARACTERS:
                 if len(self._texts) >= TEXTS_LIMIT:

@@ -12,10 +12,11 @@ from ..dialect.layouts import Layout, read_comment
 from ..dialect.schema import Schema
 from ..dialect.statement import Param, Query, Statement
 from ..dialect.upgrades import Backfill, Step, Upgrade
-from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable
-from .bootstrap import missing_tables
+from ..dialect.variants import variant_of
+from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMismatch, Unavailable, UnsupportedServer
+from .bootstrap import VERSION, missing_tables
 from .layout_checks import check_former_tables, check_layout
-from .operation import Batch, Operation, Pause, fetch
+from .operation import Batch, Operation, Outdated, Pause, fetch
 
 #: Seconds for which an ALTER waits for transactions that use the table. All later statements on the table wait behind
 #: it, so the wait is short; it is repeated until ``retry_deadline_s``.
@@ -24,7 +25,12 @@ LOCK_WAIT_S = 3
 #: Seconds to wait for another process that migrates the same tables.
 OTHERS_S = 60
 
+#: Takes the lock; a connection that holds it already takes it once more.
 _GET_LOCK = "SELECT GET_LOCK(%s, 0) AS taken"
+
+#: Fails with error 3141 unless the connection holds the lock, before the next statement of the packet is run.
+_HOLDS_LOCK = "SELECT CAST(IF(IS_USED_LOCK(%s) = CONNECTION_ID(), '1', '') AS JSON)"
+
 _SHORT_WAITS = Statement(f"SET SESSION lock_wait_timeout = {LOCK_WAIT_S}")
 
 
@@ -75,7 +81,7 @@ def plan(config: ConnectionOptions, schema: Schema) -> Operation[Plan]:
             if not (yield from _is_done(step)):
                 steps.append(step)
         steps += _comments(schema, upgrade)
-    return Plan(schema.family, number, schema.layout_version, tuple(steps))
+    return Plan(schema.family, number, schema.layout_version, (yield from _translated(steps)))
 
 
 def migrate(config: ConnectionOptions, schema: Schema, report: Callable[[Step], None]) -> Operation[Plan]:
@@ -89,30 +95,72 @@ def migrate(config: ConnectionOptions, schema: Schema, report: Callable[[Step], 
     Raises:
         Unavailable: Another process migrates the tables, or transactions keep them locked.
         PrivilegeMissing: The account lacks ALTER.
+        UnsupportedServer: The server is OceanBase.
         SchemaMismatch: As for `plan`.
     """
     planned = yield from plan(config, schema)
     if not planned.pending:
         return planned
     try:
-        yield from _lock(config, schema)
-        number = yield from _find_layout(config, schema)  # another process may have migrated meanwhile
-        for upgrade in _upgrades(schema, number):
-            for step in upgrade.steps:
-                if not (yield from _is_done(step)):
-                    report(step)
-                    yield from _carry_out(config, step)
-            if upgrade.to == schema.layout_version:
-                for statement in schema.create():  # tables that are new in this layout
-                    yield Batch.of(statement)
-            for step in _comments(schema, upgrade):
-                yield from _carry_out(config, step)
+        yield from _check_engine(schema)
+        while True:
+            yield from _lock(config, schema)
+            try:
+                # Another process may have migrated meanwhile: while this one waited, or after it lost the lock.
+                yield from _upgrade(config, schema, (yield from _find_layout(config, schema)), report)
+                break
+            except Outdated:  # the lock was lost with the connection
+                continue
     except PrivilegeMissing as error:
         raise PrivilegeMissing(
             f"{error} A migration also needs ALTER, CREATE and INSERT on the tables: see `python -m locus_mysql grants "
             "--migrate`. Completed steps remain; run the migration again."
         ) from error
     return planned
+
+
+def _upgrade(
+    config: ConnectionOptions, schema: Schema, number: int | None, report: Callable[[Step], None]
+) -> Operation[None]:
+    """Carry out the steps from a layout on.
+
+    Raises:
+        Outdated: The connection does not hold the lock.
+    """
+    held = Statement(_HOLDS_LOCK, (_lock_name(config, schema),))
+    for upgrade in _upgrades(schema, number):
+        for step in upgrade.steps:
+            if not (yield from _is_done(step)):
+                report(step)
+                yield from _carry_out(step, held)
+        if upgrade.to == schema.layout_version:
+            for statement in schema.create():  # tables that are new in this layout
+                yield Batch((held, statement), atomic=False)
+        for step in _comments(schema, upgrade):
+            yield from _carry_out(step, held)
+
+
+def _check_engine(schema: Schema) -> Operation[None]:
+    """Check that the server's engine releases locks.
+
+    Raises:
+        UnsupportedServer: It does not: on OceanBase, a lock remains after its connection has ended.
+    """
+    variant = variant_of((yield from fetch(VERSION))[0].version)
+    if variant is not None:
+        raise UnsupportedServer(
+            f"{variant.name} does not release the lock of a migration that was ended, so `migrate` changes nothing "
+            f"there. Run the statements that `python -m locus_mysql migrate --sql --family {schema.family}` prints, in "
+            "one session; repeat an UPDATE until it changes no row."
+        )
+
+
+def _translated(steps: list[Step]) -> Operation[tuple[Step, ...]]:
+    """Return the steps with the statements of the server's engine, as they are printed for review."""
+    variant = variant_of((yield from fetch(VERSION))[0].version) if steps else None
+    if variant is None:
+        return tuple(steps)
+    return tuple(step._replace(sql=variant.statement(Statement(step.sql)).sql) for step in steps)
 
 
 def _find_layout(config: ConnectionOptions, schema: Schema) -> Operation[int | None]:
@@ -164,8 +212,7 @@ def _comments(schema: Schema, upgrade: Upgrade) -> list[Step]:
 
 def _lock(config: ConnectionOptions, schema: Schema) -> Operation[None]:
     """Take the lock that keeps other migrations of these tables away. It ends with the connection."""
-    where = hashlib.sha256(f"{config.database}.{schema.names[0]}".encode()).hexdigest()[:32]
-    query = Query(_GET_LOCK, (f"locus_mysql_migrate_{where}",), row=Number)
+    query = Query(_GET_LOCK, (_lock_name(config, schema),), row=Number)
     for _ in range(OTHERS_S):
         if (yield from fetch(query))[0].number:
             return
@@ -176,18 +223,24 @@ def _lock(config: ConnectionOptions, schema: Schema) -> Operation[None]:
     )
 
 
+def _lock_name(config: ConnectionOptions, schema: Schema) -> str:
+    where = hashlib.sha256(f"{config.database}.{schema.names[0]}".encode()).hexdigest()[:32]
+    return f"locus_mysql_migrate_{where}"
+
+
 def _is_done(step: Step) -> Operation[bool]:
     return bool(step.done and (yield from fetch(Query(step.done, step.params, row=Done))))
 
 
-def _carry_out(config: ConnectionOptions, step: Step) -> Operation[None]:
+def _carry_out(step: Step, held: Statement) -> Operation[None]:
+    """Carry out a step, in packets whose first statement checks that the connection holds the lock."""
     if step.backfill is not None:
-        yield from _fill(step.backfill)
+        yield from _fill(step.backfill, held)
         return
     outcome_query = Query(step.done, step.params, row=Done)
     try:
-        yield Batch((_SHORT_WAITS, Statement(step.sql)), outcome_query=outcome_query, atomic=False)
-    except PrivilegeMissing:
+        yield Batch((held, _SHORT_WAITS, Statement(step.sql)), outcome_query=outcome_query, atomic=False)
+    except (PrivilegeMissing, Outdated):
         raise
     except LocusMySQLError as error:
         if (yield from _is_done(step)):  # by an earlier try, whose answer was lost, or by another process
@@ -200,13 +253,13 @@ def _carry_out(config: ConnectionOptions, step: Step) -> Operation[None]:
         raise
 
 
-def _fill(change: Backfill) -> Operation[None]:
+def _fill(change: Backfill, held: Statement) -> Operation[None]:
     """Change rows in short transactions, each up to the next key."""
     after: tuple[Param, ...] = ()
     while True:
         results = yield Batch.of(Statement(change.bound(len(after)), after))
         until = change.params(results[0].rows[0]) if results[0].rows else ()
-        yield Batch.of(Statement(change.update(len(after), len(until)), (*after, *until)))
+        yield Batch((held, Statement(change.update(len(after), len(until)), (*after, *until))))
         if not until:
             return
         after = until

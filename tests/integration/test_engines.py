@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -11,12 +12,16 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 
 from locus_mysql import Database, SyncCheckpointStore, SyncMemoryStore, SyncWorkingMemory
+from locus_mysql.cli import main as cli
 from locus_mysql.dialect import Statement
+from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.drivers.interface import ServerError
 from locus_mysql.drivers.registry import find_driver
 from locus_mysql.engine.failures import leaves_fate_unknown, may_pass
 from locus_mysql.engine.operation import Batch
 from locus_mysql.errors import LocusMySQLError, UnsupportedServer
+from locus_mysql.families.migrating import migrate
+from locus_mysql.families.registry import register_family, unregister_family
 from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
 from locus_mysql.integrations.langgraph import MySQLSaver
@@ -24,8 +29,10 @@ from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.memory import Put
 from locus_mysql.working import MySQLStorage
 
+from .cli.test_main import dsn_of
 from .conftest import MakeConfig
 from .engines import ENGINE
+from .families.test_migrating import UpgradedToys, check
 from .families.toys import ToyOperations
 
 #: Ids that a collation may treat as equal, in the order of their code points.
@@ -121,6 +128,32 @@ if ENGINE == "oceanbase":
             with pytest.raises(UnsupportedServer):
                 db.synchronous.run(toys.find(["bear"]), toys.schema, "off")
         assert run_sql(f"SHOW TABLES FROM {database}") == ()
+
+    def test_migrations_are_refused_and_their_printed_statements_upgrade_the_tables(
+        make_config: MakeConfig,
+        run_sql: Callable[..., tuple[Any, ...]],
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.setattr(OCEANBASE, "families", OCEANBASE.families | {"toys"})
+        config = make_config(driver="pymysql")
+        check(config, 1, "create")
+        run_sql(f"INSERT INTO {config.database}.locus_toys (tenant, name, broken, crc) VALUES ('t', 'bear', 0, 0)")
+        register_family(UpgradedToys(3))
+        try:
+            with pytest.raises(UnsupportedServer, match=r"changes nothing there.*migrate --sql --family toys"):
+                migrate(config, family="toys")
+            command = ["migrate", "--sql", "--family", "toys", "--dsn", dsn_of(config), "--driver", "pymysql"]
+            assert cli.main(command) == 0
+            printed = capsys.readouterr().out
+            for statement in re.sub(r"^--.*$", "", printed, flags=re.MULTILINE).split(";")[:-1]:
+                run_sql(statement.replace("`locus_", f"`{config.database}`.`locus_"))
+            assert cli.main(["migrate", *command[2:]]) == 0
+            assert capsys.readouterr().out == "current  toys, layout 3\n"
+        finally:
+            unregister_family("toys")
+        check(config, 3)
+        assert run_sql(f"SELECT label = 'a bear' FROM {config.database}.locus_toys") == ((1,),)
 
     def test_a_statement_that_takes_longer_than_the_limit_is_ended(make_config: MakeConfig) -> None:
         with (

@@ -15,6 +15,7 @@ from ...families.inspection.records import CheckpointRow, ThreadRow, Window
 from ...families.registry import families, find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, WRONG, WrongArgument, add_connection, add_prefix, add_tenant, notify, options_of
+from ..existing import existing_families, without_tables
 from ..tables import add_family
 from .measures import age, format_time, moment_of, zone_name, zone_of
 from .screen import Segment, need_rich
@@ -120,6 +121,8 @@ def look(arguments: argparse.Namespace, work: Callable[[Inspector], Awaitable[T]
     async def run() -> T:
         async with Inspector(config) as inspector:
             try:
+                if getattr(arguments, "family", None) is not None:
+                    await existing_families(inspector.database, arguments.family)
                 return await work(inspector)
             except InvalidInput as error:
                 raise WrongArgument(str(error)) from None
@@ -164,12 +167,8 @@ async def families_of(inspector: Inspector, asked: str | None, *, all_families: 
         return [asked]
     existing = [name for name in await inspector.families() if all_families or find_family(name).holds_threads]
     if not existing:
-        config = inspector.config
         kind = "" if all_families else " of threads"
-        raise SchemaMismatch(
-            f"Database {config.database!r} has no tables{kind} with prefix {config.table_prefix!r}: nothing was "
-            "saved there yet, or with another --prefix. The first save creates the tables."
-        )
+        raise SchemaMismatch(await without_tables(inspector.database, None, kind))
     return existing
 
 

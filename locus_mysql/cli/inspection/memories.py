@@ -88,6 +88,7 @@ async def _delete(inspector: Inspector, arguments: argparse.Namespace) -> bool:
 MEMORIES = Records(
     noun="memory",
     owner="memories",
+    family="memories",
     add_filter=_add_namespace,
     add_name=_add_name,
     name=_name,

@@ -23,6 +23,7 @@ class Records(NamedTuple):
     Args:
         noun: Its singular noun.
         owner: The noun of the help of ``--tenant``.
+        family: The name of the family.
         add_filter: Adds the arguments that select records of a list.
         add_name: Adds the arguments that name one record.
         name: Returns the description of a record from these arguments.
@@ -35,6 +36,7 @@ class Records(NamedTuple):
 
     noun: str
     owner: str
+    family: str
     add_filter: Callable[[argparse.ArgumentParser], None]
     add_name: Callable[[argparse.ArgumentParser], None]
     name: Callable[[argparse.Namespace], str]
@@ -58,7 +60,7 @@ def add_records(parser: argparse.ArgumentParser, records: Records) -> None:
     records.add_name(deleting)
     deleting.add_argument("--yes", action="store_true", help="delete without confirmation; required without a terminal")
     for one, run in ((listing, _list), (showing, _show), (deleting, _delete)):
-        one.set_defaults(run_records=run, records=records)
+        one.set_defaults(run_records=run, records=records, family=records.family)
         add_connection(one)
         add_tenant(one, records.owner)
         add_prefix(one)

@@ -11,6 +11,7 @@ from ...families.inspection.records import Page, SessionRow
 from ...families.working import calls
 from ...families.working.storages.mysql_calls import WorkingOperations
 from ...inspection.inspector import Inspector
+from ...runtime.sealing import fetching_keys
 from ..sanitize import sanitize_line
 from .command import PAGE, Clock
 from .measures import format_size
@@ -64,13 +65,15 @@ async def _delete(inspector: Inspector, arguments: argparse.Namespace) -> bool:
     operations = WorkingOperations(inspector.config)
     address = calls.Address(inspector.config.tenant, arguments.session)
     call = calls.Call("end", address, (calls.End(),), token=os.urandom(16))
-    reply = await inspector.database.asynchronous.run(operations.execute(call), operations.schema, "validate")
+    steps = fetching_keys(operations.execute(call), inspector.config)
+    reply = await inspector.database.asynchronous.run(steps, operations.schema, "validate")
     return bool(reply.results[0])
 
 
 SESSIONS = Records(
     noun="session",
     owner="sessions",
+    family="working",
     add_filter=_add_pattern,
     add_name=_add_name,
     name=_name,

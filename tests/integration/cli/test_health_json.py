@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 
 from locus_mysql import MySQLConfig, SyncCheckpointStore, SyncMemoryStore
 from locus_mysql.cli.main import main
+from locus_mysql.families.transcripts.records import NewItem, TranscriptKey
+from locus_mysql.families.transcripts.store import SyncTranscriptStore
 
 from ..conftest import MakeConfig
 from .test_main import dsn_of
 
-pytestmark = pytest.mark.kept_tables("dicts", "memories")
+pytestmark = pytest.mark.kept_tables
 
 
 @pytest.fixture
@@ -60,3 +63,37 @@ def test_a_dry_run_reports_what_a_vacuum_removes_and_changes_nothing(
     assert removed["dry_run"] is False
     assert removed["removed"]["dicts"] == [{"number": 1, "what": "checkpoint"}]
     assert run_sql(f"SELECT COUNT(*) FROM {name}_threads") == ((1,),)
+
+
+def test_labels_of_any_length_are_in_line(
+    make_config: MakeConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(driver="pymysql")
+    with SyncTranscriptStore(config) as store:
+        store.append(TranscriptKey("a", "b", "c"), [NewItem(["x"], "x")])
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    assert main(["health", "--family", "transcripts"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("transcripts 1 of tenant")
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in lines}) == 1
+
+
+def test_after_encryption_was_turned_on_indexes_with_clear_words_are_named_with_the_statement_that_removes_them(
+    make_config: MakeConfig,
+    run_sql: Callable[..., tuple[Any, ...]],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = make_config(driver="pymysql")
+    monkeypatch.setenv("LOCUS_MYSQL_DSN", dsn_of(config))
+    with SyncMemoryStore(config, search=True) as memories:
+        memories.put(("a",), "k", {"text": "sesame"})
+    assert "encryption" not in str(printed(capsys, "health", "--json", "--family", "memories"))
+    monkeypatch.setenv("LOCUS_MYSQL_ENCRYPTION", f"2026-11={base64.b64encode(bytes(range(32))).decode()}")
+    (family,) = printed(capsys, "health", "--json", "--family", "memories")["families"]
+    (note,) = [one for one in family["notes"] if "clear text" in one]
+    assert "'locus_memory_items'" in note
+    run_sql(f"USE {config.database}")
+    run_sql(note.partition("Remove them: ")[2].rstrip(";"))
+    (family,) = printed(capsys, "health", "--json", "--family", "memories")["families"]
+    assert not any("clear text" in one for one in family["notes"])

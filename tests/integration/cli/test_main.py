@@ -59,16 +59,50 @@ def test_health_reports_a_server_that_accepts_reads_and_writes(
     assert "threads  1 of tenant 'default'" in output
 
 
-@pytest.mark.parametrize("command", [["health"], ["vacuum", "--older-than-days", "1"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["health"],
+        ["health", "--family", "agents"],
+        ["vacuum", "--older-than-days", "1"],
+        ["export", "-"],
+        ["export", "-", "--family", "dicts"],
+        ["memory", "export", "-"],
+        ["memories", "list"],
+        ["session", "list"],
+        ["threads"],
+        ["threads", "--family", "dicts"],
+        ["stats", "--family", "memories"],
+        ["rm", "t", "--yes", "--family", "dicts"],
+    ],
+    ids=" ".join,
+)
 def test_without_tables_a_command_explains_how_to_make_them_and_makes_none(
     command: list[str], dsn: str, config: MySQLConfig, run_sql: RunSql, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*command, "--dsn", dsn]) == 1
     output = capsys.readouterr().err
-    assert "has no table 'locus_threads'" in output
+    assert f"Database {config.database!r} has no tables" in output
+    assert "with prefix 'locus_'" in output
     assert "The first save creates the tables" in output
     assert "ddl_mode" not in output  # it is 'create' already
+    assert "Existing tables" not in output
     assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
+
+
+def test_without_tables_of_a_family_a_command_names_those_that_exist(
+    dsn: str, config: MySQLConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for prefix in ("locus_", "other_"):
+        with SyncMySQLCheckpointSaver(config.for_store(table_prefix=prefix)) as saver:
+            saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"a": 1})
+    with SyncCheckpointStore(config.for_store(table_prefix="other_")) as store:
+        store.save("t", {"a": 1})
+    assert cli.main(["export", "-", "--family", "dicts", "--dsn", dsn]) == 1
+    assert capsys.readouterr().err.endswith(
+        " Existing tables of locus-mysql in this database: versions with prefix 'locus_'; "
+        "dicts, versions with prefix 'other_'.\n"
+    )
 
 
 def test_the_dsn_may_come_from_the_environment(

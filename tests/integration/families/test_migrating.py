@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Killed(Exception):
 
 
 @pytest.fixture
-def config(make_config: MakeConfig, run_sql: RunSQL) -> Iterator[MySQLConfig]:
+def config(make_config: MakeConfig, run_sql: RunSQL, monkeypatch: pytest.MonkeyPatch) -> Iterator[MySQLConfig]:
     """Yield the configuration of a schema with toys of layout 1; the registered family has layout 3."""
     config = make_config(driver="pymysql", retry_deadline_s=8)
     with Database(config) as database:
@@ -97,9 +97,8 @@ def check_migrated(config: MySQLConfig, run_sql: RunSQL) -> None:
     check(config, 3)
     with Database(config) as database:
         assert database.synchronous.run(describe(toys_of_layout(3, "locus_"))).differences == ((), ())
-    labels = run_sql(f"SELECT name, label FROM {config.database}.locus_toys ORDER BY name")
-    assert len(labels) == TOY_COUNT
-    assert all(label == f"a {name}" for name, label in labels)
+    right = "COUNT(label = CONCAT('a ', name) OR NULL)"
+    assert run_sql(f"SELECT COUNT(*), {right} FROM {config.database}.locus_toys") == ((TOY_COUNT, TOY_COUNT),)
 
 
 def words(steps: list[Step]) -> list[str]:
@@ -236,9 +235,23 @@ def test_the_command_shows_prints_and_carries_out_the_steps(
     check_migrated(config, run_sql)
     assert cli.main(["migrate"]) == 0
     assert capsys.readouterr().out == "current  toys, layout 3\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--check"], ["--sql"], ["--family", "toys"], ["--family", "toys", "--check"]])
+def test_without_tables_the_command_succeeds_and_names_the_prefix_and_tables_with_another(
+    options: list[str], config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["migrate", *options, "--dsn", dsn_of(config), "--driver", "pymysql", "--prefix", "wrong_"]
+    found = f"Database {config.database!r} has no tables{' of family ' if '--family' in options else ' '}"
+    assert cli.main(command) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{'-- ' if '--sql' in options else ''}Nothing to migrate. {found}")
+    assert "with prefix 'wrong_'" in printed
+    assert printed.endswith(" Existing tables of locus-mysql in this database: toys with prefix 'locus_'.\n")
     run_sql(f"DROP TABLE {config.database}.locus_toys, {config.database}.locus_toy_ledger")
-    assert cli.main(["migrate", "--check"]) == 1
-    assert "has no tables" in capsys.readouterr().err
+    assert cli.main(command) == 0
+    assert "Existing tables" not in capsys.readouterr().out
+    assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
 
 
 def test_tables_of_two_prefixes_are_upgraded_one_by_one(config: MySQLConfig, run_sql: RunSQL) -> None:
@@ -321,6 +334,39 @@ def running_alter(config: MySQLConfig, run_sql: RunSQL) -> int:
         if found:
             return int(found[0][0])
     raise AssertionError("The index was not built.")
+
+
+def test_a_migration_that_lost_its_lock_with_its_connection_waits_for_the_one_that_has_it(
+    config: MySQLConfig, run_sql: RunSQL
+) -> None:
+    others_turn, first_steps, second_steps = threading.Event(), list[Step](), list[Step]()
+    connections = "SELECT id FROM information_schema.processlist WHERE db = %s"
+
+    def lose_the_lock(step: Step) -> None:
+        first_steps.append(step)
+        if len(first_steps) == 1:
+            ((connection,),) = run_sql(connections, config.database)
+            run_sql(f"KILL {connection}")
+            others_turn.set()
+            assert second_has_the_lock.wait(60)
+
+    def wait_for_the_first(step: Step) -> None:
+        second_steps.append(step)
+        if len(second_steps) == 1:
+            second_has_the_lock.set()
+            assert wait([first], timeout=2).not_done  # without the lock, it ends within milliseconds
+            assert words(first_steps) == ALL[:1]
+
+    second_has_the_lock = threading.Event()
+    with ThreadPoolExecutor(2) as executor:
+        first = executor.submit(migrate, config, family="toys", report=lose_the_lock)
+        assert others_turn.wait(60)
+        second = executor.submit(migrate, config, family="toys", report=wait_for_the_first)
+        second.result(timeout=90)
+        first.result(timeout=90)
+    assert words(second_steps) == ALL
+    assert words(first_steps) == ALL[:1]  # the other had carried out all steps
+    check_migrated(config, run_sql)
 
 
 @pytest.mark.slow
