@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ..config import MySQLConfig
-from ..errors import InvalidInput, UsageError
+from ..errors import InvalidInput, SchemaMismatch, UsageError
 from ..families.family import Family
 from ..families.registry import families, find_family
 from ..runtime.checksummed_jsonl import Head
@@ -99,13 +99,15 @@ def export_family(arguments: argparse.Namespace, name: str | None, **selection: 
         UsageError: The family cannot be exported, or does not support the selection.
     """
     config = MySQLConfig.from_env(**options_of(arguments), ddl_mode="validate")
-    if name is not None and find_family(name).transfer(config) is None:
-        raise UsageError(f"The tables of {name!r} cannot be exported.")
-    found = _existing(arguments, name)
+    found = name or _existing(arguments, None)
     transfer = find_family(found).transfer(config)
     if transfer is None:
         raise UsageError(f"The tables of {found!r} cannot be exported.")
-    return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
+    try:
+        return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
+    except SchemaMismatch:
+        _existing(arguments, found)  # if the tables do not exist, raises an error with those that do
+        raise
 
 
 def import_file(arguments: argparse.Namespace) -> int:
