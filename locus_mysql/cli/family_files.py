@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ..config import MySQLConfig
-from ..errors import InvalidInput, SchemaMismatch, UsageError
+from ..errors import InvalidInput, SchemaMismatch, UnreleasedLayout, UsageError
 from ..families.family import Family
 from ..families.registry import families, find_family
 from ..runtime.checksummed_jsonl import Head
@@ -105,6 +105,8 @@ def export_family(arguments: argparse.Namespace, name: str | None, **selection: 
         raise UsageError(f"The tables of {found!r} cannot be exported.")
     try:
         return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
+    except UnreleasedLayout:
+        raise
     except SchemaMismatch:
         _existing(arguments, found)  # if the tables do not exist, raises an error with those that do
         raise

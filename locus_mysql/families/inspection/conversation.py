@@ -203,7 +203,7 @@ def _of_parts(value: Mapping[str, Any], parts: Sequence[Any]) -> Mapping[str, An
             blocks.append(
                 {"type": "tool_use", "id": part.get("tool_call_id"), "name": part.get("tool_name"), "input": arguments}
             )
-        elif kind in {"tool-return", "retry-prompt"} and part.get("tool_call_id"):
+        elif kind in ("tool-return", "retry-prompt") and part.get("tool_call_id"):
             returned = {"tool_use_id": part["tool_call_id"], "content": _as_text(part.get("content"))}
             blocks.append({"type": "tool_result", "is_error": kind == "retry-prompt", **returned})
         elif kind == "thinking":
@@ -256,7 +256,7 @@ def _text_in(block: Any) -> str:
         if isinstance(text := block.get("text"), str):
             return text
         kind = block.get("type")
-        if kind in {"tool_use", "tool_result", "tool_call", "thinking", "reasoning", "redacted_thinking"}:
+        if kind in ("tool_use", "tool_result", "tool_call", "thinking", "reasoning", "redacted_thinking"):
             return ""
         return f"[{kind}]" if isinstance(kind, str) and kind else ""
     if block is None or isinstance(block, list):

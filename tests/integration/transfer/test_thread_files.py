@@ -147,7 +147,7 @@ def test_an_export_without_tables_writes_nothing(
     for arguments in (["-"], ["-", "--thread", "t"], [str(tmp_path / "threads.jsonl")]):
         assert main(["export", *arguments]) == 1
         output = capsysbinary.readouterr()
-        assert b"locus_threads" in output.err
+        assert b"has no tables with prefix 'locus_'" in output.err
         assert output.out == b""
     assert not (tmp_path / "threads.jsonl").exists()
 

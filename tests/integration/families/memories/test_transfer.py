@@ -346,7 +346,7 @@ def test_an_export_without_tables_reports_them_missing(
     for file in (str(tmp_path / "memories.jsonl"), "-"):
         assert main(["memory", "export", file]) == 1
         output = capsysbinary.readouterr()
-        assert b"locus_memory_items" in output.err
+        assert b"has no tables of family 'memories' with prefix 'locus_'" in output.err
         assert output.out == b""
 
 
