@@ -6,9 +6,9 @@ By default, the commit is the last one that changed ``bench/accepted.json``. Bot
 workloads in short rounds, in processes of their own. One process may be slower than the next from its start to its
 end, so both are started several times. The table shows the ratio of this tree to the commit: the median of all rounds,
 with the quartiles. Processor time of the server is that of the threads of its connections; what it flushes and purges
-in the background falls into any round. While the ratio of the processor time of a workload, client and server together,
-is above `LIMIT`, another pass adds rounds, three passes at most. The exit code is 1 if it is above the limit after them;
-2 if the commit cannot be had.
+in the background falls into any round. While the ratio of the processor time of a workload, client and server
+together, is above `LIMIT`, another pass adds rounds, three passes at most. The exit code is 1 if it is above the limit
+after them; 2 if the commit cannot be had.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import pytest
 
 from bench import compare
 
-
 SLOW = compare.LIMIT + 0.01
 
 
