@@ -109,8 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     verdicts = check(chosen.dsn, groups)
     print(table(verdicts))
-    failed = sum(not verdict.ok for verdict in verdicts)
-    print(f"\n{len(verdicts) - failed} ok, {failed} FAILED")
+    failed = [verdict for verdict in verdicts if not verdict.ok]
+    print(f"\n{len(verdicts) - len(failed)} ok, {len(failed)} FAILED")
+    if failed:  # again, because a log may keep only its end
+        print(table(failed))
     return 1 if failed else 0
 
 

@@ -6,10 +6,12 @@ import asyncio
 import random
 
 from locus_mysql import MySQLCheckpointer
+from locus_mysql.families.checkpoints import maintenance
 
 from ..database import fresh_database
 from ..states import agent_state, grown
 from ..wire import CountingProxy
+from .housekeeping import without_random_housekeeping
 
 SIZES = (10, 100, 1_000)
 
@@ -19,7 +21,7 @@ SAVES = 16
 
 def figures(dsn: str) -> dict[str, float]:
     """Return the ratios, by number of messages."""
-    with fresh_database(dsn) as own, CountingProxy(own) as proxy:
+    with fresh_database(dsn) as own, CountingProxy(own) as proxy, without_random_housekeeping(maintenance):
         return asyncio.run(_figures(proxy))
 
 
