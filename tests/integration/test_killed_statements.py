@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import pymysql
 import pytest
 
-from locus_mysql import MySQLConfig
+from locus_mysql import MySQLConfig, SyncCheckpointStore
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.pieces import RowKey
+from locus_mysql.errors import LocusMySQLError
 from locus_mysql.transcripts import NewItem, SyncTranscriptStore, TranscriptKey
 
 from .conftest import MakeConfig
@@ -38,9 +38,9 @@ def config(make_config: MakeConfig) -> MySQLConfig:
 
 
 @contextmanager
-def killing(config: MySQLConfig, victim: pymysql.Connection[Any]) -> Iterator[None]:
+def killing(config: MySQLConfig, number: int) -> Iterator[None]:
     """Kill the statements of a connection, about one each millisecond."""
-    over, number = threading.Event(), victim.thread_id()
+    over = threading.Event()
 
     def kill() -> None:
         with connect(config) as administrator, administrator.cursor() as cursor:
@@ -59,7 +59,7 @@ def killing(config: MySQLConfig, victim: pymysql.Connection[Any]) -> Iterator[No
 def test_a_killed_read_of_a_transcript_never_finds_it_empty(config: MySQLConfig) -> None:
     query = TranscriptDialect(config.table_prefix).reading.items(KEY, last=True, limit=20)
     lengths, until = set[int](), time.monotonic() + KILLING_S
-    with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim):
+    with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim.thread_id()):
         while time.monotonic() < until:
             with suppress(pymysql.err.OperationalError):
                 cursor.execute(query.sql, query.params)
@@ -70,7 +70,7 @@ def test_a_killed_read_of_a_transcript_never_finds_it_empty(config: MySQLConfig)
 def test_a_killed_write_never_records_that_it_had_no_outcome(config: MySQLConfig) -> None:
     ledger = TranscriptDialect(config.table_prefix).ledger
     recorded, killed, until = 0, 0, time.monotonic() + KILLING_S
-    with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim):
+    with connect(config, config.database) as victim, victim.cursor() as cursor, killing(config, victim.thread_id()):
         while time.monotonic() < until:
             statement = ledger.record_revision(KEY, os.urandom(16))
             try:
@@ -86,3 +86,28 @@ def test_a_killed_write_never_records_that_it_had_no_outcome(config: MySQLConfig
     assert recorded > 0
     assert killed > 0
     assert found == (0, 0)
+
+
+def test_a_killed_load_of_a_checkpoint_by_its_id_never_returns_another_state(config: MySQLConfig) -> None:
+    found, number, until = 0, 0, time.monotonic() + KILLING_S
+    alone = config.model_copy(update={"pool_size": 1})
+    with SyncCheckpointStore(config) as other, SyncCheckpointStore(alone) as store:
+        store.save("t", {"number": number}, "c")
+        with connect(config, config.database) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()",
+                (config.database,),
+            )
+            ((victim,),) = cursor.fetchall()
+        with killing(config, victim):
+            while time.monotonic() < until:
+                number += 1
+                other.save("t", {"number": number, "text": "x" * 2_000}, "c")
+                for _ in range(10):  # from rows, then from the cache
+                    with suppress(LocusMySQLError):  # killed each time that it was repeated
+                        assert store.load("t", "c") == {"number": number, "text": "x" * 2_000}
+                        found += 1
+        stats = store.database.stats()
+    assert found > 0
+    assert stats.cache_hits > 0
+    assert stats.retries > 0

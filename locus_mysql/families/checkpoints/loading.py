@@ -39,7 +39,7 @@ class Loading:
 
         One round trip; a second one if another process wrote, for the first time, to a thread whose newest checkpoint
         is cached here; if the newest checkpoint was deleted; or if the state builds on more rows than one statement
-        reads.
+        reads. The newest checkpoint is taken from the cache by its id, too.
         """
         found = yield from self.load_row(tenant, thread_id, checkpoint_id)
         return None if found is None else found[0]
@@ -52,13 +52,10 @@ class Loading:
             known = yield from self._load_newest_known(tenant, thread_id, before)
             self._context.counters.look_up(STATES, hit=known is not None and before.held is not None)
             return known or (yield from self._load_newest(tenant, thread_id, before))
-        rows = yield from self.named_rows(tenant, thread_id, checkpoint_id)
-        if not rows:
-            return None
-        state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
-        self._cache.remember((tenant, thread_id), before, before.after_loading(lineage, rows[0].version))
-        self._context.known_ids.put(((tenant, thread_id), checkpoint_id), True)
-        return state, lineage[0].token
+        loaded = yield from self._load_named(tenant, thread_id, checkpoint_id, before)
+        if loaded is not None:
+            self._context.known_ids.put(((tenant, thread_id), checkpoint_id), True)
+        return loaded
 
     def named_rows(self, tenant: str, thread_id: str, checkpoint_id: str) -> Operation[Sequence[LineageRow]]:
         """Return a checkpoint's row and those it builds on; none if it does not exist.
@@ -73,6 +70,28 @@ class Loading:
         """Return the token of a thread's newest checkpoint; None if there is none. One round trip."""
         found = yield from fetch(self._sql.turns.newest(tenant, thread_id))
         return found[0].token if found else None
+
+    def _load_named(
+        self, tenant: str, thread_id: str, checkpoint_id: str, before: Snapshot
+    ) -> Operation[LoadedRow | None]:
+        """Return the state of the checkpoint with an id; from the cache if it is the newest one."""
+        cached = before.state
+        if cached is not None and cached.checkpoint_id == checkpoint_id and not self._cache.is_shared(before):
+            # Any write that removes the id, or gives it to another state, changes the thread's version.
+            known = yield from self._load_newest_known(tenant, thread_id, before)
+            self._context.counters.look_up(STATES, hit=known is not None)
+            if known is not None:
+                return known
+        rows = yield from self.named_rows(tenant, thread_id, checkpoint_id)
+        if not rows:
+            return None
+        state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
+        version = rows[0].version
+        if version == lineage[0].token:  # the thread's last write was the save of this checkpoint
+            self._remember_newest(tenant, thread_id, before, state, lineage, version, checkpoint_id)
+        else:
+            self._cache.remember((tenant, thread_id), before, before.after_loading(lineage, version))
+        return state, lineage[0].token
 
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
         """Return the newest state without the cache."""
@@ -139,9 +158,17 @@ class Loading:
         return state, lineage[0].token
 
     def _remember_newest(
-        self, tenant: str, thread_id: str, before: Snapshot, state: EncodedState, lineage: Lineage, version: bytes
+        self,
+        tenant: str,
+        thread_id: str,
+        before: Snapshot,
+        state: EncodedState,
+        lineage: Lineage,
+        version: bytes,
+        checkpoint_id: str | None = None,
     ) -> None:
-        kept = CachedState(state, hash_logs(state, before.state.hashed if before.state else {}))
+        hashed = hash_logs(state, before.state.hashed if before.state else {})
+        kept = CachedState(state, hashed, checkpoint_id=checkpoint_id)
         self._cache.remember((tenant, thread_id), before, before.after_loading_newest(lineage, version, kept))
 
     def refresh(self, key: ThreadKey, before: Snapshot) -> Operation[Snapshot | None]:

@@ -189,7 +189,8 @@ class _Save:
             cache.forget(self._key, self._before)
             return True
         lineage = extend(self._basis.lineage, delta, seq, self._token, provisional=self._new.provisional)
-        state = CachedState(self._encoded.state, self._hashed, self._encoded.memo, self._encoded.memo_bytes)
+        encoded = self._encoded
+        state = CachedState(encoded.state, self._hashed, encoded.memo, encoded.memo_bytes, self.checkpoint_id)
         cache.remember(self._key, self._before, self._before.after_save(lineage, state))
         self.added_text = row.search_text is not None
         return True

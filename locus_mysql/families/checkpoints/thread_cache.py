@@ -35,12 +35,14 @@ class CachedState(NamedTuple):
         hashed: Its logs.
         memo: Data that the encoder reuses for the next state.
         memo_bytes: Approximate memory of the memo.
+        checkpoint_id: The id of its checkpoint, if this process knows it.
     """
 
     encoded: EncodedState
     hashed: HashedLogs
     memo: object = None
     memo_bytes: int = 0
+    checkpoint_id: str | None = None
 
     @property
     def size_bytes(self) -> int:

@@ -67,6 +67,22 @@ class TestStored:
                 assert await reader.load("t", "3") == state(3)
         assert columns_with() == []
 
+    async def test_a_cached_state_does_not_hide_that_its_checkpoint_was_replaced_in_clear_text(
+        self, open_store: OpenStore
+    ) -> None:
+        sealed, clear = open_store(encryption=keys()), open_store(search=False)
+        for turns in (1, 2):
+            await sealed.save("t", state(turns), "c")
+            assert await sealed.load("t", "c") == state(turns)
+            for _ in range(2):
+                with pytest.raises(EncryptionError):
+                    await clear.load("t", "c")
+            await clear.save("t", state(turns + 2), "c")
+            for _ in range(2):
+                with pytest.raises(EncryptionError):
+                    await sealed.load("t", "c")
+                assert await clear.load("t", "c") == state(turns + 2)
+
     async def test_delta_chains_continue_across_keys(
         self, open_store: OpenStore, run_sql: RunSQL, database: str
     ) -> None:

@@ -42,13 +42,14 @@ def test_a_late_answer_about_a_deleted_checkpoint_is_not_built_on(
     check_tables()
 
 
+@pytest.mark.parametrize("of", [(), ("c1",)], ids=["without an id", "by its id"])
 @pytest.mark.parametrize("by", ["itself", "another"])
 def test_the_late_answer_of_a_load_of_the_newest_is_not_taken_for_the_newest(
-    stage: Stage, check_tables: CheckTables, by: str
+    stage: Stage, check_tables: CheckTables, by: str, of: tuple[str, ...]
 ) -> None:
     one, other = stage.store(cache_bytes=0), stage.store()
     one.save("thread", conversation("plum"), "c1")
-    loading = other.begin("load", "thread").carry_out()
+    loading = other.begin("load", "thread", *of).carry_out()
     saver = other if by == "itself" else one
     saver.delete("thread", "c1")
     saver.save("thread", conversation("fig"), "c2")

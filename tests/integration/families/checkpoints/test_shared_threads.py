@@ -64,6 +64,8 @@ async def test_each_process_loads_the_newest_whatever_the_others_did(make_store:
             kept.append((f"c{turn}", grown(before, turn)))
             await process.save("t", kept[-1][1], f"c{turn}")
         for reader in (process, other):
+            for name, saved in (kept[-1], source.choice(kept)) if kept else ():
+                assert await reader.load("t", name) == saved
             assert await reader.load("t") == (kept[-1][1] if kept else None)
 
 

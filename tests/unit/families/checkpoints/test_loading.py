@@ -92,3 +92,26 @@ def test_the_token_of_the_newest_checkpoint(rows: Any, token: bytes | None) -> N
     operation = operations().loading.newest_token(*KEY)
     assert names(next(operation)) == "newest"
     assert done(operation, [Result(rows=rows)]) == token
+
+
+def test_the_newest_checkpoint_is_loaded_by_its_id_from_the_cache() -> None:
+    ops = operations()
+    save(ops, new(BIG, "mine"))
+    operation = ops.loading.load(*KEY, "mine")
+    assert names(next(operation)) == "unchanged"
+    assert done(operation, [Result(rows=((1,),))]).text() == encode(BIG).text()
+    assert names(next(ops.loading.load(*KEY, "another"))) == "named"
+    operation = ops.loading.load(*KEY, "mine")
+    next(operation)
+    assert names(operation.send([Result()])) == "named"  # another process wrote to the thread
+    assert looked_up(ops) == (1, 1)
+
+
+def test_a_checkpoint_loaded_by_its_id_is_cached_if_it_is_the_newest() -> None:
+    row = row_of(save(operations(), new(BIG)))
+    for version, then in ((row.token, "unchanged"), (b"v" * 16, "named")):
+        ops = operations()
+        operation = ops.loading.load(*KEY, "mine")
+        next(operation)
+        done(operation, [Result(rows=((version, 0, 1, 7, row.token, row.payload, *[None] * 3 * (CHAIN_ROWS - 1)),))])
+        assert names(next(ops.loading.load(*KEY, "mine"))) == then
