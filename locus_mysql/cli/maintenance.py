@@ -13,7 +13,6 @@ from typing import Any
 
 from ..config import MySQLConfig
 from ..dialect import Schema
-from ..dialect.schema import ExistingTable
 from ..dialect.server_roles import GROUP_CONSISTENCY
 from ..drivers.wire.session import warning_about
 from ..engine.bootstrap import check_layouts, describe, missing_tables, no_tables
@@ -23,6 +22,7 @@ from ..families.checkpoints.store import StoreOperations
 from ..families.family import Count, Counts, Family, in_words
 from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
 from ..families.registry import families, find_family
+from ..families.word_indexes import clear_words
 from ..runtime.database import Database
 from .arguments import (
     FAILED,
@@ -72,10 +72,6 @@ def _add_which_tables(parser: argparse.ArgumentParser) -> None:
     add_tenant(parser)
     add_prefix(parser, "locus_; none for memu")
     add_family(parser, families())
-
-
-#: The indexes for searches by word: of the texts, and of the rows whose text is not indexed yet.
-SEARCH_INDEXES = ("words", "pending")
 
 
 def vacuum(arguments: argparse.Namespace) -> int:
@@ -258,21 +254,5 @@ async def _layout(database: Database, schema: Schema) -> tuple[bool, list[str], 
             raise no_tables(config, schema, missing)
     except SchemaMismatch as error:
         return False, [str(error)], []
-    clear = [] if config.encryption is None else _clear_words(schema, found.tables)
-    return True, list(found.differences.wrong), clear + list(found.differences.extra)
-
-
-def _clear_words(schema: Schema, tables: Mapping[str, ExistingTable]) -> list[str]:
-    """Return a sentence for each table with an index for searches from before encryption was turned on."""
-    sentences = []
-    for declared in schema.tables:
-        existing = (tables[declared.name.casefold()].indexes or "").split(",")
-        unused = [index for index in SEARCH_INDEXES if index in existing and f"KEY {index} " not in declared.definition]
-        if unused:
-            drops = ", ".join(f"DROP KEY {index}" for index in unused)
-            sentences.append(
-                f"Table {declared.name!r} has indexes for searches by word from before encryption was turned on. They "
-                "hold words of earlier texts in clear text, also after `reencrypt`. Remove them: "
-                f"ALTER TABLE `{declared.name}` {drops};"
-            )
-    return sentences
+    clear = () if config.encryption is None else clear_words(schema, found.tables.values())
+    return True, list(found.differences.wrong), [*clear, *found.differences.extra]

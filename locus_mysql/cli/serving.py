@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import logging.config
 import os
 import re
 import ssl
 import stat
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..config import MySQLConfig
 from ..errors import ConfigError, SetupError
@@ -29,6 +31,9 @@ from .arguments import (
 if TYPE_CHECKING:
     from ..server.limits import Limits
     from ..server.tokens import Tokens
+
+#: Reports a message about the start, with its level.
+Announce: TypeAlias = Callable[[int, str], None]
 
 #: The environment variable that may contain the tokens instead of a file.
 TOKENS_VARIABLE = "LOCUS_MYSQL_TOKENS"
@@ -175,8 +180,10 @@ def serve(arguments: argparse.Namespace) -> int:
     from ..server.running import bind, is_local, run, stop_s
     from ..server.workers import fork_workers
 
+    logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
+    announce = _log if arguments.log_format == "json" else _print
     config = _service_config(arguments)
-    tokens = _tokens(arguments.tokens)
+    tokens = _tokens(arguments.tokens, announce)
     if tokens is not None and arguments.tenant is not None:
         raise ConfigError("Each token names its own tenant, so --tenant has no effect. Leave it out.")
     _check(arguments)
@@ -186,7 +193,6 @@ def serve(arguments: argparse.Namespace) -> int:
     try:
         if tokens is None and not is_local(sockets):
             raise _needs_tokens(arguments.host)
-        logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
         app = create_app(
             config,
             tokens=tokens,
@@ -194,7 +200,7 @@ def serve(arguments: argparse.Namespace) -> int:
             allow_writes=arguments.allow_writes,
             vacuum=arguments.vacuum,
             inspector=not arguments.no_inspector,
-            cookie_key=_cookie_key(arguments.cookie_key),
+            cookie_key=_cookie_key(arguments.cookie_key, announce),
             dims=arguments.dims,
             metrics=arguments.metrics,
             limits=limits,
@@ -204,9 +210,9 @@ def serve(arguments: argparse.Namespace) -> int:
 
         def ready() -> None:
             host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-            notify(f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
+            announce(logging.INFO, f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
             if tokens is None:
-                notify("Without tokens: every program on this machine may read and write.")
+                announce(logging.WARNING, "Without tokens: every program on this machine may read and write.")
 
         stopping = None
         if arguments.workers > 1:
@@ -294,7 +300,7 @@ def _root_path(given: str) -> str:
     return f"/{path}" if path else ""
 
 
-def _tokens(file: Path | None) -> Tokens | None:
+def _tokens(file: Path | None, announce: Announce) -> Tokens | None:
     """Return the tokens of a file or of the environment; None without any."""
     from ..server.tokens import Tokens
 
@@ -305,8 +311,9 @@ def _tokens(file: Path | None) -> Tokens | None:
         except (ConfigError, OSError) as error:
             raise ConfigError(f"--tokens {file}: {error}") from None
         if may_be_written:
-            notify(
-                f"Other users of this machine may write to {file}, and could add their own tokens: chmod go-w {file}"
+            announce(
+                logging.WARNING,
+                f"Other users of this machine may write to {file}, and could add their own tokens: chmod go-w {file}",
             )
         return found
     text = os.environ.get(TOKENS_VARIABLE)
@@ -324,7 +331,7 @@ def _check_certificate(certificate: Path, key: Path) -> None:
         raise ConfigError(f"--tls-cert {certificate} and --tls-key {key} cannot be used: {error.strerror}.") from None
 
 
-def _cookie_key(file: Path | None) -> bytes | None:
+def _cookie_key(file: Path | None, announce: Announce) -> bytes | None:
     """Return the cookie key of a file or of the environment, stripped; None without one."""
     if file is None:
         text = os.environ.get(COOKIE_KEY_VARIABLE)
@@ -335,9 +342,10 @@ def _cookie_key(file: Path | None) -> bytes | None:
     except OSError as error:
         raise ConfigError(f"--cookie-key {file}: {error.strerror or 'it cannot be read'}.") from None
     if may_be_read:
-        notify(
+        announce(
+            logging.WARNING,
             f"Other users of this machine may read {file}, and could sign in with it and a token's digest: chmod go-r "
-            f"{file}"
+            f"{file}",
         )
     return key
 
@@ -345,6 +353,18 @@ def _cookie_key(file: Path | None) -> bytes | None:
 def _others_may(file: Path, bits: int) -> bool:
     """Return whether the mode of a file gives these permissions to other users."""
     return os.name == "posix" and bool(file.stat().st_mode & bits)
+
+
+def _print(level: int, text: str) -> None:
+    """Print a message about the start, whatever its level."""
+    notify(text)
+
+
+def _log(level: int, text: str) -> None:
+    """Log a message about the start, where each line of the standard error is JSON."""
+    from ..server.running import SERVICE
+
+    SERVICE.log(level, "%s", text)
 
 
 def _logs(level: str, form: str) -> dict[str, Any]:

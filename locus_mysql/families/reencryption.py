@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from ..config import MySQLConfig
 from ..engine.bootstrap import has_own_tables
-from ..engine.operation import Operation
+from ..engine.operation import Operation, fetch
 from ..runtime.database import Database
 from ..runtime.resealing import KeyCounts, count_keys, no_encryption, reseal
 from ..runtime.sealing import no_support, with_keys
 from .family import EncryptsColumns
 from .registry import families, find_family
+from .word_indexes import clear_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,16 @@ class Reencrypted:
         rows: The number of rows found by the id of the key that encrypts them; None stands for clear text.
         replaced: The number of rows that were encrypted anew.
         damaged: Messages about rows that cannot be decrypted, and were left as they are.
+        clear_words: Messages about indexes for searches by word from before encryption was turned on, which hold words
+            in clear text. Each ends with the ALTER TABLE statement that removes them, which is not run, as it needs
+            privileges that an application lacks.
     """
 
     family: str
     rows: dict[str | None, int]
     replaced: int
     damaged: tuple[str, ...]
+    clear_words: tuple[str, ...]
 
 
 async def reencrypt(
@@ -103,4 +108,6 @@ def _of_family(
         rows.update(counts.rows)
         replaced += counts.replaced
         damaged += counts.damaged
-    return Reencrypted(family.name, dict(rows), replaced, tuple(damaged))
+    schema = family.schema(config)
+    tables = yield from fetch(schema.describe())
+    return Reencrypted(family.name, dict(rows), replaced, tuple(damaged), clear_words(schema, tables))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..dialect import Statement
-from ..dialect.resealing import ResealingStatements, RowKey, SealedColumn
+from ..dialect.resealing import OwnerTable, ResealingStatements, RowKey, SealedColumn
 from ..encryption import Encryption
 from ..engine.operation import Batch, Operation
 from ..errors import DecryptionFailed, EncryptionError
@@ -17,6 +17,9 @@ from .sealing import Sealing, of_text, sealed_by, to_text
 
 #: The columns of rows of another table, by the columns that link them.
 Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
+
+#: Rows, each as its key and the id of the key that encrypts it; None stands for clear text.
+Page: TypeAlias = Sequence[tuple[RowKey, str | None]]
 
 #: Rows whose keys one statement reads.
 PAGE_ROWS = 1_000
@@ -78,57 +81,130 @@ def reseal(
     Raises:
         EncryptionError: A row is encrypted with an unknown key. Rows before it were replaced.
     """
-    counts = KeyCounts()
-    statements = ResealingStatements(column)
-    sealing = Sealing(encryption, family)
-    yield from _empty(column, statements)
-    left: set[RowKey] = set()
-    if column.owner_table is not None:
-        left = yield from _reseal_by_owner(column, statements, sealing, counts, progress)
-    after: RowKey | None = ()
-    while after is not None:
-        page, after = yield from _page(statements.page(after, PAGE_ROWS), is_text=column.is_text)
-        stale = {key: key_id for key, key_id in page if not sealing.has_active_key(key_id) and key not in left}
-        owners = yield from _owners(column, statements, list(stale))
-        yield from _replace_all(column, statements, sealing, list(stale), owners, counts)
-        if column.owner_table is None:
-            counts.rows.update(key_id for _, key_id in page)
-            progress(len(page))
-        else:  # rows with an owner were counted
-            counts.rows.update(key_id for key, key_id in stale.items() if _link(column, key) not in owners)
-    return counts
+    return (yield from _Resealing(column, Sealing(encryption, family), progress).run())
 
 
-def _reseal_by_owner(
-    column: SealedColumn,
-    statements: ResealingStatements,
-    sealing: Sealing,
-    counts: KeyCounts,
-    progress: Callable[[int], None],
-) -> Operation[set[RowKey]]:
-    """Encrypt the rows of each owner anew, and count them; return the keys of rows that cannot be decrypted.
+class _Resealing:
+    """Encrypts the rows of one column anew, and counts them.
 
-    It reads the owners along their primary key, as no index leads from a row to its owner.
+    Args:
+        column: The column.
+        sealing: The keys.
+        progress: Called with the number of rows of each page.
     """
-    assert column.owner_table is not None  # noqa: S101 - for the type checker
-    key_width, link_width = len(column.owner_table.key), len(column.owner_table.link)
-    left: set[RowKey] = set()
-    last: RowKey | None = ()
-    while last is not None:
-        (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
-        last = tuple(found.rows[-1][:key_width]) if len(found.rows) == PAGE_OWNERS else None
-        owners = {
-            tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :]) for row in found.rows
-        }
-        after: RowKey | None = () if owners else None
+
+    def __init__(self, column: SealedColumn, sealing: Sealing, progress: Callable[[int], None]) -> None:
+        self._column = column
+        self._statements = ResealingStatements(column)
+        self._sealing = sealing
+        self._progress = progress
+        self._counts = KeyCounts()
+        #: The keys of rows that cannot be decrypted, and were left as they are.
+        self._left: set[RowKey] = set()
+
+    def run(self) -> Operation[KeyCounts]:
+        """Replace and count all rows."""
+        column, counts = self._column, self._counts
+        yield from self._empty()
+        if column.owner_table is not None:
+            yield from self._by_owner(column.owner_table)
+        after: RowKey | None = ()
         while after is not None:
-            links = [link for link in owners if not after or link >= _link(column, after)]
-            page, after = yield from _page(statements.owned_page(links, after, PAGE_ROWS), is_text=column.is_text)
-            stale = [key for key, key_id in page if not sealing.has_active_key(key_id)]
-            left |= yield from _replace_all(column, statements, sealing, stale, owners, counts)
-            counts.rows.update(key_id for _, key_id in page)
-            progress(len(page))
-    return left
+            page, after = yield from _page(self._statements.page(after, PAGE_ROWS), is_text=column.is_text)
+            stale = {key: key_id for key, key_id in self._stale(page).items() if key not in self._left}
+            owners = yield from self._owners(list(stale))
+            yield from self._replace_all(list(stale), owners)
+            if column.owner_table is None:
+                self._count(page)
+            else:  # rows with an owner were counted
+                counts.rows.update(key_id for key, key_id in stale.items() if _link(column, key) not in owners)
+        return counts
+
+    def _by_owner(self, owner_table: OwnerTable) -> Operation[None]:
+        """Encrypt the rows of each owner anew, and count them.
+
+        It reads the owners along their primary key, as no index leads from a row to its owner.
+        """
+        column, statements = self._column, self._statements
+        key_width, link_width = len(owner_table.key), len(owner_table.link)
+        last: RowKey | None = ()
+        while last is not None:
+            (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
+            last = tuple(found.rows[-1][:key_width]) if len(found.rows) == PAGE_OWNERS else None
+            owners = {
+                tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :])
+                for row in found.rows
+            }
+            after: RowKey | None = () if owners else None
+            while after is not None:
+                links = [link for link in owners if not after or link >= _link(column, after)]
+                page, after = yield from _page(statements.owned_page(links, after, PAGE_ROWS), is_text=column.is_text)
+                yield from self._replace_all(list(self._stale(page)), owners)
+                self._count(page)
+
+    def _stale(self, page: Page) -> dict[RowKey, str | None]:
+        """Return the rows of a page that the active key does not encrypt."""
+        return {key: key_id for key, key_id in page if not self._sealing.has_active_key(key_id)}
+
+    def _count(self, page: Page) -> None:
+        self._counts.rows.update(key_id for _, key_id in page)
+        self._progress(len(page))
+
+    def _empty(self) -> Operation[None]:
+        """Remove the rows of the table that has clear text only."""
+        while self._column.emptied is not None:
+            (removed,) = yield Batch.of(self._statements.empty(PAGE_ROWS))
+            if removed.affected < PAGE_ROWS:
+                return
+
+    def _owners(self, keys: Sequence[RowKey]) -> Operation[Owners]:
+        """Return the owners of rows whose table does not have them, by the columns that link both tables."""
+        column = self._column
+        if column.owner_table is None or not keys:
+            return {}
+        width = len(column.owner_table.link)
+        links = list(dict.fromkeys(_link(column, key) for key in keys))
+        (found,) = yield Batch.of(self._statements.owners(links))
+        return {tuple(row[:width]): tuple(row[width:]) for row in found.rows}
+
+    def _replace_all(self, keys: Sequence[RowKey], owners: Owners) -> Operation[None]:
+        """Encrypt rows anew, in several transactions."""
+        for start in range(0, len(keys), BATCH_ROWS):
+            (found,) = yield Batch.of(self._statements.rows(keys[start : start + BATCH_ROWS]))
+            rows = [dict[str, Any](zip(self._column.columns, values, strict=True)) for values in found.rows]
+            replaced = tuple(statement for row in rows if (statement := self._replacement(row, owners)) is not None)
+            if replaced:
+                results = yield Batch(replaced)
+                self._counts.replaced += sum(result.affected for result in results)
+
+    def _replacement(self, row: dict[str, Any], owners: Owners) -> Statement | None:
+        """Return the statement that encrypts a row anew; None, and a message, if the row cannot be decrypted."""
+        column = self._column
+        content = _bytes(row[column.column], is_text=column.is_text)
+        key = tuple(row[name] for name in column.key)
+        what = f"Row {key!r} of table {column.table!r}"
+        if column.owner_table is not None:
+            owner = owners.get(tuple(row[name] for name in column.owner_table.link))
+            if owner is None:
+                self._leave(key, f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
+                return None
+            row |= zip(column.owner, owner, strict=True)
+        bound = self._sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
+        identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
+        try:
+            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
+        except DecryptionFailed as error:
+            self._leave(key, str(error))
+            return None
+        sealed = bound.seal(clear, column.name, *identity)
+        digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
+        row |= dict.fromkeys(column.dropped)
+        return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)
+
+    def _leave(self, key: RowKey, message: str) -> None:
+        """Leave a row as it is."""
+        self._counts.damaged.append(message)
+        self._left.add(key)
 
 
 def _link(column: SealedColumn, key: RowKey) -> RowKey:
@@ -136,11 +212,8 @@ def _link(column: SealedColumn, key: RowKey) -> RowKey:
     return () if column.owner_table is None else key[: len(column.owner_table.link)]
 
 
-def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[list[tuple[RowKey, str | None]], RowKey | None]]:
-    """Return the next rows that hold something, each as its key and the id of its key; and the last row's key.
-
-    The latter is None after the last page.
-    """
+def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[Page, RowKey | None]]:
+    """Return the next rows that hold something, and the last row's key, which is None after the last page."""
     (found,) = yield Batch.of(statement)
     rows = []
     for row in found.rows:
@@ -151,81 +224,6 @@ def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[list[tuple[
             rows.append((tuple(key), None if has_clear_text else key_id))
     last = tuple(found.rows[-1][:-2]) if len(found.rows) == PAGE_ROWS else None
     return rows, last
-
-
-def _empty(column: SealedColumn, statements: ResealingStatements) -> Operation[None]:
-    """Remove the rows of the table that has clear text only."""
-    while column.emptied is not None:
-        (removed,) = yield Batch.of(statements.empty(PAGE_ROWS))
-        if removed.affected < PAGE_ROWS:
-            return
-
-
-def _owners(column: SealedColumn, statements: ResealingStatements, keys: Sequence[RowKey]) -> Operation[Owners]:
-    """Return the owners of rows whose table does not have them, by the columns that link both tables."""
-    if column.owner_table is None or not keys:
-        return {}
-    width = len(column.owner_table.link)
-    links = list(dict.fromkeys(_link(column, key) for key in keys))
-    (found,) = yield Batch.of(statements.owners(links))
-    return {tuple(row[:width]): tuple(row[width:]) for row in found.rows}
-
-
-def _replace_all(
-    column: SealedColumn,
-    statements: ResealingStatements,
-    sealing: Sealing,
-    keys: Sequence[RowKey],
-    owners: Owners,
-    counts: KeyCounts,
-) -> Operation[set[RowKey]]:
-    """Encrypt rows anew, in several transactions; return the keys of those that were left as they are."""
-    left: set[RowKey] = set()
-    for start in range(0, len(keys), BATCH_ROWS):
-        left |= yield from _replace(column, statements, sealing, keys[start : start + BATCH_ROWS], owners, counts)
-    return left
-
-
-def _replace(
-    column: SealedColumn,
-    statements: ResealingStatements,
-    sealing: Sealing,
-    keys: Sequence[RowKey],
-    owners: Owners,
-    counts: KeyCounts,
-) -> Operation[set[RowKey]]:
-    """Encrypt some rows anew, in one transaction; return the keys of those that were left as they are."""
-    (found,) = yield Batch.of(statements.rows(keys))
-    replaced = []
-    left: set[RowKey] = set()
-    for values in found.rows:
-        row = dict[str, Any](zip(column.columns, values, strict=True))
-        content = _bytes(row[column.column], is_text=column.is_text)
-        key = tuple(row[name] for name in column.key)
-        what = f"Row {key!r} of table {column.table!r}"
-        if column.owner_table is not None:
-            owner = owners.get(tuple(row[name] for name in column.owner_table.link))
-            if owner is None:
-                counts.damaged.append(f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
-                left.add(key)
-                continue
-            row |= zip(column.owner, owner, strict=True)
-        bound = sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
-        identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
-        try:
-            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
-        except DecryptionFailed as error:
-            counts.damaged.append(str(error))
-            left.add(key)
-            continue
-        sealed = bound.seal(clear, column.name, *identity)
-        digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
-        row |= dict.fromkeys(column.dropped)
-        replaced.append(statements.replace(row, to_text(sealed) if column.is_text else sealed, digest))
-    if replaced:
-        results = yield Batch(tuple(replaced))
-        counts.replaced += sum(result.affected for result in results)
-    return left
 
 
 def _bytes(value: Any, *, is_text: bool = False) -> bytes:

@@ -11,7 +11,6 @@ from ...families.inspection.records import Page
 from ...families.memories.operations import MemoryOperations
 from ...inspection.inspector import Inspector
 from ...runtime.generators import drive_awaited
-from ...runtime.sealing import fetching_keys
 from ..sanitize import sanitize_line
 from .command import PAGE, Clock
 from .measures import format_size
@@ -79,8 +78,7 @@ async def _delete(inspector: Inspector, arguments: argparse.Namespace) -> bool:
     operations = MemoryOperations(inspector.config.model_copy(update={"search": False}))
 
     async def run(operation: Any) -> Any:
-        steps = fetching_keys(operation, operations.config)
-        return await inspector.database.asynchronous.run(steps, operations.schema, "validate")
+        return await inspector.database.asynchronous.run(operation, operations.schema, "validate")
 
     return bool(await drive_awaited(operations.delete(arguments.namespace, arguments.key), run))
 

@@ -9,7 +9,6 @@ from ...families.inspection.records import CheckpointRow, ThreadRow
 from ...families.registry import changes_of, find_family
 from ...inspection.inspector import Inspector
 from ...runtime.counting import counted
-from ...runtime.sealing import fetching_keys
 from ..arguments import FAILED, OK, notify
 from ..sanitize import sanitize_line
 from .command import (
@@ -64,8 +63,7 @@ def rm(arguments: argparse.Namespace) -> int:
             operation = changes.delete(thread.thread_id, None, "")
         else:
             operation = changes.delete(thread.thread_id, checkpoint.checkpoint_id, checkpoint.namespace)
-        steps = fetching_keys(operation, config)
-        return await inspector.database.asynchronous.run(steps, family.schema(config), "validate")
+        return await inspector.database.asynchronous.run(operation, family.schema(config), "validate")
 
     removed = look(arguments, remove, shows=False)
     if arguments.json:

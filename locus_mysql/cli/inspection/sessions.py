@@ -11,7 +11,6 @@ from ...families.inspection.records import Page, SessionRow
 from ...families.working import calls
 from ...families.working.storages.mysql_calls import WorkingOperations
 from ...inspection.inspector import Inspector
-from ...runtime.sealing import fetching_keys
 from ..sanitize import sanitize_line
 from .command import PAGE, Clock
 from .measures import format_size
@@ -65,8 +64,7 @@ async def _delete(inspector: Inspector, arguments: argparse.Namespace) -> bool:
     operations = WorkingOperations(inspector.config)
     address = calls.Address(inspector.config.tenant, arguments.session)
     call = calls.Call("end", address, (calls.End(),), token=os.urandom(16))
-    steps = fetching_keys(operations.execute(call), inspector.config)
-    reply = await inspector.database.asynchronous.run(steps, operations.schema, "validate")
+    reply = await inspector.database.asynchronous.run(operations.execute(call), operations.schema, "validate")
     return bool(reply.results[0])
 
 

@@ -290,58 +290,23 @@ class LocusOperations:
         return (yield from self.checkpoints.queries.count(self.tenancy.of(), pattern))
 
     def threads_page(self, limit: int = 100, cursor: str | None = None, pattern: str = "*") -> Operation[Page[str]]:
-        """Return a page of the ids of threads, most recently saved first.
-
-        Reads a bounded number of rows: a page may hold fewer entries than ``limit``, even none, and only a page without
-        ``cursor`` is the last. A thread that nobody saves to or deletes between two pages is returned exactly once.
-
-        Args:
-            limit: The maximum number of ids, at most 1,000.
-            cursor: The ``cursor`` of the previous page; None for the first page.
-            pattern: A glob, as in `list_threads`; the same for all pages.
-
-        Raises:
-            InvalidInput: The cursor does not come from such a page.
-        """
+        """Return a page of the ids of threads, most recently saved first; see `CheckpointStore.threads_page`."""
         return (yield from self.checkpoints.pages.threads(self.tenancy.of(), limit, cursor, pattern))
 
     def list_with_metadata_page(self, limit: int = 100, cursor: str | None = None) -> Operation[Page[dict[str, Any]]]:
-        """Return a page of the newest checkpoint of each thread, most recently saved first; see `threads_page`."""
+        """Return a page of each thread's newest checkpoint; see `CheckpointStore.list_with_metadata_page`."""
         page = yield from self.checkpoints.pages.list_with_metadata(self.tenancy.of(), limit, cursor)
         return Page([as_returned(info) for info in page.items], page.cursor)
 
     def query_by_metadata_page(
         self, key: str, value: Any, limit: int = 100, cursor: str | None = None
     ) -> Operation[Page[dict[str, Any]]]:
-        """Return a page of checkpoints whose metadata has this top-level key with a value that contains this one.
-
-        In the order of thread ids by code point, and oldest first in each thread, unlike `query_by_metadata`, which
-        returns the newest first and for that reads all that match. Reads at most ``limit`` + 1 of them, so a page may
-        hold fewer than ``limit``, even none; only a page without ``cursor`` is the last. A checkpoint that exists
-        during all pages is returned exactly once.
-
-        Args:
-            key: The top-level key.
-            value: The value.
-            limit: The maximum number of checkpoints, at most 1,000.
-            cursor: The ``cursor`` of the previous page; None for the first page.
-
-        Raises:
-            InvalidInput: The cursor does not come from such a page.
-        """
+        """Return a page of checkpoints with this metadata; see `CheckpointStore.query_by_metadata_page`."""
         page = yield from self.checkpoints.pages.by_metadata(self.tenancy.of(), key, value, limit, cursor)
         return Page([as_returned(info) for info in page.items], page.cursor)
 
     def estimate_count(self, pattern: str = "*") -> Operation[CountEstimate]:
-        """Estimate the number of threads that match a glob, from at most 5,000 of them; `count` counts all.
-
-        Up to 5,000 threads are counted exactly, including expired ones. A larger number is the server's estimate for
-        the index, multiplied by the fraction of 5,000 threads that match and have not expired: the first in the order
-        of ids if the pattern begins with text, else those saved last, which may differ from the others.
-
-        Returns:
-            A `CountEstimate`: ``number``, ``at_least`` and ``exact``.
-        """
+        """Estimate the number of threads that match a glob; see `CheckpointStore.estimate_count`."""
         return (yield from self.checkpoints.pages.estimate_count(self.tenancy.of(), pattern))
 
     def search_data(self, path: str, value: Any, limit: int = 100) -> Operation[list[dict[str, Any]]]:

@@ -334,19 +334,28 @@ async def test_vacuum_needs_no_keys(sample: Sample, open_sample: Open, make_conf
     assert await sample.read(open_sample(keys()), "t")
 
 
+def keys_from_a_free_loop(asked: list[str]) -> Encryption:
+    """Return an encryption whose function answers only while the running event loop is not blocked.
+
+    Args:
+        asked: Receives the id of each key that is fetched.
+    """
+    loop = asyncio.get_running_loop()
+
+    def ask(key_id: str) -> bytes:
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(timeout=5)
+        asked.append(key_id)
+        return KEYS[key_id]
+
+    return Encryption(keys=ask, active="2026-11")
+
+
 async def test_an_export_fetches_keys_without_stopping_the_event_loop(
     sample: Sample, open_sample: Open, make_config: MakeConfig
 ) -> None:
     await sample.fill(open_sample(keys("2026-10")), "t")
-    loop = asyncio.get_running_loop()
     asked: list[str] = []
-
-    def ask(key_id: str) -> bytes:
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(timeout=5)  # only a free loop answers
-        asked.append(key_id)
-        return KEYS[key_id]
-
-    config = make_config(encryption=Encryption(keys=ask, active="2026-11"))
+    config = make_config(encryption=keys_from_a_free_loop(asked))
     transfer = find_family(sample.family).transfer(config)
     assert transfer is not None
     async with Database(config) as database:
@@ -354,3 +363,24 @@ async def test_an_export_fetches_keys_without_stopping_the_event_loop(
     assert page.records
     assert page.damaged == []
     assert "2026-10" in asked
+
+
+async def test_the_inspector_fetches_keys_without_stopping_the_event_loop(
+    sample: Sample, open_sample: Open, make_config: MakeConfig
+) -> None:
+    await sample.fill(open_sample(keys("2026-10")), "t")
+    asked: list[str] = []
+    async with Inspector(make_config(encryption=keys_from_a_free_loop(asked))) as inspector:
+        assert MARKER in str(await sample.inspect(inspector, "t"))
+    assert "2026-10" in asked
+
+
+async def test_counts_and_growth_need_no_keys(sample: Sample, open_sample: Open, make_config: MakeConfig) -> None:
+    await sample.fill(open_sample(keys()), "t")
+    asked: list[str] = []
+    async with Inspector(make_config(encryption=keys_from_a_free_loop(asked))) as inspector:
+        stored = await inspector.stored(sample.family)
+        growth = await inspector.growth(sample.family)
+    assert stored[0].number > 0
+    assert growth is None or growth.days
+    assert asked == []

@@ -14,6 +14,7 @@ import pytest
 from locus_mysql import (
     Encryption,
     SyncCheckpointStore,
+    SyncMemoryStore,
     SyncMySQLBackend,
 )
 from locus_mysql.errors import EncryptionError
@@ -119,3 +120,26 @@ class TestCommand:
         assert (checked.returncode, checked.stdout) == (0, "dicts: 3 with key 2026-11\n")
         shown = "".join(one.stdout + one.stderr for one in (refused, checked, done))
         assert not any(base64.b64encode(key).decode() in shown for key in KEYS.values())
+
+    def test_indexes_with_words_from_before_are_named_with_the_statement_that_removes_them(
+        self, make_config: MakeConfig, run_sql: RunSQL, tmp_path: Path
+    ) -> None:
+        config = make_config(driver="pymysql")
+        with SyncMemoryStore(config) as memories:
+            memories.put(("a",), "k", {"text": "sesame"})
+        with SyncCheckpointStore(config) as store:
+            store.save("t", {"text": "sesame"})
+        file = tmp_path / "keys"
+        file.write_text(f"2026-11={base64.b64encode(KEYS['2026-11']).decode()}")
+        done = self.run(config, file)
+        assert done.returncode == 0
+        statements = [line.partition("Remove them: ")[2] for line in done.stderr.splitlines()]
+        assert statements == [
+            "ALTER TABLE `locus_store_checkpoints` DROP KEY words, DROP KEY pending;",
+            "ALTER TABLE `locus_memory_items` DROP KEY words, DROP KEY pending;",
+        ]
+        run_sql(f"USE {config.database}")
+        for statement in statements:
+            run_sql(statement.rstrip(";"))
+        again = self.run(config, file)
+        assert (again.returncode, again.stderr) == (0, "")

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the files from which a release is built, as building leaves files."""
     copy = tmp_path_factory.mktemp("checkout")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     shutil.copytree(ROOT / "locus_mysql", copy / "locus_mysql", ignore=shutil.ignore_patterns("__pycache__"))
     return copy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -14,7 +16,7 @@ import locus_mysql
 from locus_mysql.extras import install_command
 
 from ..conftest import MakeConfig
-from .conftest import ROOT, Environment
+from .conftest import ROOT, Environment, build
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +48,28 @@ def test_a_source_distribution_installs_what_the_wheel_holds(wheel: Path, sdist:
     assert of_wheel == of_sdist
     assert "locus_mysql/py.typed" in of_wheel
     assert (tmp_path / "of-sdist/bin/locus-mysql").exists()
+
+
+def test_links_and_pictures_of_the_readme_are_absolute_once_the_address_of_the_repository_is_known(
+    wheel: Path, checkout: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "checkout"
+    shutil.copytree(checkout, copy, ignore=shutil.ignore_patterns("build", "*.egg-info"))
+    with (copy / "pyproject.toml").open("a") as file:
+        file.write('\n[project.urls]\nRepository = "https://example.org/team/locus-mysql"\n')
+    released = build(copy, "build_wheel")
+    texts = [metadata_of(one) for one in (wheel, released)]
+    assert "](docs/limits.md)" in texts[0]  # no address is known yet
+    assert "](https://example.org/team/locus-mysql/blob/HEAD/docs/limits.md)" in texts[1]
+    assert "](https://example.org/team/locus-mysql/raw/HEAD/docs/images/inspector-thread.png)" in texts[1]
+    assert re.findall(r"\]\((?!https://)", texts[1]) == []
+    assert "Description-Content-Type: text/markdown" in texts[1]
+
+
+def metadata_of(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode()
 
 
 SAVE_AND_LOAD = """

@@ -528,3 +528,20 @@ def test_an_unusable_certificate_is_reported_before_the_start(
     for key in (tmp_path / "none", wrong, other):
         assert cli.main([*serve, str(key)]) == 1
         assert f"--tls-key {key} cannot be used: " in capsys.readouterr().err
+
+
+def test_with_logs_as_json_every_line_of_the_standard_error_is_json(dsn: str, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(65, 97)))
+    key.chmod(0o644)
+    with serving_at(dsn, "--log-format", "json", "--cookie-key", str(key)) as service:
+        assert httpx.get(f"{service.url}/health").status_code == 200
+        assert service.stop() == 0
+        records = [json.loads(line) for line in service.log.splitlines()]
+    found = [(record["level"], record["message"].split(" http")[0][:40]) for record in records]
+    assert found[:3] == [
+        ("WARNING", "Other users of this machine may read " + str(key)[:3]),
+        ("INFO", "Serving at"),
+        ("WARNING", "Without tokens: every program on this ma"),
+    ]
+    assert any(record.get("path") == "/health" for record in records[3:])

@@ -23,7 +23,7 @@ PLUGINS = Path(__file__).resolve().parent
 ROOT = PLUGINS.parents[4]
 
 SUITES = (
-    Suite("langgraph", "1.2.22", 1_041),
+    Suite("langgraph", "1.2.24", 1_041),
     Suite("langgraph-checkpoint", "4.3.2", 92),
     Suite("langgraph-checkpoint-postgres", "3.2.0", 135),
     Suite("langgraph-checkpoint-sqlite", "3.1.2", 167),

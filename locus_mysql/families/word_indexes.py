@@ -1,0 +1,33 @@
+"""Indexes for searches by word from before encryption was turned on: they hold words in clear text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..dialect import Schema
+from ..dialect.schema import ExistingTable
+
+#: The indexes for searches by word: of the texts, and of the rows whose text is not indexed yet.
+SEARCH_INDEXES = ("words", "pending")
+
+
+def clear_words(schema: Schema, tables: Iterable[ExistingTable]) -> tuple[str, ...]:
+    """Return a sentence, with the statement that removes them, for each table that still has such indexes.
+
+    Args:
+        schema: The family's tables with encryption, which declare none of these indexes.
+        tables: The existing tables; some may be missing.
+    """
+    indexes = {table.name.casefold(): (table.indexes or "").split(",") for table in tables}
+    sentences = []
+    for declared in schema.tables:
+        existing = indexes.get(declared.name.casefold(), [])
+        unused = [index for index in SEARCH_INDEXES if index in existing and f"KEY {index} " not in declared.definition]
+        if unused:
+            drops = ", ".join(f"DROP KEY {index}" for index in unused)
+            sentences.append(
+                f"Table {declared.name!r} has indexes for searches by word from before encryption was turned on. They "
+                "hold words of earlier texts in clear text, also after `reencrypt`. Remove them: "
+                f"ALTER TABLE `{declared.name}` {drops};"
+            )
+    return tuple(sentences)
