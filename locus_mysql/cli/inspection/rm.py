@@ -74,7 +74,7 @@ def rm(arguments: argparse.Namespace) -> int:
 
 
 def _described(thread: ThreadRow, checkpoint: CheckpointRow | None, clock: Clock) -> str:
-    name = f"thread {sanitize_line(thread.thread_id)} of {thread.family}"
+    name = f"thread {sanitize_line(thread.thread_id)} of {find_family(thread.family).title}"
     if checkpoint is not None:
         saved = clock.zoned(checkpoint.created_at)
         return f"checkpoint {sanitize_line(checkpoint.checkpoint_id)} ({saved}) of {name}"

@@ -7,6 +7,7 @@ import re
 
 from ...errors import LocusMySQLError
 from ...families.inspection.records import Hit
+from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, notify
 from .command import Clock, add_inspection, families_of, look
@@ -61,7 +62,8 @@ def _words(query: str) -> re.Pattern[str]:
 
 
 def _show(screen: Screen, hit: Hit, words: re.Pattern[str], clock: Clock) -> None:
-    screen.line(Segment(hit.thread_id, "bold"), Segment(f"  {hit.family}  {clock.zoned(hit.created_at)}", "dim"))
+    beside = f"  {find_family(hit.family).title}  {clock.zoned(hit.created_at)}"
+    screen.line(Segment(hit.thread_id, "bold"), Segment(beside, "dim"))
     screen.line("  ", Segment(hit.checkpoint_id, "yellow"))
     pieces: list[Segment | str] = ["  "]
     offset = 0

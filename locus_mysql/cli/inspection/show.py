@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ...errors import NotFound
 from ...families.inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
+from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, at_least_one
 from .command import (
@@ -114,7 +115,8 @@ def history(arguments: argparse.Namespace) -> int:
 def _show(screen: Screen, thread: ThreadRow, view: StateView, arguments: argparse.Namespace, clock: Clock) -> None:
     checkpoint = view.checkpoint
     newest = " (the newest)" if checkpoint.checkpoint_id == thread.checkpoint_id and not checkpoint.namespace else ""
-    screen.line(Segment("thread      ", "dim"), Segment(thread.thread_id, "bold"), Segment(f"  {thread.family}", "dim"))
+    title = find_family(thread.family).title
+    screen.line(Segment("thread      ", "dim"), Segment(thread.thread_id, "bold"), Segment(f"  {title}", "dim"))
     screen.line(Segment("checkpoint  ", "dim"), Segment(checkpoint.checkpoint_id, "yellow"), Segment(newest, "dim"))
     if checkpoint.namespace:
         screen.line(Segment("namespace   ", "dim"), checkpoint.namespace)

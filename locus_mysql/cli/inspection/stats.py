@@ -47,13 +47,13 @@ def stats(arguments: argparse.Namespace) -> int:
     for name, counts in others.items():
         if found or name != next(iter(others)):
             screen.line("")
-        screen.line(Segment(name, "bold"))
+        screen.line(Segment(find_family(name).title, "bold"))
         screen.line(f"  {in_words(counts)}")
     return OK
 
 
 def _show(screen: Screen, found: Statistics, limit: int, clock: Clock) -> None:
-    screen.line(Segment(found.family, "bold"))
+    screen.line(Segment(find_family(found.family).title, "bold"))
     screen.line(
         f"  {counted(found.threads, 'thread')}, {counted(found.checkpoints, 'checkpoint')}, ",
         format_size(found.size_bytes),

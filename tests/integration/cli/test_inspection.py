@@ -337,7 +337,7 @@ def test_words_are_found_in_the_messages_that_contain_them(config: MySQLConfig, 
         saver.put(thread_id="t", checkpoint_id="1", checkpoint_data={"notes": f"The parcel {HOSTILE} is lost."})
     code, out, _ = run("search", "parcel", "--family", "versions")
     assert code == 0
-    assert out.startswith("t  versions  ")
+    assert out.startswith("t  Graphs  ")
     assert "The parcel" in out
     assert harmless_output(out)
     code, out, _ = run("search", "lost", "--family", "versions", "--json")
@@ -379,7 +379,7 @@ def test_statistics_show_the_largest_threads_and_their_growth(config: MySQLConfi
             saver.put(thread_id=name, checkpoint_id="1", checkpoint_data={"x": "y" * size})
     code, out, _ = run("stats", "--family", "versions")
     assert code == 0
-    assert out.startswith("versions\n  2 threads, 2 checkpoints, ")
+    assert out.startswith("Graphs\n  2 threads, 2 checkpoints, ")
     largest = out.partition("largest threads")[2].splitlines()[1:]
     assert [line.split()[0] for line in largest] == ["large", "small"]
     assert "/day" not in largest[0]  # younger than a day
