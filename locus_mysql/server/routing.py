@@ -152,8 +152,9 @@ class Router:
         explain: Explain = explained_as_json,
     ) -> None:
         self.endpoints = list(endpoints)
+        #: By the number of segments; those with the fewest names first, as they take precedence.
         self._by_length: dict[int, list[Endpoint]] = {}
-        for endpoint in self.endpoints:
+        for endpoint in sorted(self.endpoints, key=lambda one: one.template.count("{")):
             self._by_length.setdefault(len(endpoint.segments), []).append(endpoint)
         self.authenticate = authenticate
         self.explain = explain
@@ -164,31 +165,26 @@ class Router:
         Raises:
             Problem: The path exists, but not with this method.
         """
-        existing = [
-            (endpoint, found)
-            for endpoint in self._by_length.get(len(segments), ())
-            if (found := _matched(endpoint.segments, segments)) is not None
-        ]
-        if not existing:
-            return None
         wanted = "GET" if method == "HEAD" else method
-        fitting = [(endpoint, found) for endpoint, found in existing if endpoint.method == wanted]
-        if not fitting:
-            methods = {endpoint.method for endpoint, _ in existing}
-            allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
-            raise Problem(
-                405,
-                "method_not_allowed",
-                f"This path allows: {', '.join(allowed)}.",
-                headers={"Allow": ", ".join(allowed)},
-            )
-        return min(fitting, key=lambda one: len(one[1]))  # the template with the fewest names takes precedence
+        methods = set()
+        for endpoint in self._by_length.get(len(segments), ()):
+            if (found := _matched(endpoint.segments, segments)) is not None:
+                if endpoint.method == wanted:
+                    return endpoint, found
+                methods.add(endpoint.method)
+        if not methods:
+            return None
+        allowed = sorted(methods | ({"HEAD"} if "GET" in methods else set()))
+        raise Problem(
+            405,
+            "method_not_allowed",
+            f"This path allows: {', '.join(allowed)}.",
+            headers={"Allow": ", ".join(allowed)},
+        )
 
 
 def _matched(template: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
     """Return the path parameters of a template; None if the segments do not match."""
-    if len(template) != len(segments):
-        return None
     found = {}
     for part, segment in zip(template, segments, strict=True):
         if part.startswith("{"):

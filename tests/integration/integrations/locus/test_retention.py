@@ -80,6 +80,18 @@ class TestRetention:
             await one.save(state.with_message(Message.user("newer")), "t", "d")
             assert await one.load("t", "d") is not None
 
+    @pytest.mark.parametrize("by", ["itself", "another process"])
+    async def test_a_process_that_has_the_newest_checkpoint_cached_loads_what_a_purge_left(
+        self, make_checkpointer: Callable[..., MySQLCheckpointer], by: str
+    ) -> None:
+        async with make_checkpointer(stamp_messages=True) as one, make_checkpointer(stamp_messages=True) as other:
+            state = a_state().with_message(stamped("old secret", 31)).with_message(stamped("recent", 5))
+            await one.save(state, "t", "newest")
+            assert len(contents(await one.load("t", "newest"))) == 2
+            assert await (one if by == "itself" else other).purge_messages(timedelta(days=30)) == 1
+            for _ in range(2):
+                assert contents(await one.load("t", "newest")) == ["recent"]
+
     async def test_messages_stamped_by_locus_own_wrapper_are_found(self, checkpointer: MySQLCheckpointer) -> None:
         then = datetime.now(UTC) - timedelta(days=40)
         wrapped = RetainedCheckpointer(checkpointer, clock=lambda: then)
