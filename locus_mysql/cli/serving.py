@@ -180,8 +180,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from ..server.running import bind, is_local, run, stop_s
     from ..server.workers import fork_workers
 
-    logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
-    announce = _log if arguments.log_format == "json" else _print
+    announce = _start_logs(arguments)
     config = _service_config(arguments)
     tokens = _tokens(arguments.tokens, announce)
     if tokens is not None and arguments.tenant is not None:
@@ -353,6 +352,12 @@ def _cookie_key(file: Path | None, announce: Announce) -> bytes | None:
 def _others_may(file: Path, bits: int) -> bool:
     """Return whether the mode of a file gives these permissions to other users."""
     return os.name == "posix" and bool(file.stat().st_mode & bits)
+
+
+def _start_logs(arguments: argparse.Namespace) -> Announce:
+    """Configure logging, and return the function that reports messages about the start."""
+    logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
+    return _log if arguments.log_format == "json" else _print
 
 
 def _print(level: int, text: str) -> None:
