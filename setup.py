@@ -20,11 +20,10 @@ def readme_for_index() -> str:
     if repository is None:
         return text
 
-    def absolute(link: re.Match[str]) -> str:
-        picture, label, path = link.groups()
-        return f"{picture}[{label}]({repository.rstrip('/')}/{'raw' if picture else 'blob'}/HEAD/{path})"
-
-    return re.sub(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)", absolute, text)
+    base = repository.rstrip("/")
+    # Pictures first, as a picture may be the label of a link.
+    text = re.sub(r"(!\[[^\]]*\]\()(?![a-z]+:|#)", rf"\g<1>{base}/raw/HEAD/", text)
+    return re.sub(r"(\]\()(?![a-z]+:|#)", rf"\g<1>{base}/blob/HEAD/", text)
 
 
 setup(long_description=readme_for_index(), long_description_content_type="text/markdown")

@@ -8,7 +8,7 @@ end, so both are started several times. The table shows the ratio of this tree t
 with the quartiles. Processor time of the server is that of the threads of its connections; what it flushes and purges
 in the background falls into any round. While the ratio of the processor time of a workload, client and server
 together, is above `LIMIT`, another pass adds rounds, three passes at most. The exit code is 1 if it is above the limit
-after them; 2 if the commit cannot be had.
+after them; 2 if the commit, or a server on this machine, cannot be had.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ STARTS, ROUNDS, WARM_UP_ROUNDS = 6, 10, 3
 LIMIT = 1.04
 #: Maximum number of passes.
 PASSES = 3
-PARTS = ("clock", "client", "server", "client and server")
 JUDGED = "client and server"
+PARTS = ("clock", "client", "server", JUDGED)
 
 
 THREADS = """
@@ -52,8 +52,8 @@ SELECT THREAD_OS_ID
 """
 
 
-class NoCommitError(Exception):
-    """The commit to compare with cannot be had."""
+class CannotCompareError(Exception):
+    """The commit to compare with, or the server's processor time, cannot be had."""
 
 
 class Connections:
@@ -64,10 +64,21 @@ class Connections:
     """
 
     def __init__(self, cursor: Any) -> None:
+        """Find the server's process.
+
+        Raises:
+            CannotCompareError: It does not run here, or its pid file cannot be read.
+        """
         self._cursor = cursor
         cursor.execute("SELECT @@pid_file")
         ((path,),) = cursor.fetchall()
-        self._tasks = Path("/proc", Path(path).read_text().strip(), "task")
+        try:
+            self._tasks = Path("/proc", Path(path).read_text().strip(), "task")
+        except OSError as error:
+            raise CannotCompareError(
+                "The comparison reads the processor time of the server's threads, so the server must run on this "
+                f"machine, with a pid file that this user may read: {error}"
+            ) from None
 
     def threads(self) -> list[Path]:
         """Return the folders of the server's threads that serve them, except the cursor's own."""
@@ -131,7 +142,7 @@ def package_of(commit: str) -> tuple[str, Path]:
     """Return a commit's hash, and a folder with its package.
 
     Raises:
-        NoCommitError: There is no history, or it does not reach back to the commit.
+        CannotCompareError: There is no history, or it does not reach back to the commit.
     """
     found = _git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}").decode().strip()
     folder = PACKAGES / found
@@ -145,10 +156,13 @@ def accepted_commit() -> str:
     """Return the last commit that changed the accepted figures.
 
     Raises:
-        NoCommitError: There is no history, or it does not reach back to the commit.
+        CannotCompareError: There is no history, or it does not reach back to the commit.
     """
     if _git("rev-parse", "--is-shallow-repository").strip() == b"true":
-        raise NoCommitError("this is a shallow clone, whose first commit seems to change every file")
+        raise CannotCompareError(
+            "This is a shallow clone, whose first commit seems to change every file. "
+            "Fetch the history: git fetch --unshallow"
+        )
     return _git("log", "-1", "--format=%H", "--", "bench/accepted.json").decode().strip()
 
 
@@ -156,10 +170,10 @@ def _git(*arguments: str) -> bytes:
     try:
         return subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True).stdout
     except FileNotFoundError:
-        raise NoCommitError("git is not installed") from None
+        raise CannotCompareError("git is not installed.") from None
     except subprocess.CalledProcessError as error:
-        reason = error.stderr.decode().strip() or f"there is no {arguments[-1]}"
-        raise NoCommitError(reason) from None
+        commit = arguments[-1].removesuffix("^{commit}")
+        raise CannotCompareError(error.stderr.decode().strip() or f"There is no commit {commit}.") from None
 
 
 def compare(
@@ -171,9 +185,8 @@ def compare(
     for _ in range(starts):
         with ExitStack() as stack:
             old, new = (stack.enter_context(_worker(root, dsn)) for root in (before, after))
-            workloads = [name for name in new.workloads if name in old.workloads]
             for number in range(-WARM_UP_ROUNDS, rounds):
-                for workload in workloads:
+                for workload in new.workloads:
                     measured = {worker: worker.run(workload) for worker in source.sample((old, new), 2)}
                     for part in PARTS if number >= 0 else ():
                         ratio = measured[new][part] / measured[old][part]
@@ -215,15 +228,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds after each start; {ROUNDS} by default")
     parser.add_argument("commit", nargs="?", help="a commit, tag or branch")
     chosen = parser.parse_args(arguments)
+    if chosen.starts < 1 or chosen.rounds < 2:
+        parser.error("--starts must be at least 1, and --rounds at least 2")
     try:
-        commit, before = package_of(chosen.commit or accepted_commit())
-    except NoCommitError as error:
-        print(f"compare: no commit to compare with: {error}. Fetch the history: git fetch --unshallow", file=sys.stderr)
+        return _compare_with(chosen.commit, chosen.dsn, chosen.starts, chosen.rounds)
+    except CannotCompareError as error:
+        print(f"compare: {error}", file=sys.stderr)
         return 2
+
+
+def _compare_with(named: str | None, dsn: str, starts: int, rounds: int) -> int:
+    commit, before = package_of(named or accepted_commit())
     print(f"compare: with {commit[:12]}", file=sys.stderr, flush=True)
     ratios: dict[str, dict[str, list[float]]] = {}
     for number in range(PASSES):
-        for name, parts in compare(chosen.dsn, before, starts=chosen.starts, rounds=chosen.rounds).items():
+        for name, parts in compare(dsn, before, starts=starts, rounds=rounds).items():
             for part, found in parts.items():
                 ratios.setdefault(name, {}).setdefault(part, []).extend(found)
         print(f"{number + 1} of at most {PASSES} passes\n\n{table(ratios)}\n", flush=True)

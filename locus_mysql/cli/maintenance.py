@@ -22,7 +22,7 @@ from ..families.checkpoints.store import StoreOperations
 from ..families.family import Count, Counts, Family, in_words
 from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
 from ..families.registry import families, find_family
-from ..families.word_indexes import clear_words
+from ..families.word_indexes import warn_of_clear_words
 from ..runtime.database import Database
 from .arguments import (
     FAILED,
@@ -254,5 +254,5 @@ async def _layout(database: Database, schema: Schema) -> tuple[bool, list[str], 
             raise no_tables(config, schema, missing)
     except SchemaMismatch as error:
         return False, [str(error)], []
-    clear = () if config.encryption is None else clear_words(schema, found.tables.values())
+    clear = () if config.encryption is None else warn_of_clear_words(schema, found.tables.values())
     return True, list(found.differences.wrong), [*clear, *found.differences.extra]

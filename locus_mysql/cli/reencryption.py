@@ -49,7 +49,7 @@ def reencrypt_rows(arguments: argparse.Namespace) -> int:
     found = asyncio.run(run())
     for one in found:
         print(_in_words(one, only_counts))
-        for message in (*one.damaged, *one.clear_words):
+        for message in (*one.damaged, *one.clear_text_indexes):
             notify(f"locus-mysql: {message}")
     active = None if config.encryption is None else config.encryption.active
     others = any(key_id != active for one in found for key_id in one.rows)

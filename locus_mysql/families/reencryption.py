@@ -14,7 +14,7 @@ from ..runtime.resealing import KeyCounts, count_keys, no_encryption, reseal
 from ..runtime.sealing import no_support, with_keys
 from .family import EncryptsColumns
 from .registry import families, find_family
-from .word_indexes import clear_words
+from .word_indexes import warn_of_clear_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +26,16 @@ class Reencrypted:
         rows: The number of rows found by the id of the key that encrypts them; None stands for clear text.
         replaced: The number of rows that were encrypted anew.
         damaged: Messages about rows that cannot be decrypted, and were left as they are.
-        clear_words: Messages about indexes for searches by word from before encryption was turned on, which hold words
-            in clear text. Each ends with the ALTER TABLE statement that removes them, which is not run, as it needs
-            privileges that an application lacks.
+        clear_text_indexes: Messages about indexes for searches by word from before encryption was turned on, which
+            hold words in clear text. Each ends with the ALTER TABLE statement that removes them, which is not run, as
+            it needs privileges that an application lacks.
     """
 
     family: str
     rows: dict[str | None, int]
     replaced: int
     damaged: tuple[str, ...]
-    clear_words: tuple[str, ...]
+    clear_text_indexes: tuple[str, ...]
 
 
 async def reencrypt(
@@ -54,10 +54,10 @@ async def reencrypt(
         database: The database, with ``encryption``.
         family: The name of a family of tables; None for all that support encryption and have tables.
         dry_run: Whether the rows are only counted.
-        progress: Called after each page with the family's name and the number of rows in it.
+        progress: Called after each page with the family's name and the number of rows in it; not with ``dry_run``.
 
     Returns:
-        Each family's counts.
+        Each family's counts, and messages about damaged rows and about indexes in clear text.
 
     Raises:
         EncryptionError: The database has no keys, a row's key is unknown, or the family does not support encryption.
@@ -110,4 +110,4 @@ def _of_family(
         damaged += counts.damaged
     schema = family.schema(config)
     tables = yield from fetch(schema.describe())
-    return Reencrypted(family.name, dict(rows), replaced, tuple(damaged), clear_words(schema, tables))
+    return Reencrypted(family.name, dict(rows), replaced, tuple(damaged), warn_of_clear_words(schema, tables))

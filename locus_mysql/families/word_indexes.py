@@ -11,11 +11,12 @@ from ..dialect.schema import ExistingTable
 SEARCH_INDEXES = ("words", "pending")
 
 
-def clear_words(schema: Schema, tables: Iterable[ExistingTable]) -> tuple[str, ...]:
+def warn_of_clear_words(schema: Schema, tables: Iterable[ExistingTable]) -> tuple[str, ...]:
     """Return a sentence, with the statement that removes them, for each table that still has such indexes.
 
     Args:
-        schema: The family's tables with encryption, which declare none of these indexes.
+        schema: The family's declared tables. A family that encrypts declares none of these indexes; one that does not
+            encrypt may, and is not reported.
         tables: The existing tables; some may be missing.
     """
     indexes = {table.name.casefold(): (table.indexes or "").split(",") for table in tables}

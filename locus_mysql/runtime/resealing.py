@@ -79,7 +79,8 @@ def reseal(
         progress: Called with the number of rows of each page.
 
     Raises:
-        EncryptionError: A row is encrypted with an unknown key. Rows before it were replaced.
+        EncryptionError: A row is encrypted with an unknown key. Earlier batches of at most `BATCH_ROWS` rows were
+            replaced.
     """
     return (yield from _Resealing(column, Sealing(encryption, family), progress).run())
 

@@ -25,7 +25,7 @@ class Stats:
         round_trips: Packets that were sent, answered or not. Those of calls under way are not counted.
         retries: Batches sent again, after a lost connection, a deadlock or a lock wait.
         cache_hits: Loads of a newest state that used a cached state, which is the newest one or a base of it.
-        cache_misses: Other loads of a newest state. Loads by an id count if the cached state has this id.
+        cache_misses: Other loads of a newest state. A load by an id counts only if the cached state has that id.
         vector_cache_hits: Searches by meaning that used cached codes of the namespaces.
         vector_cache_misses: Other searches by meaning, except those among few embeddings, which need no cache.
         sent_bytes: Bytes of commands, before TLS; logins are not counted.

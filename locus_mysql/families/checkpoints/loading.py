@@ -39,7 +39,8 @@ class Loading:
 
         One round trip; a second one if another process wrote, for the first time, to a thread whose newest checkpoint
         is cached here; if the newest checkpoint was deleted; or if the state builds on more rows than one statement
-        reads. The newest checkpoint is taken from the cache by its id, too.
+        reads. If the newest checkpoint is cached with its id, a load by that id only asks whether the thread is
+        unchanged.
         """
         found = yield from self.load_row(tenant, thread_id, checkpoint_id)
         return None if found is None else found[0]
@@ -75,22 +76,26 @@ class Loading:
         self, tenant: str, thread_id: str, checkpoint_id: str, before: Snapshot
     ) -> Operation[LoadedRow | None]:
         """Return the state of the checkpoint with an id; from the cache if it is the newest one."""
-        cached = before.state
-        if cached is not None and cached.checkpoint_id == checkpoint_id and not self._cache.is_shared(before):
+        key = (tenant, thread_id)
+        is_cached = before.state is not None and before.state.checkpoint_id == checkpoint_id
+        if is_cached:
             # Any write that removes the id, or gives it to another state, changes the thread's version.
-            known = yield from self._load_newest_known(tenant, thread_id, before)
+            is_shared = self._cache.is_shared(before)
+            known = None if is_shared else (yield from self._load_unchanged(tenant, thread_id, before))
             self._context.counters.look_up(STATES, hit=known is not None)
             if known is not None:
                 return known
         rows = yield from self.named_rows(tenant, thread_id, checkpoint_id)
         if not rows:
+            if is_cached:  # the next load of this id reads rows at once
+                self._cache.remember(key, before, before.with_state(None, before.stamp))
             return None
         state, lineage = assemble_rows(rows, thread_id, self._context.sealing.of(tenant, thread_id))
         version = rows[0].version
         if version == lineage[0].token:  # the thread's last write was the save of this checkpoint
             self._remember_newest(tenant, thread_id, before, state, lineage, version, checkpoint_id)
         else:
-            self._cache.remember((tenant, thread_id), before, before.after_loading(lineage, version))
+            self._cache.remember(key, before, before.after_loading(lineage, version))
         return state, lineage[0].token
 
     def _load_newest(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
@@ -144,8 +149,7 @@ class Loading:
         if self._cache.is_shared(before):
             return None if held is None else (yield from self._load_since(tenant, thread_id, before, held))
         if held is not None:
-            (found,) = yield Batch.of(self._sql.threads.unchanged(tenant, thread_id, version))
-            return (held.state, lineage[0].token) if found.rows else None
+            return (yield from self._load_unchanged(tenant, thread_id, before))
         needed = rows_needed(lineage)
         seqs = [ancestor.seq for ancestor in needed]
         rows = yield from fetch(self._sql.loading.rows(tenant, thread_id, version, seqs))
@@ -156,6 +160,14 @@ class Loading:
         state, _ = assemble_rows(stored, thread_id, self._context.sealing.of(tenant, thread_id))
         self._remember_newest(tenant, thread_id, before, state, lineage, version)
         return state, lineage[0].token
+
+    def _load_unchanged(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
+        """Return the cached state if the thread still has the snapshot's version; otherwise None."""
+        held, version = before.held, before.version
+        if held is None or version is None:
+            return None
+        (found,) = yield Batch.of(self._sql.threads.unchanged(tenant, thread_id, version))
+        return (held.state, held.lineage[0].token) if found.rows else None
 
     def _remember_newest(
         self,

@@ -99,7 +99,11 @@ class Snapshot(NamedTuple):
         if version != self.version:  # the lineages known before may be deleted
             return Snapshot((lineage,), lineage, version, None if self.version is None else True, state)
         if self.state is not None:
-            state = state._replace(memo=self.state.memo, memo_bytes=self.state.memo_bytes)
+            state = state._replace(
+                memo=self.state.memo,
+                memo_bytes=self.state.memo_bytes,
+                checkpoint_id=state.checkpoint_id or self.state.checkpoint_id,
+            )
         return Snapshot(self._with(lineage), lineage, version, False, state)
 
     def after_loading(self, lineage: Lineage, version: bytes) -> Snapshot:

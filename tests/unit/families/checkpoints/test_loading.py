@@ -115,3 +115,25 @@ def test_a_checkpoint_loaded_by_its_id_is_cached_if_it_is_the_newest() -> None:
         next(operation)
         done(operation, [Result(rows=((version, 0, 1, 7, row.token, row.payload, *[None] * 3 * (CHAIN_ROWS - 1)),))])
         assert names(next(ops.loading.load(*KEY, "mine"))) == then
+
+
+def test_a_load_by_id_returns_no_newer_checkpoint_while_another_python_thread_loads_a_shared_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ops = operations()
+    save(ops, new(BIG, "mine"))
+    answers = iter([False])
+    monkeypatch.setattr(ops.context.cache, "is_shared", lambda _: next(answers, True))
+    operation = ops.loading.load(*KEY, "mine")
+    assert names(next(operation)) == "unchanged"
+    assert names(operation.send([Result()])) == "named"
+
+
+def test_rows_are_read_at_once_after_a_cached_checkpoint_was_not_found_by_its_id() -> None:
+    ops = operations()
+    save(ops, new(BIG, "mine"))
+    operation = ops.loading.load(*KEY, "mine")
+    assert names(next(operation)) == "unchanged"
+    assert names(operation.send([Result()])) == "named"
+    assert done(operation, [Result()]) is None
+    assert names(next(ops.loading.load(*KEY, "mine"))) == "named"
