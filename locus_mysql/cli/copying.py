@@ -83,6 +83,11 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="load each checkpoint on both sides and compare, also those that were present",
     )
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="with --family: replace items and records that differ in the target (leave them alone)",
+    )
 
 
 def add_import_locus(parser: argparse.ArgumentParser) -> None:
@@ -112,6 +117,8 @@ def copy(arguments: argparse.Namespace) -> int:
     source = _named(arguments.source, FROM_VARIABLE, "--from")
     target = _named(arguments.target, TO_VARIABLE, "--to")
     from_savers = any(name.startswith(_SAVERS) for name in (source, target))
+    if arguments.overwrite and (from_savers or arguments.family is None):
+        raise UsageError("Checkpoints of threads are not replaced: --overwrite needs --family.")
     if from_savers or arguments.family is not None:
         from .copying_tables import copy_records, copy_savers
 

@@ -66,7 +66,7 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
 
     async def run(progress: Progress) -> None:
         async with Database(read) as source_database, Database(write) as target_database:
-            goal = writing.target(head_of(records))
+            goal = writing.target(head_of(records), overwrite=arguments.overwrite)
             await copy_family(records, source_database, goal, target_database, report, progress.advance)
 
     with Progress(f"{reading.noun}s") as progress:

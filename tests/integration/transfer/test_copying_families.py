@@ -110,6 +110,31 @@ def test_a_family_is_copied_to_another_tenant_and_again_nothing(
     assert exported[0] == exported[1]
 
 
+def test_an_item_that_changed_between_two_copies_is_replaced_if_asked(config: MySQLConfig, run: Run) -> None:
+    fill_memories(config)
+    command = ["copy", "--family", "memories", "--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme"]
+    assert run(*command)[0] == 0
+    with SyncMemoryStore(config) as store, SyncMemoryStore(config.model_copy(update={"tenant": "acme"})) as copied:
+        store.put(("a",), "k", {"text": "black tea"})
+        code, _, said = run(*command)
+        assert code == 1
+        assert "--overwrite replaces it" in said
+        assert copied.get(("a",), "k") == {"text": "green tea"}
+        assert run(*command, "--overwrite")[0] == 0
+        assert copied.get(("a",), "k") == {"text": "black tea"}
+
+
+def test_overwrite_is_refused_where_checkpoints_are_copied(config: MySQLConfig, run: Run) -> None:
+    sides = ["--from", "mysql", "--to", f"{dsn_of(config)}?tenant=acme", "--overwrite"]
+    code, _, said = run("copy", *sides)
+    assert code == 1
+    assert "--overwrite needs --family" in said
+    fill_versions(config)
+    code, _, said = run("copy", "--family", "versions", *sides)
+    assert code == 1
+    assert "(--overwrite)" in said
+
+
 def test_every_family_can_be_exported(config: MySQLConfig) -> None:
     assert [family.name for family in families() if family.transfer(config) is None] == []
 
