@@ -62,6 +62,7 @@ def as_document(rows: Sequence[Row]) -> str:
     whole = _sum(rows)
     unknown = whole.attempts - whole.acknowledged
     without = sum(row.attempts for row in rows if row.fault == NO_FAULT)
+    calls = f"{whole.attempts:,} calls, of them {whole.attempts - without:,} with a fault and {without:,} without"
     pairs, faults = {(row.fault, row.records) for row in rows}, {row.fault for row in rows}
     met = "all" if len(pairs) == len(faults) * len({row.records for row in rows}) else "some"
     return f"""# Faults
@@ -71,7 +72,7 @@ What a program sees when its connection or its server fails in the middle of a c
 them, makes the same calls through a proxy again and again, each time with another fault in each call; each store meets
 {met} of the faults, and each fault every driver.
 
-{whole.attempts:,} calls, of them {whole.attempts - without:,} with a fault and {without:,} without: {whole.lost} lost, {whole.wrong} wrong, {unknown} not acknowledged.
+{calls}: {whole.lost} lost, {whole.wrong} wrong, {unknown} not acknowledged.
 
 {_WORDS}
 
