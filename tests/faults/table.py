@@ -45,6 +45,9 @@ _WORDS = "\n".join(
     )
 )
 
+#: The name under which calls without a fault are listed.
+NO_FAULT = "nothing"
+
 _COUNTS = ("attempts", "acknowledged", "lost", "wrong", "longest wait")
 
 
@@ -58,15 +61,18 @@ def as_document(rows: Sequence[Row]) -> str:
     by_fault, by_records = (_markdown(heading, lines) for heading, lines in _tables(rows))
     whole = _sum(rows)
     unknown = whole.attempts - whole.acknowledged
+    without = sum(row.attempts for row in rows if row.fault == NO_FAULT)
+    calls = f"{whole.attempts:,} calls, of them {whole.attempts - without:,} with a fault and {without:,} without"
     pairs, faults = {(row.fault, row.records) for row in rows}, {row.fault for row in rows}
     met = "all" if len(pairs) == len(faults) * len({row.records for row in rows}) else "some"
     return f"""# Faults
 
-What a program sees when its connection or its server fails in the middle of a call: nothing but a longer wait. Every
-store of every family, and of every framework whose records are kept in them, makes the same calls through a proxy again
-and again, each time with another fault in each call; each store meets {met} of the faults, and each fault every driver.
+What a program sees when its connection or its server fails in the middle of a call: nothing but a longer wait, up to
+`retry_deadline_s`; then `Unavailable`. Every store of every family, and of every framework whose records are kept in
+them, makes the same calls through a proxy again and again, each time with another fault in each call; each store meets
+{met} of the faults, and each fault every driver.
 
-{whole.attempts:,} calls: {whole.lost} lost, {whole.wrong} wrong, {unknown} not acknowledged.
+{calls}: {whole.lost} lost, {whole.wrong} wrong, {unknown} not acknowledged.
 
 {_WORDS}
 

@@ -15,7 +15,7 @@ from locus_mysql.server.dispatching import FIELDS
 from locus_mysql.server.json_logs import JsonFormatter
 
 SERVICE = Path(__file__).resolve().parents[3] / "examples/service"
-INSTRUCTIONS = {"FROM", "RUN", "USER", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
+INSTRUCTIONS = {"FROM", "COPY", "RUN", "USER", "EXPOSE", "HEALTHCHECK", "STOPSIGNAL", "ENTRYPOINT", "CMD"}
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -28,6 +28,8 @@ def test_the_containerfile_runs_the_service() -> None:
     found = instructions()
     assert {name for name, _ in found} <= INSTRUCTIONS
     assert found[0][0] == "FROM"
+    copied = [path for name, rest in found if name == "COPY" for path in rest.split()[:-1]]
+    assert [path for path in copied if not (SERVICE.parents[1] / path).exists()] == []
     last = dict(found)
     assert json.loads(last["ENTRYPOINT"]) == ["locus-mysql"]
     arguments = parser(["serve"]).parse_args(json.loads(last["CMD"]))
