@@ -392,8 +392,8 @@ def test_stats_counts_what_families_without_threads_hold(config: MySQLConfig, ru
     with SyncMemoryStore(config) as store:
         store.put(("notes",), "a", 1)
         store.put(("notes",), "b", 2)
-    assert run("stats", "--family", "memories")[:2] == (0, "memories\n  2 items\n")
-    assert run("stats")[1].endswith("\n\nmemories\n  2 items\n")
+    assert run("stats", "--family", "memories")[:2] == (0, "Long-term memory\n  2 items\n")
+    assert run("stats")[1].endswith("\n\nLong-term memory\n  2 items\n")
     assert json.loads(run("stats", "--json")[1])["stored"] == {"memories": {"items": 2}}
 
 
@@ -497,7 +497,7 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, config: MySQLCo
         shown = b""
         while b"[y/N] " not in shown:
             shown += os.read(ours, 1_000)
-        assert b"Delete thread t of dicts (1 checkpoint, " in shown
+        assert b"Delete thread t of Plain states (1 checkpoint, " in shown
         os.write(ours, answer.encode() or b"\x04")  # Ctrl-D
         with contextlib.suppress(OSError):  # raised on Linux when the other end is closed
             while os.read(ours, 1_000):

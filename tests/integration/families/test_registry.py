@@ -101,7 +101,7 @@ async def test_the_inspector_lists_and_counts_it(config: MySQLConfig) -> None:
 
 def test_stats_lists_and_counts_it(config: MySQLConfig, run: Run) -> None:
     fill(config)
-    assert run("stats") == run("stats", "--family", "toys") == "toys\n  2 toys\n"
+    assert run("stats") == run("stats", "--family", "toys") == "Toys\n  2 toys\n"
     assert json.loads(run("stats", "--json")) == {"families": [], "stored": {"toys": {"toys": 2}}}
 
 
