@@ -35,6 +35,10 @@ _WORDS = dict.fromkeys(("dict_type", "model_type"), "Input should be an object")
 #: Size of a body, in bytes, above which parsing and encoding run in a thread, so that other requests do not wait.
 LARGE_BYTES = 500_000
 
+#: The largest number of commas and opening brackets of a body that counts as small: parsing and encoding take longer
+#: for more values, hardly for longer texts.
+SMALL_VALUES = 8_192
+
 #: One thread, as two would compete for Python's global lock, and all other requests would wait for both.
 LARGE = BoundedExecutor("locus-mysql bodies", threads=1)
 
@@ -129,6 +133,13 @@ async def read_body(
                     return b"".join(pieces)
     except TimeoutError:
         raise Problem(408, "body_too_slow", f"The body did not arrive within {limits.body_s:g} s.") from None
+
+
+def is_small(body: bytes, most_bytes: int) -> bool:
+    """Return whether a body can be parsed and encoded in the service's own process without delaying other requests."""
+    if len(body) > most_bytes:
+        return False
+    return len(body) <= SMALL_VALUES or sum(body.count(mark) for mark in b",[{") <= SMALL_VALUES
 
 
 async def call_unblocked(request: Request, work: Callable[..., T], *arguments: object) -> T:

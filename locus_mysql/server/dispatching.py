@@ -31,6 +31,7 @@ from .bodies import (
     check_head,
     check_no_body,
     has_body,
+    is_small,
     json_of,
     parsed,
     query_of,
@@ -245,7 +246,7 @@ class Dispatcher:
         if processes is None:
             return await self._perform_here(request, endpoint, body, tenant, self.limits.answer_bytes)
         key = (tenant, request.method, request.scope["path"])
-        if endpoint.runs == "unless_large" and len(body) <= endpoint.small_bytes and key not in self._large:
+        if endpoint.runs == "unless_large" and is_small(body, endpoint.small_bytes) and key not in self._large:
             with suppress(_Large):
                 return await self._perform_here(request, endpoint, body, tenant, SMALL_READ_BYTES)
             self._large[key] = None

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from locus_mysql import MySQLConfig
+from locus_mysql.server.bodies import SMALL_VALUES
 from locus_mysql.server.limits import Limits
 
 from ...thoroughness import FULL
@@ -79,6 +80,20 @@ def test_small_requests_need_no_process_and_large_ones_share_one(service: Servic
         new = {"checkpoint_id": f"large{number}", "state": {"note": LARGE, "number": number}}
         assert client.post(path, json=new).status_code == 200
         assert client.get(f"{path}/large{number}").json() == {"state": new["state"]}
+    assert len(request_processes(service)) == 1
+
+
+def test_a_save_of_a_hundred_messages_needs_no_process_and_one_of_many_values_does(
+    service: Service, client: httpx.Client
+) -> None:
+    path = "/threads/values/checkpoints"
+    messages = [{"role": "user", "content": "x" * 900, "number": number} for number in range(100)]
+    assert client.post(path, json={"checkpoint_id": "a", "state": {"messages": messages}}).status_code == 200
+    assert client.get(f"{path}/a").json() == {"state": {"messages": messages}}
+    assert request_processes(service) == set()
+    numbers = {"numbers": [*range(SMALL_VALUES)]}
+    assert client.post(path, json={"checkpoint_id": "b", "state": numbers}).status_code == 200
+    assert client.get(f"{path}/b").json() == {"state": numbers}
     assert len(request_processes(service)) == 1
 
 
