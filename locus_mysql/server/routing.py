@@ -61,7 +61,8 @@ class Endpoint:
         runs: Where it is carried out. ``"event_loop"`` is for requests that are always small, or need data
             that only the service's own process has; ``"subprocess"`` for requests that may read or compute much for a
             short answer.
-        small_bytes: The largest body that may be carried out in the service's own process.
+        small_bytes: The largest body that may be carried out in the service's own process, in bytes. One of many values
+            may not, whatever its size (`bodies.is_small`).
         family: The family whose tables the endpoint uses; None if it uses no tables, or checks for them itself.
         without_tables: The answer while these tables do not exist: a body for programs; or a noun, such as ``thread``,
             for an answer that it was not found. None for a write that creates them.
