@@ -35,7 +35,6 @@ MODULES = (
     "locus_mysql.integrations.memu",
     "locus_mysql.integrations.claude_agent_sdk",
     "locus_mysql.integrations.pydantic_ai",
-    "locus_mysql.integrations.pydantic_ai_harness",
     "locus_mysql.integrations.openai_agents",
     "locus_mysql.integrations.google_adk",
     "locus_mysql.integrations.strands",

@@ -42,7 +42,6 @@ NEEDS: Mapping[str, Callable[[str], None]] = {
     "claude-agent-sdk": lambda _: None,  # the import of the chapter raises that error
     "openai-agents": lambda _: None,  # the same
     "pydantic-ai": lambda _: None,  # the same
-    "pydantic-ai-harness": lambda _: None,  # the same
     "adk": lambda _: None,  # the same
     "strands": lambda _: None,  # the same
 }

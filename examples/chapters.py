@@ -47,11 +47,6 @@ CHAPTERS: Mapping[str, Chapter] = {
     "claude": Chapter("a Claude Agent SDK session that outlives its process", "claude-agent-sdk", "claude.demo"),
     "openai": Chapter("an OpenAI Agents SDK session that outlives its process", "openai-agents", "openai_agents.demo"),
     "pydantic": Chapter("a Pydantic AI conversation: killed, shared and forked", "pydantic-ai", "pydantic_ai.demo"),
-    "harness": Chapter(
-        "a Pydantic AI Harness run: killed in a tool call, continued, its memory kept",
-        "pydantic-ai-harness",
-        "pydantic_ai_harness.demo",
-    ),
     "strands": Chapter("a Strands agent that outlives its process, and two on one session", "strands", "strands.demo"),
     "adk": Chapter("a Google ADK agent that outlives its process", "adk", "adk.demo"),
     "engines": Chapter("one program on MySQL, and on OceanBase by its DSN", "locus", "engines.demo"),

@@ -18,7 +18,7 @@ from ..agents import prose
 #: The modules of this package, each with a `FRAMEWORK`.
 FRAMEWORKS = (
     *("claude_agent_sdk", "google_adk", "openai_agents", "strands", "strands_messages"),
-    *("pydantic_ai", "pydantic_ai_harness"),
+    "pydantic_ai",
 )
 
 #: The name of the conversation that is measured.

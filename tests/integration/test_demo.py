@@ -90,7 +90,6 @@ def test_every_check_holds_and_nothing_is_left_behind(
         ("claude", 9),
         ("openai", 7 if FULL else 6),
         ("pydantic", 6),
-        ("harness", 7),
         ("strands", 9 if FULL else 8),
         ("adk", 8),
         ("engines", 5),
@@ -129,7 +128,6 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
         "claude",
         "openai",
         "pydantic",
-        "harness",
         "strands",
         "adk",
         "engines",
@@ -140,7 +138,7 @@ def test_the_chapters_are_named_and_need_no_server(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         examples.main(["nonsense"])
     assert (
-        "there are agents, langgraph, memories, working, claude, openai, pydantic, harness, strands, adk, engines, "
+        "there are agents, langgraph, memories, working, claude, openai, pydantic, strands, adk, engines, "
         "incident, year, failover" in capsys.readouterr().err
     )
 

@@ -27,7 +27,6 @@ from opentelemetry.util._once import Once
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import Conversation
 from pydantic_ai.models.test import TestModel
-from pydantic_ai_harness.step_persistence import StepPersistence
 from strands.session.repository_session_manager import RepositorySessionManager
 
 import locus_mysql
@@ -39,7 +38,6 @@ from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 from locus_mysql.integrations.memu import MemuDatabase
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
-from locus_mysql.integrations.pydantic_ai_harness import PydanticMemoryStore, PydanticStepStore
 from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 from locus_mysql.memory import HashingEmbedder
 from locus_mysql.runtime import spans
@@ -98,10 +96,6 @@ def all_examples() -> list[Example]:
     names = {"PydanticConversationStore": PydanticConversationStore, "Conversation": Conversation}
     names["agent"] = PydanticAgent(TestModel())
     examples += examples_of("PydanticConversationStore", PydanticConversationStore.__doc__ or "", names)
-    names = {"PydanticMemoryStore": PydanticMemoryStore, "PydanticStepStore": PydanticStepStore}
-    names |= {"Agent": PydanticAgent, "TestModel": TestModel, "StepPersistence": StepPersistence}
-    for store in (PydanticMemoryStore, PydanticStepStore):
-        examples += examples_of(store.__name__, store.__doc__ or "", names)
     for strands_store in (StrandsStorage, StrandsSessionRepository, StrandsMemoryStore):
         names = {strands_store.__name__: strands_store, "RepositorySessionManager": RepositorySessionManager}
         examples += examples_of(strands_store.__name__, strands_store.__doc__ or "", names)

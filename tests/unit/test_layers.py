@@ -17,9 +17,6 @@ ROOT = Path(__file__).parents[2]
 #: Modules outside of the layers, which every layer may import.
 BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals", "suggestions"}
 
-#: Folders that only provide public names for users.
-PUBLIC = {"working"}
-
 #: The folders of families; none of these imports another one.
 FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*/family.py")}
 
@@ -35,7 +32,7 @@ FOREIGN = {
         framework: {"integrations"}
         for framework in (
             *("locus", "langgraph", "langchain_core", "claude_agent_sdk", "google", "agents"),
-            *("pydantic_ai", "pydantic_ai_harness"),
+            "pydantic_ai",
         )
     },
 }
@@ -76,13 +73,13 @@ def within() -> Iterator[tuple[str, str, str, str]]:
         if module.count(".") < 2 or not imported.startswith("locus_mysql."):
             continue  # these modules only provide public names, or are used by all layers
         here, there = module.split(".")[1], imported.split(".")[1]
-        if here not in PUBLIC and here != there and there not in {*BESIDE, "__version__"}:
+        if here != there and there not in {*BESIDE, "__version__"}:
             yield module, imported, here, there
 
 
 def test_every_folder_of_the_package_is_a_layer() -> None:
     folders = {path.parent.name for path in (ROOT / "locus_mysql").glob("*/__init__.py")}
-    assert folders - PUBLIC == set(layers())
+    assert folders == set(layers())
 
 
 def test_a_layer_imports_only_those_below_it() -> None:

@@ -17,16 +17,6 @@ from google.adk.sessions.session import Session as AdkSession
 from locus.core.state import AgentState
 from pydantic_ai import Conversation
 from pydantic_ai.conversation_store import ConversationStore
-from pydantic_ai_harness.conversation_search import SnapshotStore
-from pydantic_ai_harness.memory import (
-    Memory,
-    MemoryFile,
-    MemorySearchResult,
-    MetadataMemoryStore,
-    SearchableMemoryStore,
-)
-from pydantic_ai_harness.memory import MemoryStore as HarnessMemoryStore
-from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord, StepPersistence, StepStore
 from strands.memory import MemoryManager, MemoryStore
 from strands.session import SnapshotSessionManager
 from strands.session.repository_session_manager import RepositorySessionManager
@@ -39,7 +29,6 @@ from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 from locus_mysql.integrations.google_adk import AdkMemoryService, AdkSessionService
 from locus_mysql.integrations.openai_agents import OpenAISession
 from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
-from locus_mysql.integrations.pydantic_ai_harness import PydanticMemoryStore, PydanticStepStore
 from locus_mysql.integrations.strands import StrandsMemoryStore, StrandsSessionRepository, StrandsStorage
 
 DSN = "mysql://user:password@localhost/app"
@@ -59,20 +48,6 @@ async def use() -> None:
     conversations: ConversationStore = PydanticConversationStore(DSN)
     loaded: Conversation | None = await PydanticConversationStore(DSN).load("c", limit=20)
     await conversations.save(loaded or Conversation(), scope="ada")
-
-    files: HarnessMemoryStore = PydanticMemoryStore(DSN)
-    described: MetadataMemoryStore = PydanticMemoryStore(DSN)
-    searched: SearchableMemoryStore = PydanticMemoryStore(DSN)
-    assert_type(await PydanticMemoryStore(DSN).read("a.md", max_chars=9), MemoryFile | None)
-    limits = {"limit": 9, "max_files": 9, "max_chars": 9, "max_file_chars": 9}
-    assert_type(await searched.search("", "tea", **limits), MemorySearchResult)
-    Memory(files)
-    Memory(described)
-    steps: StepStore = PydanticStepStore(DSN, max_snapshots_per_run=3)
-    snapshots: SnapshotStore = PydanticStepStore(DSN)
-    assert_type(await PydanticStepStore(DSN).list_runs(conversation_id="c"), list[RunRecord])
-    assert_type(await snapshots.list_snapshots(run_id="r"), list[ContinuableSnapshot])
-    StepPersistence(store=steps)
 
     sessions: BaseSessionService = AdkSessionService(DSN)
     memory: BaseMemoryService = AdkMemoryService(DSN)

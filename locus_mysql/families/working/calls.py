@@ -1,7 +1,7 @@
 """Commands on a session and calls of them, as values that every storage carries out in the same way.
 
 A *call* is one or more commands on one session, carried out together or not at all. The commands are specified here and
-tested by `testing`; `storages.session` is the simplest implementation.
+tested by `tests/storage_contract`; `storages.session` is the simplest implementation.
 
 A storage has a clock, in microseconds, which all processes share. Each command that writes draws a *stamp* of its
 session, which is larger than any before and at least the clock; so stamps keep rising when a session is ended and begun

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_core import PydanticSerializationError
 
+from ...errors import CorruptCheckpoint, InvalidInput
 from ...families.transcripts.records import Header, Item, NewItem
-from ..pydantic_ai_json import from_json, to_json
+from ...runtime.exact_json import decode_json, encode_json
+
+T = TypeVar("T")
 
 _RECORD = TypeAdapter(ConversationRecord)
 
@@ -35,7 +40,7 @@ def header_of(stored: StoredRecord) -> Header:
         InvalidInput: It has a value that JSON cannot hold.
     """
     record = stored.record
-    state = {"log": stored.log, "record": to_json(_RECORD, record, f"Conversation {record.conversation_id!r}")}
+    state = {"log": stored.log, "record": _to_json(_RECORD, record, f"Conversation {record.conversation_id!r}")}
     return Header(state, record.revision, record.scope)
 
 
@@ -45,7 +50,7 @@ def stored_record(header: Header) -> StoredRecord:
     Raises:
         CorruptCheckpoint: This version of Pydantic AI cannot read it.
     """
-    return StoredRecord(from_json(_RECORD, header.state["record"], "The conversation"), str(header.state["log"]))
+    return StoredRecord(_from_json(_RECORD, header.state["record"], "The conversation"), str(header.state["log"]))
 
 
 def items_of(entries: Sequence[ConversationEntry]) -> list[NewItem]:
@@ -54,7 +59,7 @@ def items_of(entries: Sequence[ConversationEntry]) -> list[NewItem]:
     Raises:
         InvalidInput: A message has a value that JSON cannot hold.
     """
-    messages = to_json(ModelMessagesTypeAdapter, [entry.message for entry in entries], "A message")
+    messages = _to_json(ModelMessagesTypeAdapter, [entry.message for entry in entries], "A message")
     return [
         NewItem({"parent_id": entry.parent_id, "entry_kind": entry.kind, **message}, entry.id)
         for entry, message in zip(entries, messages, strict=True)
@@ -74,7 +79,7 @@ def entries_of(items: Sequence[Item]) -> list[ConversationEntry]:
         CorruptCheckpoint: This version of Pydantic AI cannot read one.
     """
     messages = [{name: item.content[name] for name in item.content if name not in _OF_ENTRY} for item in items]
-    read = from_json(ModelMessagesTypeAdapter, messages, "A message")
+    read = _from_json(ModelMessagesTypeAdapter, messages, "A message")
     return [
         ConversationEntry(
             id=item.item_id or "", parent_id=parent_of(item), message=message, kind=item.content["entry_kind"]
@@ -85,3 +90,43 @@ def entries_of(items: Sequence[Item]) -> list[ConversationEntry]:
 
 #: The fields of an entry besides those of its message.
 _OF_ENTRY = frozenset({"parent_id", "entry_kind"})
+
+
+def _to_json(adapter: TypeAdapter[T], value: T, what: str) -> Any:
+    """Return a value as JSON value.
+
+    Args:
+        adapter: The adapter of its type.
+        value: The value.
+        what: Its name in the error, such as ``A message``.
+
+    Raises:
+        InvalidInput: JSON cannot hold it.
+    """
+    try:
+        return decode_json(adapter.dump_json(value))
+    except (PydanticSerializationError, RecursionError, CorruptCheckpoint) as error:
+        kind = type(error).__name__
+        raise InvalidInput(f"{what} holds a value that JSON cannot hold ({kind}). Nothing was stored.") from None
+
+
+def _from_json(adapter: TypeAdapter[T], value: Any, what: str) -> T:
+    """Return the value of a JSON value.
+
+    Args:
+        adapter: The adapter of its type.
+        value: The JSON value.
+        what: Its name in the error, such as ``A message``.
+
+    Raises:
+        CorruptCheckpoint: This version of the framework cannot read it.
+    """
+    try:
+        return adapter.validate_json(encode_json(value))
+    except ValidationError as error:
+        problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
+        path = ".".join(map(str, problem["loc"]))
+        raise CorruptCheckpoint(
+            f"{what} cannot be read by this version of Pydantic AI: {problem['type']} at {path[:200]!r}. "
+            "If a later version wrote it, upgrade."
+        ) from None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .checkpoints import AgentStates, Backend, Checkpoints, StrandsSnapshots
 from .graphs import Graphs
-from .harness import MemoryFiles, Runs
 from .memories import AdkMemories, Memories, StrandsMemories
 from .memu import Memu
 from .sessions import AdkSessions, ClaudeSessions, Conversations, OpenAIBranches, OpenAISessions, StrandsSessions
@@ -18,7 +17,7 @@ from .workload import Workload
 
 WORKLOADS: tuple[type[Workload], ...] = (
     *(Checkpoints, AgentStates, Backend, Graphs, Memories, Working, Memu, Transcripts),
-    *(ClaudeSessions, Conversations, MemoryFiles, Runs, OpenAISessions, OpenAIBranches),
+    *(ClaudeSessions, Conversations, OpenAISessions, OpenAIBranches),
     *(AdkSessions, AdkMemories, StrandsSnapshots, StrandsSessions, StrandsMemories),
 )
 

@@ -12,9 +12,9 @@ from locus_mysql.dialect.working.tables import encrypted_columns
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
-from locus_mysql.families.working.testing import CHECKS, Check
 from locus_mysql.families.working.values import variable
 from locus_mysql.runtime import resealing
+from tests.storage_contract import CHECKS, Check
 
 from ..conftest import MakeConfig
 from ..connecting import connect

@@ -20,7 +20,6 @@ from ..engines import ENGINE
 from ..grouped_writes import BESIDE, Beside, group_writes
 from .late.checkpoints import CHECKPOINTS, CHECKPOINTS_MEANWHILE
 from .late.graphs import GRAPHS, GRAPHS_MEANWHILE
-from .late.harness import HARNESS, file_deleted, harness_goes_on, run_deleted
 from .late.memories import MEMORIES, item_deleted, item_put_again, item_put_anew
 from .late.memu import MEMU, RECALL, memu_cleared, memu_goes_on, memu_unlinked, recall_cleared, recall_goes_on
 from .late.stores import Case, Meanwhile, Stores
@@ -43,7 +42,6 @@ FAMILIES: dict[str, tuple[dict[str, Case], Sequence[Meanwhile], str]] = {
         (transcript_goes_on, transcript_made_anew, transcript_deleted),
         "locus_transcript",
     ),
-    "harness": (HARNESS, (harness_goes_on, file_deleted, run_deleted), "locus_transcript"),
     "memu": (MEMU, (memu_goes_on, memu_unlinked, memu_cleared), "memu_"),
     "recall": (RECALL, (recall_goes_on, recall_cleared), "memu_"),
 }
@@ -130,7 +128,6 @@ def test_a_repeated_or_late_packet_of_a_write_changes_nothing(
         "graphs": lambda: one.saver,
         "memories": lambda: one.memories,
         "transcripts": lambda: one.transcripts,
-        "harness": lambda: one.transcripts,
     }.get(family, lambda: one.store)()
     with raw.cursor() as cursor:
         for schema in {"working": [one.working.schema], "memu": [one.memu.schema], "recall": [one.memu.schema]}.get(

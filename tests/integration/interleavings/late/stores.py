@@ -14,8 +14,6 @@ from locus_mysql.families.graphs.operations import GraphOperations
 from locus_mysql.families.working.storages.mysql_calls import WorkingOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import DefaultUserModel
-from locus_mysql.integrations.pydantic_ai_harness.file_operations import FileOperations
-from locus_mysql.integrations.pydantic_ai_harness.run_operations import RunOperations
 
 from ..stage import Call, Process, Stage
 
@@ -66,8 +64,6 @@ class Stores:
         """Forget the created records."""
         self.made: Any = None
         self.versions = GraphOperations(self._config)
-        self.files = FileOperations(self._config)
-        self.runs = RunOperations(self._config, max_snapshots_per_run=2)
 
     def begin(self, operation: Operation[Any]) -> Call:
         """Begin an operation of any family."""

@@ -1,11 +1,11 @@
-"""Every storage passes the contract checks of `locus_mysql.working.testing` on real servers."""
+"""Every storage passes the contract checks of `tests.storage_contract` on real servers."""
 
 from __future__ import annotations
 
 import pytest
 
 from locus_mysql.families.working.storages.interface import Storage
-from locus_mysql.families.working.testing import CHECKS, Check
+from tests.storage_contract import CHECKS, Check
 
 from .....thoroughness import FULL
 

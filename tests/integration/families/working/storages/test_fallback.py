@@ -20,9 +20,9 @@ from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.interface import Storage
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.families.working.storages.redis import RedisStorage
-from locus_mysql.families.working.testing import CHECKS, Check
 from locus_mysql.families.working.values import variable
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory
+from tests.storage_contract import CHECKS, Check
 
 from .....thoroughness import FULL
 from ....conftest import MakeConfig

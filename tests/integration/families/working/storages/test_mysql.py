@@ -12,8 +12,8 @@ from locus_mysql.dialect import Statement
 from locus_mysql.dialect.ledger import Ledger
 from locus_mysql.families.working.storages import mysql_calls
 from locus_mysql.families.working.storages.mysql import MySQLStorage
-from locus_mysql.families.working.testing import CHECKS, Check
 from locus_mysql.working import MISSING, TaskState
+from tests.storage_contract import CHECKS, Check
 
 from ....conftest import MakeConfig
 from ....proxy import WireProxy

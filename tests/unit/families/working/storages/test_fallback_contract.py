@@ -7,7 +7,7 @@ import pytest
 from locus_mysql.families.working.calls import ReadTask
 from locus_mysql.families.working.storages.fallback import FallbackStorage
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
-from locus_mysql.families.working.testing import CHECKS, Check
+from tests.storage_contract import CHECKS, Check
 
 from .....thoroughness import FULL
 from .frail import Frail, call

@@ -9,7 +9,7 @@ from locus_mysql.errors import CapacityExceeded
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
 from locus_mysql.families.working.storages.interface import Storage
-from locus_mysql.families.working.testing import CHECKS, Check
+from tests.storage_contract import CHECKS, Check
 
 
 @pytest.fixture

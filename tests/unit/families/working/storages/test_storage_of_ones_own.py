@@ -15,8 +15,8 @@ import pytest
 
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.session import Session
-from locus_mysql.families.working.testing import CHECKS, Check
 from locus_mysql.working import Storage, SyncWorkingMemory
+from tests.storage_contract import CHECKS, Check
 
 from .....thoroughness import FULL
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import chain, pairwise
 from typing import Any
 
-from ....errors import CapacityExceeded
-from .. import calls
+from locus_mysql.errors import CapacityExceeded
+from locus_mysql.families.working import calls
+
 from . import checks
 
 WRITERS = 6

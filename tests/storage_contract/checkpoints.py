@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ....errors import InvalidInput, NotFound
-from .. import calls
+from locus_mysql.errors import InvalidInput, NotFound
+from locus_mysql.families.working import calls
+
 from . import checks
 
 HOUR_US = 3_600_000_000
@@ -221,7 +222,7 @@ class _Model:
 def any_checkpoint_can_be_restored_in_any_order(sessions: checks.Sessions) -> checks.Script[None]:
     """Other checkpoints may have been deleted in between."""
     for seed in range(6):
-        yield from _wander(sessions, random.Random(seed))  # noqa: S311 - a walk that is the same every time
+        yield from _wander(sessions, random.Random(seed))
 
 
 def _wander(sessions: checks.Sessions, rng: random.Random) -> checks.Script[None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from ....errors import NotFound
-from .. import calls
+from locus_mysql.errors import NotFound
+from locus_mysql.families.working import calls
+
 from . import checks
 
 SHORT_US = 100_000

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ....errors import InvalidInput
-from .. import calls
+from locus_mysql.errors import InvalidInput
+from locus_mysql.families.working import calls
+
 from .checks import Script, Sessions, equal, true, variable
 from .hostile import HOSTILE_VALUES
 

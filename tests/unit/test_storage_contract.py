@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
-from locus_mysql.families.working.testing import CHECKS, ContractBroken
+from tests.storage_contract import CHECKS, ContractBroken
 
 
 class Otherwise(InMemoryStorage):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ....errors import CapacityExceeded
-from .. import calls
+from locus_mysql.errors import CapacityExceeded
+from locus_mysql.families.working import calls
+
 from .checks import CheckedSession, Script, Sessions, equal, variable
 
 _LOOKS: tuple[calls.Command[object], ...] = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from ....errors import InvalidInput, NotFound
-from .. import calls
+from locus_mysql.errors import InvalidInput, NotFound
+from locus_mysql.families.working import calls
+
 from . import checks
 
 _READS: tuple[calls.Command[object], ...] = (

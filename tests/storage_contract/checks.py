@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar, cast
 
-from .. import calls
-from ..storages.interface import Storage
+from locus_mysql.families.working import calls
+from locus_mysql.families.working.storages.interface import Storage
 
 T = TypeVar("T")
 

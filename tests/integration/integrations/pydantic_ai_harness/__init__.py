@@ -1,1 +1,0 @@
-"""Tests of `locus_mysql.integrations.pydantic_ai_harness` with Pydantic AI Harness itself."""
