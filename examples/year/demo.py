@@ -1,4 +1,4 @@
-"""The chapter on a team's year: from the tables of 0.1.0 to another server, and everything is read at each step."""
+"""The chapter on a team's year: from tables of layout 1 to another server, and everything is read at each step."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ from ..database import own_tables
 from ..display import Screen
 from ..shell import Shell
 from .memory import Contents, read_everything, work
-
-#: Dumps of the tables as version 0.1.0 made and filled them, one for each family.
-RELEASED = Path(__file__).parents[2] / "tests" / "layouts" / "released" / "0.1.0"
 
 #: All families but memU's, which refuses encryption.
 FAMILIES = tuple(family for family in families() if not family.on_request)
@@ -94,8 +91,7 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
     logging.getLogger("locus").setLevel(logging.ERROR)
     began = time.monotonic()
     screen = Screen(stream)
-    tenant = MySQLConfig.model_fields["tenant"].default  # that of the dumps
-    first = own_tables(config).model_copy(update={"tenant": tenant})
+    first = own_tables(config)
     team = Team(screen, first)
     screen.title(f"A team's year: two upgrades, new keys, a backup, another server, through {config.driver}")
     with tempfile.TemporaryDirectory(prefix="year-") as folder:
@@ -114,14 +110,8 @@ async def run_demo(config: MySQLConfig, stream: TextIO) -> bool:
 
 
 async def january(team: Team) -> None:
-    """Load the tables of version 0.1.0, and read them."""
-    team.screen.section("January: the tables are those of version 0.1.0")
-    for family in FAMILIES:
-        dump = (RELEASED / f"{family.name}.sql").read_text()
-        statements = dump.replace("`locus_", f"`{team.config.table_prefix}").split(";\n")[:-1]
-        await run(team.config, *map(Statement, statements))
-    team.expected = await read_everything(team.config)
-    team.screen.check({name for name, *_ in team.expected} == {one.name for one in FAMILIES}, "every family is read")
+    """Begin to work with the tables of layout 1."""
+    team.screen.section("January: the tables have layout 1")
     await team.work("January")
 
 
@@ -184,7 +174,8 @@ async def backed_up(team: Team, folder: Path) -> None:
 async def moved(team: Team, folder: Path, dsn: str) -> None:
     """Restore the tables on another server, and import the exports beside them."""
     team.screen.section("November: the first server is given up, and another restores the backup")
-    there = MySQLConfig(dsn=dsn, driver=team.config.driver, table_prefix=team.config.table_prefix)
+    mine = team.config
+    there = MySQLConfig(dsn=dsn, driver=mine.driver, table_prefix=mine.table_prefix, tenant=mine.tenant)
     team.config = with_keys(there, team.keys)
     with (folder / "app.sql").open("rb") as dump:
         await client("mysql", there, (str(there.database),), stdin=dump.fileno())

@@ -17,7 +17,7 @@ from locus_mysql.working import MySQLStorage, TaskState, WorkingMemory
 #: What is stored, by family, kind and id.
 Contents: TypeAlias = Mapping[tuple[str, ...], Any]
 
-#: The kind and the collection of transcripts: those of the release's dump, whose transcript is ``4711``.
+#: The kind and the collection of transcripts.
 KIND, COLLECTION = "support-bot", "tickets"
 
 
@@ -73,7 +73,7 @@ async def read_everything(config: MySQLConfig) -> dict[tuple[str, ...], Any]:
             for name in await memories.list_keys(namespace):
                 embeddings = await memories.get_embeddings(namespace, name)
                 found["memories", *namespace, name] = (await memories.get_item(namespace, name), embeddings)
-        for name in {"s", *(thread for family, thread, *_ in found if family == "dicts")} - {"t"}:
+        for name in {thread for family, thread, *_ in found if family == "dicts"}:
             found["working", name] = await _read_session(WorkingMemory(name, MySQLStorage(database)))
         transcripts = TranscriptStore(database)
         for transcript in await transcripts.list_transcripts(KIND, COLLECTION):

@@ -76,7 +76,7 @@ LEFT_OUT = {
     r"test_pages_hold_every|test_vacuum_removes_expired_threads|test_containment_is_the_server_s": (
         "They compare ids with rows as the administrator reads them, which are bytes there."
     ),
-    r"families/test_migrating|families/test_released_layouts|test_changes_by_hand|test_health_names_a_missing": (
+    r"families/test_migrating|test_changes_by_hand|test_health_names_a_missing": (
         "They upgrade or alter MySQL's tables; `migrate` is refused there."
     ),
     r"memu/test_growth|test_the_tables_are_those_of_memu": "They read MySQL's counters, or the types of columns.",

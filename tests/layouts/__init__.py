@@ -1,5 +1,4 @@
-"""Layouts of the released versions: fingerprints of their tables, and a small dump of each family's tables.
+"""Layouts of the tables: ``fingerprints.json`` has a digest of the CREATE TABLE statements of each family's layouts.
 
-``fingerprints.json`` has, for each family, the numbers of its layouts with a digest of the tables; ``released`` has a
-folder for each version with a dump for each family. ``python -m tests.layouts`` writes them; see `__main__`.
+``python -m tests.layouts`` writes it; see `__main__`.
 """
