@@ -1,4 +1,4 @@
-"""``copy`` copies threads between Locus' checkpointers or LangGraph's savers, or the records of a family of tables.
+"""``copy`` copies threads of other stores into this package's tables, or the records of a family between two of them.
 
 ``import-locus`` is a special case of it.
 """
@@ -40,24 +40,27 @@ _AGAIN = "Run the copy again: it continues where it stopped."
 #: Environment variables with the source and the target, for arguments that are not given.
 FROM_VARIABLE, TO_VARIABLE = "LOCUS_MYSQL_COPY_FROM", "LOCUS_MYSQL_COPY_TO"
 
-#: The prefix of a side that an environment variable holds, and that of the names of LangGraph's savers.
-_FROM_ENVIRONMENT, _SAVERS = "env:", "langgraph-"
+#: The prefix of a side that an environment variable holds, and that of the names of LangGraph's savers and stores.
+_FROM_ENVIRONMENT, _LANGGRAPH = "env:", "langgraph-"
 
-_PLACE_HELP = (
-    "file:PATH, redis://…, postgresql://…, http://…, mysql://… and mysql+embedded:///… (this package's "
-    "tables; mysql alone: LOCUS_MYSQL_DSN), builtin-mysql://…, what Locus' registry knows, "
-    "package.module:function, langgraph-postgres://… and langgraph-sqlite:PATH (LangGraph's savers), or env:NAME for a "
+_TARGET_HELP = (
+    "mysql://… or mysql+embedded:///… (this package's tables; mysql alone: LOCUS_MYSQL_DSN), or env:NAME for a "
     "variable that holds it"
+)
+_SOURCE_HELP = (
+    "file:PATH, redis://…, postgresql://…, http://…, builtin-mysql://…, another checkpointer of Locus' registry, "
+    "package.module:function, langgraph-postgres://…, langgraph-mysql://… or langgraph-sqlite:PATH (LangGraph's "
+    f"savers, and with --family memories its stores), {_TARGET_HELP}"
 )
 
 
 def add_copy(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``copy``."""
     parser.add_argument(
-        "--from", dest="source", metavar="SOURCE", help=f"where to copy from ({FROM_VARIABLE}): {_PLACE_HELP}"
+        "--from", dest="source", metavar="SOURCE", help=f"where to copy from ({FROM_VARIABLE}): {_SOURCE_HELP}"
     )
     parser.add_argument(
-        "--to", dest="target", metavar="TARGET", help=f"where to copy to ({TO_VARIABLE}), in the same forms"
+        "--to", dest="target", metavar="TARGET", help=f"where to copy to ({TO_VARIABLE}): {_TARGET_HELP}"
     )
     for side, name in (("from", "source"), ("to", "target")):
         parser.add_argument(
@@ -114,16 +117,16 @@ def _add_ways(parser: argparse.ArgumentParser) -> None:
 
 def copy(arguments: argparse.Namespace) -> int:
     """Copy threads or records. A stopped copy continues when it is started again."""
-    source = _named(arguments.source, FROM_VARIABLE, "--from")
-    target = _named(arguments.target, TO_VARIABLE, "--to")
-    from_savers = any(name.startswith(_SAVERS) for name in (source, target))
-    if arguments.overwrite and (from_savers or arguments.family is None):
+    source = _named(arguments.source, FROM_VARIABLE, "--from", _SOURCE_HELP)
+    target = _named(arguments.target, TO_VARIABLE, "--to", _TARGET_HELP)
+    from_langgraph = source.startswith(_LANGGRAPH)
+    if arguments.overwrite and (from_langgraph or arguments.family is None):
         raise UsageError("Checkpoints of threads are not replaced: --overwrite needs --family.")
-    if from_savers or arguments.family is not None:
-        from .copying_tables import copy_records, copy_savers
+    if from_langgraph or arguments.family is not None:
+        from .copying_tables import copy_langgraph, copy_records
 
         options = _options(arguments.source_options), _options(arguments.target_options)
-        return (copy_savers if from_savers else copy_records)(arguments, source, target, options)
+        return (copy_langgraph if from_langgraph else copy_records)(arguments, source, target, options)
     need_locus("Copying")
     from ..integrations.locus.transfer.locations import Location
 
@@ -193,7 +196,7 @@ def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> 
     return OK if report.complete else FAILED
 
 
-def _named(given: str | None, variable: str, option: str) -> str:
+def _named(given: str | None, variable: str, option: str, forms: str) -> str:
     name = given or os.environ.get(variable)
     if name and name.startswith(_FROM_ENVIRONMENT):
         held = os.environ.get(name.removeprefix(_FROM_ENVIRONMENT))
@@ -201,7 +204,7 @@ def _named(given: str | None, variable: str, option: str) -> str:
             raise UsageError(f"There is no variable {name.removeprefix(_FROM_ENVIRONMENT)!r} in the environment.")
         return held
     if not name:
-        raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {_PLACE_HELP}.")
+        raise UsageError(f"Give {option}, or set {variable}, to say where to copy {option.strip('-')}: {forms}.")
     return name
 
 

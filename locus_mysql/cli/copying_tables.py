@@ -1,4 +1,4 @@
-"""The two kinds of ``copy`` that need no Locus: the records of a family of tables, and LangGraph's savers."""
+"""The kinds of ``copy`` that need no Locus: a family's records, and LangGraph's savers and stores."""
 
 from __future__ import annotations
 
@@ -79,33 +79,36 @@ def copy_records(arguments: argparse.Namespace, source: str, target: str, option
     return OK if report.complete else FAILED
 
 
-def copy_savers(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
-    """Copy threads between LangGraph's savers for PostgreSQL and SQLite and this package's tables."""
+def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, options: Options) -> int:
+    """Copy the threads of another saver for LangGraph, or with ``--family memories`` the items of a store."""
     need_langgraph("Copying from LangGraph's savers")
-    from ..integrations.langgraph.transfer import locations
+    from ..integrations.langgraph.transfer import locations, stores
 
     if arguments.pattern != "*":
         raise UsageError("LangGraph's savers cannot select threads by --pattern. Name them with --thread.")
-    configs = [
-        None if locations.is_saver(name) else config_of_side(name, given, arguments.tenant)
-        for name, given in zip((source, target), options, strict=True)
-    ]
-    report = TransferReport(dry_run=arguments.dry_run)
-    with Progress() as progress:
+    if arguments.family not in (None, "memories"):
+        raise UsageError(
+            "From LangGraph's packages, threads are copied, or with --family memories the items of a store."
+        )
+    config = config_of_side(target, options[1], arguments.tenant)
+    items = arguments.family == "memories"
+    report = TransferReport("item" if items else "checkpoint", dry_run=arguments.dry_run)
+    with Progress("items" if items else "threads") as progress:
         report.notify = progress.notify
         try:
-            with (
-                locations.open_saver(source, configs[0], writes=False) as reading,
-                locations.open_saver(target, configs[1], writes=not arguments.dry_run) as writing,
-            ):
-                locations.copy_savers(reading, writing, report, threads=arguments.thread, advance=progress.advance)
+            if items:
+                with locations.open_store(source) as store:
+                    asyncio.run(stores.copy_items(store, config, report, progress.advance))
+            else:
+                with locations.open_saver(source) as saver:
+                    locations.copy_savers(saver, config, report, threads=arguments.thread, advance=progress.advance)
         except LocusMySQLError:
             raise
         except Exception as error:  # the other packages' client libraries raise errors of their own
             progress.close()
             from ..transfer.hiding import hide, secrets_in
 
-            words = hide(str(error), {*secrets_in(source), *secrets_in(target)})
+            words = hide(str(error), {*secrets_in(source)})
             raise LocusMySQLError(f"{type(error).__name__}: {words.strip()}") from None
     print(report)
     return OK if report.complete else FAILED

@@ -86,7 +86,7 @@ COMMANDS = {
         "copying",
         "copy",
         "add_copy",
-        "copy threads between Locus' checkpointers or LangGraph's savers, or the records of any tables",
+        "copy threads from Locus' checkpointers or LangGraph's savers, or the records of any tables",
         MOVE,
     ),
     "import-locus": Command(
@@ -94,20 +94,6 @@ COMMANDS = {
         "import_locus",
         "add_import_locus",
         "copy the checkpoints of Locus' built-in MySQL backend",
-        MOVE,
-    ),
-    "import-langgraph": Command(
-        "langgraph_imports",
-        "import_langgraph",
-        "add_import_langgraph",
-        "copy the checkpoints of langgraph-checkpoint-mysql",
-        MOVE,
-    ),
-    "import-langgraph-store": Command(
-        "langgraph_imports",
-        "import_langgraph_store",
-        "add_import_langgraph",
-        "copy the items of langgraph-checkpoint-mysql's store",
         MOVE,
     ),
     "export": Command(

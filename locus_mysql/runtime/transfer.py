@@ -38,7 +38,6 @@ class TransferReport:
         kinds: Number of records of each kind in the source, where there are several kinds.
         ids: Ids that records have in the target, by their ids in the source, where they differ.
         not_given: Descriptions of data that the source could not provide.
-        not_kept: Descriptions of data that the target could not store.
         notify: Receives a message about each record or thread that is not transferred exactly.
     """
 
@@ -58,7 +57,6 @@ class TransferReport:
     kinds: dict[str, int] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     not_given: set[str] = field(default_factory=set)
-    not_kept: set[str] = field(default_factory=set)
     notify: Notify = field(default=lambda _: None, repr=False, compare=False)
 
     @property
@@ -104,7 +102,6 @@ class TransferReport:
         parts += [f"{counted(number, noun)} {words}" for number, words in threads_and_words if number]
         lines = [f"{', '.join(parts)}."]
         lines += [f"The source does not give {gap}." for gap in sorted(self.not_given)]
-        lines += [f"The target does not keep {gap}." for gap in sorted(self.not_kept)]
         return "\n".join(lines)
 
 

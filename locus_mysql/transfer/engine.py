@@ -45,13 +45,7 @@ class UnitSource(ABC, Generic[U]):
 
 
 class UnitTarget(ABC, Generic[U]):
-    """Target of a transfer. Writing a unit again must be safe: existing records are skipped.
-
-    Attributes:
-        gaps: Descriptions of data that the target cannot store.
-    """
-
-    gaps: Collection[str] = ()
+    """Target of a transfer. Writing a unit again must be safe: existing records are skipped."""
 
     async def open(self) -> None:
         """Prepare the target to be written.
@@ -102,8 +96,6 @@ async def transfer(
             await _concurrently(units, write, at_once)
     report.changed = await source.changed()
     report.not_given |= set(source.gaps)
-    if not report.dry_run:
-        report.not_kept |= set(target.gaps)
     return report
 
 

@@ -64,11 +64,6 @@ class ThreadAttempt:
         self.left_alone = False
         self.refused: set[str] = set()
 
-    @property
-    def expected(self) -> list[str]:
-        """Return the ids that the target should have now, oldest first."""
-        return [one.checkpoint_id for one in self._listed if one.checkpoint_id not in self.refused]
-
     def pass_over_known(self) -> Sequence[ListedCheckpoint]:
         """Skip checkpoints with identical ids and times; return all that follow."""
         for number, one in enumerate(self._listed):

@@ -135,23 +135,14 @@ class TargetThread(Protocol):
     async def difference(self, checkpoint: Any) -> str | None:
         """Return how the stored checkpoint differs from this one; None if it does not."""
 
-    async def check(self, expected: Sequence[str]) -> list[str]:
-        """Check the thread after all saves; return a message about each deviation.
-
-        Args:
-            expected: The ids of the thread's checkpoints, oldest first.
-        """
-
 
 class CopyTarget(ABC):
     """Target of a copy of threads.
 
     Attributes:
-        gaps: Descriptions of data that it cannot store.
         keep: Number of newest checkpoints that it keeps of a thread; None if all.
     """
 
-    gaps: set[str]
     keep: int | None = None
 
     @abstractmethod
@@ -161,10 +152,6 @@ class CopyTarget(ABC):
         Raises:
             LocusMySQLError: It cannot be written.
         """
-
-    def location_of(self, thread_id: str) -> str | None:
-        """Return where a thread is stored, if threads may share a location and be mixed up there; else None."""
-        return None
 
     @abstractmethod
     def thread(self, thread_id: str) -> TargetThread:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from ..errors import LocusMySQLError, SetupError, Unavailable, UsageError
+from ..errors import LocusMySQLError, SetupError, Unavailable
 from ..families.working.globs import matcher
 from ..runtime.counting import counted
 from ..runtime.transfer import TransferReport
@@ -124,13 +124,11 @@ class OrderedThreads(UnitTarget[str]):
         self._source = units.source
         self._target = target
         self._verify = verify
-        self._owners: dict[str, str] = {}
         self._failures = 0
 
     async def open(self) -> None:
         """Open the target."""
         await self._target.open()
-        self.gaps = self._target.gaps
 
     async def write(self, thread_id: str, report: TransferReport) -> None:
         """Copy a thread. If that fails, report it, so that others are copied."""
@@ -154,12 +152,6 @@ class OrderedThreads(UnitTarget[str]):
             self._failures = 0
 
     async def _copy(self, thread_id: str, report: TransferReport) -> None:
-        location = self._target.location_of(thread_id)
-        owner = thread_id if location is None else self._owners.setdefault(location, thread_id)
-        if owner != thread_id:
-            raise UsageError(
-                f"It would share its location in the target with thread {owner!r}. Copy it under another id."
-            )
         thread = self._target.thread(thread_id)
         copied: set[str] = set()
         for _ in range(_TRIES):
@@ -194,18 +186,9 @@ class OrderedThreads(UnitTarget[str]):
         if attempt.left_alone:
             report.left_alone += 1
             report.notify(f"Thread {thread_id!r} has checkpoints of its own in the target; it was left alone.")
-        elif not report.dry_run:
-            await self._check(attempt, thread, listed, report)
-
-    async def _check(
-        self, attempt: ThreadAttempt, thread: TargetThread, listed: Sequence[ListedCheckpoint], report: TransferReport
-    ) -> None:
-        if attempt.written:
-            for message in await thread.check(attempt.expected):
-                report.differ(message)
-        if self._verify:
+        elif self._verify and not report.dry_run:
             wanted = [one for one in listed if one.checkpoint_id not in attempt.refused]
-            await self._compare(attempt.thread_id, thread, wanted, report)
+            await self._compare(thread_id, thread, wanted, report)
 
     async def _compare(
         self, thread_id: str, thread: TargetThread, wanted: Sequence[ListedCheckpoint], report: TransferReport

@@ -23,8 +23,6 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "grants": None,
     "copy": ("--from", "file:.", "--to", "mysql"),
     "import-locus": (),
-    "import-langgraph": (),
-    "import-langgraph-store": (),
     "export": ("FILE.out",),
     "import": ("FILE",),
     "memory": ("export", "FILE.out"),

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from locus.core.state import AgentState
-from locus.memory.backends import MemoryCheckpointer
 
 from locus_mysql import (
     MySQLCheckpointer,
@@ -28,6 +27,7 @@ from locus_mysql.families.memories import reading
 from locus_mysql.families.memories.transfer import ItemSource
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver, copy_checkpoints
+from locus_mysql.integrations.locus.transfer.tables import TablesThread
 from locus_mysql.integrations.memu import MemuDatabase, copy_database
 from locus_mysql.memory import Put
 from locus_mysql.runtime.database import Database
@@ -365,15 +365,15 @@ def test_a_copy_of_checkpoints_reports_what_changed(make_config: MakeConfig) -> 
         }
 
 
-async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig) -> None:
+async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    save = TablesThread.save
     async with MySQLCheckpointer(make_config()) as source:
         for number in range(20):
             await source.save(AgentState(), f"t{number:02}", "1")
         for change in ("come", "go", "grow", "rest"):
-            target = MemoryCheckpointer()
-            save, copied = target.save, 0
+            copied = 0
 
-            async def saving(*args: Any, change: str = change, save: Any = save, **options: Any) -> Any:
+            async def saving(*args: Any, change: str = change) -> Any:
                 nonlocal copied
                 copied += 1
                 if copied == 10:
@@ -383,10 +383,11 @@ async def test_a_copy_of_threads_reports_what_changed(make_config: MakeConfig) -
                         await source.delete("t00")
                     elif change == "grow":
                         await source.save(AgentState(), "t01", "2")
-                return await save(*args, **options)
+                return await save(*args)
 
-            target.save = saving  # type: ignore[method-assign]
-            report = await copy_threads(source, target, at_once=1)
+            monkeypatch.setattr(TablesThread, "save", saving)
+            async with MySQLCheckpointer(make_config(tenant=change)) as target:
+                report = await copy_threads(source, target, at_once=1)
             assert report.changed == (change != "rest"), change
             assert report.complete == (change == "rest"), report
             assert ("changed in the source meanwhile" in str(report)) == (change != "rest")

@@ -20,6 +20,7 @@ from .asynchronous import AsyncMySQLSaver
 from .store import AsyncMySQLStore, MySQLStore
 from .synchronous import MySQLSaver
 from .transfer.savers import acopy_checkpoints, copy_checkpoints
+from .transfer.stores import copy_items
 
 __all__ = [
     "AsyncMySQLSaver",
@@ -29,4 +30,5 @@ __all__ = [
     "TransferReport",
     "acopy_checkpoints",
     "copy_checkpoints",
+    "copy_items",
 ]

@@ -17,10 +17,6 @@ from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
 from locus_mysql.errors import UsageError
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
-from locus_mysql.integrations.locus.transfer.agent_checkpoints import AgentCheckpoint
-from locus_mysql.integrations.locus.transfer.checkpointers import time_of
-from locus_mysql.integrations.locus.transfer.files import load_all, threads_in
-from locus_mysql.runtime.server_times import as_sql_time
 
 from ..conftest import MakeConfig
 from .conftest import contents, conversation, kept, save_all
@@ -33,19 +29,15 @@ def files(tmp_path: Path) -> FileCheckpointer:
     return FileCheckpointer(tmp_path / "threads")
 
 
-async def test_states_ids_order_metadata_and_times_come_along(files: FileCheckpointer, config: MySQLConfig) -> None:
+async def test_states_ids_and_order_come_along(files: FileCheckpointer, config: MySQLConfig) -> None:
     await save_all(files, "support/42", conversation(5))
     await save_all(files, "other", conversation(2))
     async with MySQLCheckpointer(config) as target:
         report = await copy_threads(files, target, verify=True)
         assert (report.threads, report.copied, report.verified, report.complete) == (2, 7, 7, True)
-        assert not report.not_given
+        assert report.not_given == {"metadata", "the times of checkpoints"}  # it has no method for them
         for thread in ("support/42", "other"):
             assert await contents(target, thread) == await contents(files, thread)
-    recorded = [json.loads(path.read_text()) for path in sorted(files.base_dir.glob("support_42/*.json"))]
-    assert [(one, metadata, as_sql_time(at)) for one, _, at, metadata in await kept(config, "support/42")] == [
-        (one["checkpoint_id"], one["metadata"], as_sql_time(time_of(one["created_at"]))) for one in recorded
-    ]
 
 
 async def test_a_copy_is_stored_as_deltas_and_can_be_continued(files: FileCheckpointer, config: MySQLConfig) -> None:
@@ -131,47 +123,6 @@ async def test_checkpoints_pruned_in_the_source_stay_in_the_target(
         assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-2", "late-0", "late-1"]
 
 
-async def test_threads_that_share_a_folder_are_separated_and_reported(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    one, other = conversation(1)[0], conversation(2)[1]
-    await files.save(one, "a#1", "first", {"of": "a#1"})
-    await files.save(other, "a_1", "second")
-    reported: list[str] = []
-    async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, notify=reported.append, verify=True)
-        assert (report.threads, report.copied, report.verified, report.complete) == (2, 2, 2, True)
-        assert await contents(target, "a#1") == [("first", one)]
-        assert await contents(target, "a_1") == [("second", other)]
-    assert "'a#1', 'a_1' share the folder 'a_1'" in reported[0]
-
-
-async def test_unreadable_files_are_left_out_and_named_and_all_else_is_copied_again_and_again(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    await save_all(files, "t", conversation(5))
-    folder = files.base_dir / "t"
-    whole = (folder / "cp-1.json").read_bytes()
-    (folder / "cp-1.json").write_bytes(whole[: len(whole) // 2])
-    (folder / "cp-3.json").write_text(
-        json.dumps({**json.loads((folder / "cp-3.json").read_text()), "state": {"messages": "none"}})
-    )
-    (folder / "stray.json").write_text("[]")
-    (folder / "half.json.tmp").write_text("{")
-    reported: list[str] = []
-    async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(files, target, notify=reported.append, verify=True)
-        assert (report.copied, report.left_out, report.verified, report.complete) == (3, 3, 3, False)
-        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2", "cp-4"]
-        assert any("'cp-1' of thread 't' was left out: 'cp-1.json' is not readable JSON" in line for line in reported)
-        assert any("'cp-3'" in line and "not a state of this version" in line for line in reported)
-        again = await copy_threads(files, target)
-        assert (again.copied, again.present, again.left_out) == (0, 3, 3)
-        (folder / "cp-1.json").write_bytes(whole)
-        await copy_threads(files, target)
-        assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-1", "cp-2", "cp-4"]
-
-
 @pytest.mark.parametrize(
     "odd",
     [
@@ -189,10 +140,6 @@ async def test_odd_values_come_along_exactly(files: FileCheckpointer, config: My
     content = {**json.loads(path.read_text()), "metadata": metadata}
     content["state"]["metadata"]["odd"] = odd
     path.write_text(json.dumps(content))
-    (given,) = load_all("t", threads_in(path.parent)["t"])
-    assert isinstance(given, AgentCheckpoint)
-    assert repr(given.agent_state().metadata["odd"]) == repr(odd)
-    assert repr(given.metadata) == repr(metadata)
     async with MySQLCheckpointer(config) as target:
         report = await copy_threads(files, target, verify=True)
         assert (report.copied, report.verified, report.complete) == (1, 1, True)
@@ -213,111 +160,16 @@ async def test_globs_and_named_threads(files: FileCheckpointer, config: MySQLCon
         assert reported == ["Thread 'nobody' has no checkpoints in the source."]
 
 
-async def test_out_of_the_tables_and_back_again_loses_times_only(
-    files: FileCheckpointer, config: MySQLConfig, make_config: MakeConfig
-) -> None:
-    async with MySQLCheckpointer(config) as source, MySQLCheckpointer(make_config(tenant="back")) as back:
-        for thread in ("one", "ünï ☃", "tenant/1:latest"):
-            await save_all(source, thread, conversation(4))
-        report = await copy_threads(source, files, verify=True)
-        assert (report.copied, report.verified, report.complete) == (12, 12, True)
-        assert "times" in str(report)
-        assert (await copy_threads(source, files)).present == 12
-        await copy_threads(files, back, verify=True)
-        for thread in ("one", "ünï ☃", "tenant/1:latest"):
-            assert await contents(back, thread) == await contents(source, thread)
-            ours = [(one, metadata) for one, _, _, metadata in await kept(config, thread)]
-            assert [(one, metadata) for one, _, _, metadata in await kept(make_config(tenant="back"), thread)] == ours
-
-
-async def test_threads_that_would_share_a_folder_in_the_target_are_refused(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    async with MySQLCheckpointer(config) as source:
-        for thread in ("a/1", "a_1", "b"):
-            await save_all(source, thread, conversation(2, thread))
-        reported: list[str] = []
-        report = await copy_threads(source, files, notify=reported.append)
-        assert (report.failed, report.copied, report.complete) == (1, 4, False)
-        assert "would share its location in the target" in reported[0]
-        # In another run for this thread alone, the folder reveals the collision.
-        (refused,) = {"a/1", "a_1"} - {*await files.list_threads()}
-        reported.clear()
-        report = await copy_threads(source, files, threads=[refused], notify=reported.append)
-        assert (report.failed, report.copied) == (1, 0)
-        assert "would share its folder" in reported[0]
-
-
-async def test_verify_finds_a_planted_difference(files: FileCheckpointer, config: MySQLConfig) -> None:
-    states = conversation(4)
-    await save_all(files, "t", states)
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        path = files.base_dir / "t" / "cp-1.json"
-        content = json.loads(path.read_text())
-        content["state"]["messages"][1]["content"] = "planted"
-        path.write_text(json.dumps(content))
-        path = files.base_dir / "t" / "cp-2.json"
-        content = json.loads(path.read_text())
-        content["metadata"]["place"] = "elsewhere"
-        path.write_text(json.dumps(content))
-        assert (await copy_threads(files, target)).complete  # same ids, same times
-        reported: list[str] = []
-        report = await copy_threads(files, target, verify=True, notify=reported.append)
-        assert (report.differing, report.verified, report.complete) == (2, 2, False)
-        assert "its state differs" in reported[0]
-        assert "its metadata differ" in reported[1]
-
-
-async def test_verify_names_a_few_that_differ_alike_and_counts_the_others(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    await save_all(files, "t", conversation(9))
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        for path in (files.base_dir / "t").glob("cp-*.json"):
-            content = json.loads(path.read_text())
-            content["metadata"]["place"] = "elsewhere"
-            path.write_text(json.dumps(content))
-        reported: list[str] = []
-        report = await copy_threads(files, target, verify=True, notify=reported.append)
-    assert (report.differing, len(reported)) == (9, 4)
-    assert reported[-1] == "6 more checkpoints of thread 't' likewise: its metadata differ."
-
-
 async def test_a_dry_run_writes_nothing_and_makes_nothing(
-    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any, tmp_path: Path
+    files: FileCheckpointer, make_config: MakeConfig, run_sql: Any
 ) -> None:
     await save_all(files, "t", conversation(3))
     config = make_config(table_prefix="none_")
     async with MySQLCheckpointer(config) as target:
         report = await copy_threads(files, target, dry_run=True)
         assert (report.copied, report.present) == (3, 0)
-        assert str(report) == "1 thread: 3 checkpoints to copy."
+        assert str(report).startswith("1 thread: 3 checkpoints to copy.")
         assert run_sql(f"SHOW TABLES FROM {config.database} LIKE 'none%%'") == ()
-        elsewhere = FileCheckpointer(tmp_path / "elsewhere")
-        assert (await copy_threads(files, elsewhere, dry_run=True)).copied == 3
-        assert not elsewhere.base_dir.exists()
-
-
-async def test_a_copy_from_memory_reports_which_data_the_source_does_not_give(config: MySQLConfig) -> None:
-    memory = MemoryCheckpointer()
-    await save_all(memory, "t", conversation(3))
-    async with MySQLCheckpointer(config) as target:
-        report = await copy_threads(memory, target)
-        assert report.complete
-        assert report.not_given == {"metadata", "the times of checkpoints"}
-        assert await contents(target, "t") == await contents(memory, "t")
-        back = MemoryCheckpointer()
-        await copy_threads(target, back, verify=True)
-        assert await contents(back, "t") == await contents(memory, "t")
-
-
-async def test_both_sides_must_differ(files: FileCheckpointer, config: MySQLConfig, make_config: MakeConfig) -> None:
-    async with MySQLCheckpointer(config) as one, MySQLCheckpointer(make_config()) as same:
-        for source, target in ((one, same), (files, FileCheckpointer(files.base_dir)), (one, one)):
-            with pytest.raises(UsageError, match="Both sides"):
-                await copy_threads(source, target)
 
 
 async def test_between_our_tables_branches_times_and_provisional_saves_stay(
@@ -353,18 +205,23 @@ async def test_a_state_that_the_target_cannot_store_is_left_out_and_those_around
     states = conversation(3)
     await files.save(states[0], "t", "cp-0")
     await files.save(states[1], "t", "i" * 129)
-    await files.save(states[1], "t", "cp-1", {"x": "y" * 70_000})
     await files.save(states[2], "t", "cp-2")
     memory = MemoryCheckpointer()
     await memory.save(states[2], "n" * 600, "cp-0")
     reported: list[str] = []
     async with MySQLCheckpointer(config) as target:
         report = await copy_threads(files, target, notify=reported.append)
-        assert (report.copied, report.left_out, report.complete) == (2, 2, False)
+        assert (report.copied, report.left_out, report.complete) == (2, 1, False)
         report = await copy_threads(memory, target, notify=reported.append)
         assert (report.copied, report.failed, report.complete) == (0, 1, False)
         assert [one for one, _ in await contents(target, "t")] == ["cp-0", "cp-2"]
         text = "".join(reported)
         assert "129 characters" in text
-        assert "65536" in text
         assert "600 characters" in text
+
+
+async def test_both_sides_must_differ(config: MySQLConfig, make_config: MakeConfig) -> None:
+    async with MySQLCheckpointer(config) as one, MySQLCheckpointer(make_config()) as same:
+        for source, target in ((one, same), (one, one)):
+            with pytest.raises(UsageError, match="Both sides"):
+                await copy_threads(source, target)

@@ -209,6 +209,21 @@ async def test_a_repeated_import_adds_new_checkpoints_and_replaces_changed_ones(
         assert await checkpointer.load("t", "cp-3") == states[4]
 
 
+async def test_verify_finds_planted_differences_names_a_few_and_counts_the_others(
+    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
+) -> None:
+    await save_all(built_in, "t", conversation(9))
+    await run_import(config)
+    table, where = f"{config.database}.checkpoints", "WHERE thread_id LIKE 't:cp-%%'"
+    run_sql(f"UPDATE {table} SET data = JSON_SET(data, '$._metadata.place', 'elsewhere') {where}")
+    run_sql(f"UPDATE {table} SET data = JSON_SET(data, '$.messages[1].content', 'planted') WHERE thread_id = 't:cp-1'")
+    assert (await run_import(config))[0].complete  # the same ids and times
+    report, reported = await run_import(config, verify=True)
+    assert (report.verified, report.differing, len(reported)) == (0, 9, 5)
+    assert sum("its state differs" in line for line in reported) == 1
+    assert reported[-1] == "5 more checkpoints of thread 't' likewise: its metadata differ."
+
+
 async def test_a_thread_that_went_on_in_the_target_is_left_alone(
     built_in: StorageBackendAdapter, config: MySQLConfig
 ) -> None:

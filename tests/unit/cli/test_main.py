@@ -153,9 +153,8 @@ def test_no_error_repeats_the_password_of_a_dsn(command: str, capsys: pytest.Cap
         assert "Traceback" not in output.err
 
 
-@pytest.mark.parametrize("command", [["import-langgraph"]])
-def test_commands_that_need_langgraph_name_the_missing_package(
-    command: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_copy_from_langgraph_names_the_missing_package(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find = arguments.find_spec
 
@@ -163,7 +162,7 @@ def test_commands_that_need_langgraph_name_the_missing_package(
         return None if name == "langgraph" else find(name)
 
     monkeypatch.setattr(arguments, "find_spec", without_langgraph)
-    assert cli.main([*command, "--dsn", "mysql://root@127.0.0.1:1/app"]) == 1
+    assert cli.main(["copy", "--from", "langgraph-sqlite:x", "--to", "mysql://root@127.0.0.1:1/app"]) == 1
     assert "pip install 'locus-mysql[langgraph]'" in capsys.readouterr().err
 
 
@@ -188,7 +187,7 @@ def test_without_a_configured_server_the_error_explains_how_to_name_one(
 
 def test_the_module_runs_and_its_help_names_every_command() -> None:
     ended = subprocess.run([sys.executable, "-m", "locus_mysql", "--help"], capture_output=True, text=True, check=True)
-    for command in ("serve", "schema", "import-locus", "import-langgraph", "vacuum", "health"):
+    for command in ("serve", "schema", "import-locus", "vacuum", "health"):
         assert f"\n  {command} " in ended.stdout
 
 

@@ -1,5 +1,1 @@
-"""Transfers from any LangGraph saver, and from the tables of the package ``langgraph-checkpoint-mysql``.
-
-Sources for the engine in `locus_mysql.transfer`; the targets are this package's own tables. Begin with `savers`;
-`package_checkpoints` and `package_store` read the tables of the other package.
-"""
+"""Copies from any LangGraph saver or store, by their public methods: `savers` and `stores`; `locations` opens them."""

@@ -1,12 +1,15 @@
-"""LangGraph's savers by name: ``langgraph-postgres://…``, ``langgraph-sqlite:PATH`` and this package's tables."""
+"""Sources of LangGraph's by name: ``langgraph-postgres://…``, ``langgraph-mysql://…`` and ``langgraph-sqlite:PATH``."""
 
 from __future__ import annotations
 
+import importlib
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from langgraph.store.base import BaseStore
 
 from ....config import MySQLConfig
 from ....errors import SetupError, UsageError
@@ -15,90 +18,106 @@ from ....transfer.engine import Advance, run_blocking, transfer
 from ..synchronous import MySQLSaver
 from .savers import BlockingSaver, Saver, SaverThreads, SaverWriter
 
-POSTGRES, SQLITE = "langgraph-postgres:", "langgraph-sqlite:"
+
+class Package(NamedTuple):
+    """A package with a saver and a store.
+
+    Args:
+        module: The end of the names of its modules.
+        saver: The class of its saver.
+        store: The class of its store.
+        scheme: The beginning of its DSNs.
+        packages: What must be installed.
+    """
+
+    module: str
+    saver: str
+    store: str
+    scheme: str
+    packages: str
 
 
-def is_saver(name: str) -> bool:
-    """Return whether a name is that of one of LangGraph's savers."""
-    return name.startswith((POSTGRES, SQLITE))
+#: By the beginning of the name of a source.
+PACKAGES = {
+    "langgraph-postgres": Package(
+        "postgres", "PostgresSaver", "PostgresStore", "postgresql:", "langgraph-checkpoint-postgres 'psycopg[binary]'"
+    ),
+    "langgraph-mysql": Package(
+        "mysql.pymysql", "PyMySQLSaver", "PyMySQLStore", "mysql:", "'langgraph-checkpoint-mysql[pymysql]'"
+    ),
+    "langgraph-sqlite": Package("sqlite", "SqliteSaver", "SqliteStore", "", "langgraph-checkpoint-sqlite"),
+}
 
 
 def copy_savers(
     source: Saver,
-    target: Saver,
+    target: MySQLConfig,
     report: TransferReport,
     *,
     threads: Sequence[str] | None = None,
     advance: Advance = lambda *_: None,
 ) -> TransferReport:
-    """Copy threads from a saver to another, blocking; see `copy_checkpoints`.
+    """Copy threads from a saver into this package's tables, blocking; see `copy_checkpoints`.
 
     Args:
         source: The source.
-        target: The target.
+        target: The server and tenant to copy to.
         report: Filled during the copy. If its ``dry_run`` is true, checkpoints are only counted.
         threads: The threads to copy; None for all.
         advance: Called after each thread.
     """
-    reading, writing = BlockingSaver(source), BlockingSaver(target)
+    reading = BlockingSaver(source)
     units = SaverThreads(reading, threads, report.notify)
-    return run_blocking(transfer(units, SaverWriter(reading, writing), report, advance=advance))
+    with MySQLSaver(target) as saver:
+        return run_blocking(transfer(units, SaverWriter(reading, BlockingSaver(saver)), report, advance=advance))
 
 
 @contextmanager
-def open_saver(name: str, config: MySQLConfig | None, *, writes: bool) -> Iterator[Saver]:
-    """Open a saver.
-
-    Args:
-        name: Its name.
-        config: The options, for this package's tables.
-        writes: Whether it is written to; its tables are then created. Otherwise it is only read.
+def open_saver(name: str) -> Iterator[Saver]:
+    """Open the saver of another package, which is only read.
 
     Raises:
-        SetupError: The package of the saver is not installed.
-        UsageError: There is no such file.
+        SetupError: The package is not installed.
+        UsageError: There is no such package, or no such file.
     """
-    if name.startswith(POSTGRES):
-        with _postgres(name, writes=writes) as opened:
-            yield opened
-    elif name.startswith(SQLITE):
-        with _sqlite(name.removeprefix(SQLITE), writes=writes) as opened:
-            yield opened
-    else:
-        assert config is not None  # noqa: S101 - the caller has one for a name that is no saver's
-        with MySQLSaver(config) as own:
-            yield own
-
-
-@contextmanager
-def _postgres(name: str, *, writes: bool) -> Iterator[Saver]:
-    try:
-        from langgraph.checkpoint.postgres import PostgresSaver
-    except ImportError:
-        raise _missing("langgraph-checkpoint-postgres 'psycopg[binary]'", name) from None
-    with PostgresSaver.from_conn_string(f"postgresql:{name.removeprefix(POSTGRES)}") as saver:
-        if writes:
-            saver.setup()
+    with _opened(name, "checkpoint", "saver") as saver:
         yield saver
 
 
 @contextmanager
-def _sqlite(path: str, *, writes: bool) -> Iterator[Saver]:
+def open_store(name: str) -> Iterator[BaseStore]:
+    """Open the store of another package, which is only read.
+
+    Raises:
+        SetupError: The package is not installed.
+        UsageError: There is no such package, or no such file.
+    """
+    with _opened(name, "store", "store") as store:
+        yield store
+
+
+@contextmanager
+def _opened(name: str, part: str, kind: str) -> Iterator[Any]:
+    prefix, _, rest = name.partition(":")
+    package = PACKAGES.get(prefix)
+    if package is None:
+        raise UsageError(f"{prefix!r:.50} is none of {', '.join(PACKAGES)}.")
     try:
-        from langgraph.checkpoint.sqlite import SqliteSaver
+        module = importlib.import_module(f"langgraph.{part}.{package.module}")
     except ImportError:
-        raise _missing("langgraph-checkpoint-sqlite", SQLITE) from None
-    if not writes and not Path(path).is_file():
-        raise UsageError(f"There is no file {path!r:.200}.")
-    address = f"{Path(path).absolute().as_uri()}?mode={'rwc' if writes else 'ro'}"
-    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+        raise SetupError(f"{prefix}: needs a package that is not installed: pip install {package.packages}") from None
+    opens = getattr(module, getattr(package, kind))
+    if package.scheme:
+        with opens.from_conn_string(f"{package.scheme}{rest}") as opened:
+            yield opened
+        return
+    if not Path(rest).is_file():
+        raise UsageError(f"There is no file {rest!r:.200}.")
+    address = f"{Path(rest).absolute().as_uri()}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False, isolation_level=None)
     try:
-        saver: Any = SqliteSaver(connection)
-        saver.is_setup = not writes  # else it would create its tables in a file that is only read
-        yield saver
+        opened = opens(connection)
+        opened.is_setup = True  # else it would create its tables in a file that is only read
+        yield opened
     finally:
         connection.close()
-
-
-def _missing(packages: str, name: str) -> SetupError:
-    return SetupError(f"{name.partition(':')[0]}: needs a package that is not installed: pip install {packages}")

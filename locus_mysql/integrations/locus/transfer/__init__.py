@@ -1,7 +1,7 @@
-"""Copies of threads from any Locus checkpointer to any other: `copy_threads`.
+"""Copies of threads from any Locus checkpointer into this package's tables: `copy_threads`.
 
-A module for each kind of source and target, over the engine in `locus_mysql.transfer`. Begin with `locations`, which
-opens them by name; `private_attributes` lists what copies read of Locus beside its public methods.
+A module for each kind of source, over the engine in `locus_mysql.transfer`. Begin with `locations`, which opens them
+by name; `checkpointers` reads any checkpointer by its public methods.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from ....runtime.transfer import Notify, TransferReport
 from ....transfer.engine import Advance
-from ....transfer.thread_sides import CopySource, CopyTarget
+from ....transfer.thread_sides import CopySource
 from ....transfer.threads import copy_in_order
 from .locations import CheckpointerOrName, Location, open_source, open_target, refuse_same
+from .tables import TablesTarget
 
 
 async def copy_threads(
@@ -29,17 +30,17 @@ async def copy_threads(
     advance: Advance = lambda *_: None,
     report: TransferReport | None = None,
 ) -> TransferReport:
-    """Copy threads with all their checkpoints, in their order, from any Locus checkpointer to any other.
+    """Copy threads with all their checkpoints, in their order, from any Locus checkpointer into this package's tables.
 
     The source is only read. May be repeated, and continues after an interruption: present checkpoints are skipped, a
-    partially copied thread is completed, and one with newer checkpoints in the target is left unchanged.
-    `MySQLCheckpointer` as target keeps ids, order, metadata, times and branches as far as the source has them.
+    partially copied thread is completed, and one with newer checkpoints in the target is left unchanged. Ids, order,
+    metadata, times and branches are kept as far as the source has them.
 
     Args:
         source: A checkpointer, or its name: ``file:PATH``, ``redis://…``, ``postgresql://…``, ``http://…``,
             ``mysql://…`` for this package's tables, ``builtin-mysql://…`` for Locus' own, ``package.module:function``
-            for a function that returns one, or a name in Locus' registry.
-        target: The same.
+            for a function that returns one, or a name in Locus' registry. Only its public methods are used.
+        target: A `MySQLCheckpointer`, or ``mysql://…``.
         threads: Ids of the threads to copy; None means all.
         pattern: Only threads whose ids match this glob, in which only ``*`` and ``?`` are special.
         at_once: Number of threads that are copied concurrently.
@@ -81,7 +82,7 @@ async def copy_threads(
 @contextlib.asynccontextmanager
 async def _opened(
     source: CheckpointerOrName | Location, target: CheckpointerOrName | Location, report: TransferReport
-) -> AsyncIterator[tuple[CopySource, CopyTarget]]:
+) -> AsyncIterator[tuple[CopySource, TablesTarget]]:
     """Open both sides of a copy, which must not be the same, and close them at the end."""
     async with contextlib.AsyncExitStack() as opened:
         reading = open_source(source, report.notify)

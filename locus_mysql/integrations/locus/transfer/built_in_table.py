@@ -1,8 +1,14 @@
 """Locus' built-in MySQL backend as a source of a copy. Its table is read directly.
 
 The built-in backend keeps everything in one table, under keys in the column ``thread_id`` (``locus.memory.backends``,
-``mysql.py`` and ``adapters.py`` of locus-sdk 3.0.1), described in `key_value`. Only the rows of states are read. They
-hold the ids of their checkpoints, so the list is not needed. That table compares keys without case and accents, so the
+``mysql.py`` and ``adapters.py`` of locus-sdk 3.0.1):
+
+    {thread}:{checkpoint}     a state, with ``_checkpoint_id``, ``_checkpoint_timestamp`` and ``_metadata`` put into it
+    {thread}:latest           a copy of the newest state
+    {thread}:_checkpoints     a list of ids, times and metadata, newest first
+
+Only the rows of states are read. They hold the ids of their checkpoints, so the list, which loses checkpoints when
+several processes save at once, is not needed. That table compares keys without case and accents, so the
 threads "user-Bob" and "user-bob" share a list and the copy of the newest state; the copy names such threads.
 """
 
@@ -13,6 +19,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
+
+from locus.core.state import AgentState
 
 from ....config import MySQLConfig
 from ....dialect import Query
@@ -25,7 +33,6 @@ from ....runtime.transfer import Notify
 from ....transfer.thread_sides import CopySource, ListedCheckpoint, UnreadableCheckpoint
 from .agent_checkpoints import AgentCheckpoint
 from .checkpointers import time_of, why_unreadable
-from .key_value import read_data
 
 R = TypeVar("R", bound=tuple[Any, ...])
 
@@ -189,7 +196,7 @@ class BuiltInSource(CopySource):
                 if one.locator.key not in states:  # deleted since it was listed
                     continue
                 try:
-                    yield read_data(thread_id, one, decode_json(states[one.locator.key].encode()))
+                    yield _read_data(thread_id, one, decode_json(states[one.locator.key].encode()))
                 except (ValueError, TypeError, AttributeError, CorruptCheckpoint) as error:
                     yield UnreadableCheckpoint(one.checkpoint_id, why_unreadable(error))
 
@@ -273,3 +280,20 @@ def _pages(rows: Sequence[ListedCheckpoint]) -> Iterator[list[ListedCheckpoint]]
             page = []
     if page:
         yield page
+
+
+def _read_data(thread_id: str, listed: ListedCheckpoint, data: dict[str, Any]) -> AgentCheckpoint:
+    """Return a checkpoint from the value of its key.
+
+    Raises:
+        ValueError: The value is not a state.
+    """
+    own = dict(data)
+    metadata = own.pop("_metadata", None)
+    own.pop("_checkpoint_id", None)
+    stamp = time_of(own.pop("_checkpoint_timestamp", None))
+    if "messages" not in own:  # Locus would make an empty state of any other dict
+        raise ValueError("messages")
+    state = AgentState.from_checkpoint(own)
+    metadata = metadata if isinstance(metadata, dict) else {}
+    return AgentCheckpoint(listed.checkpoint_id, thread_id, state, metadata, listed.saved_at or stamp)

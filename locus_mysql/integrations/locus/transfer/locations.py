@@ -9,28 +9,20 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
-from locus.memory.backends.adapters import StorageBackendAdapter, mysql_checkpointer
-from locus.memory.backends.file import FileCheckpointer
-from locus.memory.backends.http import HTTPCheckpointer
-from locus.memory.backends.oci_bucket import OCIBucketBackend
-from locus.memory.backends.s3 import S3Backend
+from locus.memory.backends.adapters import StorageBackendAdapter
 from locus.memory.checkpointer import BaseCheckpointer
 from locus.memory.registry import get_checkpointer, list_checkpointers
 
 from ....config import MySQLConfig
-from ....errors import ConfigError, SetupError, UsageError
+from ....errors import SetupError, UsageError
 from ....runtime.database import Database
 from ....runtime.transfer import Notify
 from ....transfer.hiding import hide, secrets_in
-from ....transfer.thread_sides import CopySource, CopyTarget
+from ....transfer.thread_sides import CopySource
 from ..checkpointer import MySQLCheckpointer, SyncMySQLCheckpointer
 from ..operations import LocusOperations
-from .buckets import BucketSource, BucketTarget
 from .built_in_table import BuiltInSource
-from .checkpointers import CheckpointerSource, CheckpointerTarget
-from .files import FileSource, FileTarget
-from .http_service import HTTPSource
-from .key_value import KeyedSource, KeyedTarget
+from .checkpointers import CheckpointerSource
 from .tables import Tables, TablesSource, TablesTarget
 
 #: The source or the target of a copy: its name, or a checkpointer.
@@ -186,59 +178,39 @@ def open_source(side: CheckpointerOrName | Location, notify: Notify) -> CopySour
     if isinstance(location, Location) and location.kind == "builtin-mysql":
         return BuiltInSource(*location.built_in(), notify)
     opened, owned = _opened(location, creates=False)
-    if isinstance(opened, Tables):
-        return TablesSource(opened)
-    if isinstance(opened, StorageBackendAdapter):
-        return KeyedSource(opened, owned=owned)
-    if isinstance(opened, S3Backend | OCIBucketBackend):
-        return BucketSource(opened, owned=owned)
-    if type(opened) is FileCheckpointer:
-        return FileSource(opened, notify)
-    if type(opened) is HTTPCheckpointer:
-        return HTTPSource(opened, owned=owned)
-    return CheckpointerSource(opened, owned=owned)
+    return TablesSource(opened) if isinstance(opened, Tables) else CheckpointerSource(opened, owned=owned)
 
 
-def open_target(side: CheckpointerOrName | Location, *, dry_run: bool) -> CopyTarget:
+def open_target(side: CheckpointerOrName | Location, *, dry_run: bool) -> TablesTarget:
     """Open the target of a copy.
 
     Args:
-        side: A checkpointer, or its name.
+        side: A `MySQLCheckpointer`, or the name of this package's tables.
         dry_run: Whether nothing may be written or created.
 
     Raises:
-        UsageError: It cannot be a target.
-        SetupError: A library that it needs is not installed.
+        UsageError: It is something else.
     """
     location = Location(side) if isinstance(side, str) else side
-    if isinstance(location, Location) and location.kind == "builtin-mysql":
-        return KeyedTarget(_built_in(location), owned=True, dry=dry_run)
-    opened, owned = _opened(location, creates=not dry_run)
-    if isinstance(opened, Tables):
-        return TablesTarget(opened)
-    if isinstance(opened, StorageBackendAdapter):
-        return KeyedTarget(opened, owned=owned, dry=dry_run)
-    if isinstance(opened, S3Backend | OCIBucketBackend):
-        return BucketTarget(opened, owned=owned, dry=dry_run)
-    if type(opened) is FileCheckpointer:
-        return FileTarget(opened, dry=dry_run)
-    return CheckpointerTarget(opened, owned=owned, dry=dry_run)
+    if not isinstance(location, Location) or location.kind == "mysql":
+        opened, _ = _opened(location, creates=not dry_run)
+        if isinstance(opened, Tables):
+            return TablesTarget(opened)
+    name = location.shown if isinstance(location, Location) else type(location).__name__
+    raise UsageError(
+        f"{name} cannot be the target of a copy: threads are copied into this package's tables. Give "
+        "mysql://user@host/database or a MySQLCheckpointer. To move out, use `export`, or save what "
+        "`MySQLCheckpointer.load` returns into the other checkpointer."
+    )
 
 
-def refuse_same(source: CopySource, target: CopyTarget) -> None:
+def refuse_same(source: CopySource, target: TablesTarget) -> None:
     """Refuse to copy threads onto themselves.
 
     Raises:
         UsageError: Both sides are the same.
     """
-    same = False
-    if isinstance(source, TablesSource) and isinstance(target, TablesTarget):
-        same = source.tables.identity == target.tables.identity
-    elif isinstance(source, FileSource) and isinstance(target, FileTarget):
-        same = source.base.resolve() == target.base.resolve()
-    elif isinstance(target, CheckpointerTarget):
-        same = getattr(source, "checkpointer", None) is target.checkpointer
-    if same:
+    if isinstance(source, TablesSource) and source.tables.identity == target.tables.identity:
         raise UsageError("Both sides of the copy are the same; there is nothing to copy.")
 
 
@@ -258,22 +230,6 @@ def _opened(side: CheckpointerOrName | Location, *, creates: bool) -> tuple[Tabl
         tables = Tables(checkpointer.database, checkpointer._operations, owned=owned, creates=creates)
         return tables, owned
     return checkpointer, owned
-
-
-def _built_in(location: Location) -> StorageBackendAdapter:
-    """Open Locus' built-in backend as a target."""
-    config, table = location.built_in()
-    if len(config.endpoints) != 1 or config.unix_socket:
-        raise ConfigError("Locus' built-in MySQL backend takes one host.")
-    (endpoint,) = config.endpoints
-    return mysql_checkpointer(
-        host=endpoint.host,
-        port=endpoint.port,
-        database=config.database,
-        user=config.user,
-        password=config.password_text,
-        table_name=table,
-    )
 
 
 def _from_environment(value: Any) -> Any:

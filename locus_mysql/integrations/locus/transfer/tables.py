@@ -159,7 +159,6 @@ class TablesTarget(CopyTarget):
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self.gaps = set()
         self.keep = tables.locus.config.keep_checkpoints
         self._empty = False
 
@@ -247,10 +246,6 @@ class TablesThread:
         if checkpoint.saved_at is not None and as_sql_time(found.created_at) != as_sql_time(checkpoint.saved_at):
             return ANOTHER_TIME
         return None
-
-    async def check(self, expected: Sequence[str]) -> list[str]:
-        """Return no differences: all checkpoints were written in transactions."""
-        return []
 
     def _new(self, one: AgentCheckpoint) -> NewCheckpoint:
         """Return the checkpoint to save."""

@@ -1,4 +1,4 @@
-"""Copies from any LangGraph saver, and imports from the tables of ``langgraph-checkpoint-mysql``."""
+"""Copies from any LangGraph saver."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from langgraph.types import Command
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
-from locus_mysql.errors import SchemaMismatch
 from locus_mysql.integrations.langgraph import acopy_checkpoints, copy_checkpoints
-from locus_mysql.integrations.langgraph.transfer.package_checkpoints import import_checkpoints
 from locus_mysql.integrations.langgraph.transfer.savers import same_tuple
-from locus_mysql.runtime.transfer import TransferReport
 
+from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
 from .conftest import OpenSaver
 from .graphs import asking, chat, fan_out, nested, steps
@@ -165,61 +163,21 @@ def published(make_config: MakeConfig, run_sql: RunSQL, database: str) -> Iterat
     run_sql(f"DROP DATABASE {config.database}")
 
 
-async def test_the_published_package_s_checkpoints_are_imported_as_they_are(
-    published: tuple[MySQLConfig, PyMySQLSaver], make_config: MakeConfig, open_saver: OpenSaver
+def test_the_published_package_s_checkpoints_are_copied_by_their_name(
+    published: tuple[MySQLConfig, PyMySQLSaver],
+    make_config: MakeConfig,
+    open_saver: OpenSaver,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     config, source = published
     fill(source, delta=False)
-    target = make_config(driver="asyncmy")
-    dry = await import_checkpoints(config, target, TransferReport(dry_run=True))
-    assert (dry.threads, dry.copied) == (6, len(list(source.list(None))))
-    reported: list[str] = []
-    summary = await import_checkpoints(config, target, TransferReport(notify=reported.append))
-    assert summary.complete, reported
-    assert (summary.threads, summary.copied) == (6, dry.copied)
+    count = len(list(source.list(None)))
+    command = ["copy", "--from", f"langgraph-{dsn_of(config)}", "--to", dsn_of(make_config())]
+    assert main([*command, "--dry-run"]) == 0
+    assert f"6 threads: {count} checkpoints to copy" in capsys.readouterr().out
+    assert main(command) == 0
+    assert f"6 threads: {count} checkpoints copied" in capsys.readouterr().out
     assert_same_checkpoints(source, open_saver("pymysql-sync"), in_order=False)
-    again = await import_checkpoints(config, target, TransferReport())
-    assert (again.copied, again.present, again.complete) == (0, summary.copied, True)
+    assert main(command) == 0
+    assert f"0 checkpoints copied, {count} already present" in capsys.readouterr().out
     go_on(open_saver("pymysql-sync"))
-    after = await import_checkpoints(config, target, TransferReport(notify=reported.append))
-    assert after.complete, reported
-    assert after.present == summary.copied
-
-
-async def test_an_import_resumes_where_it_stopped_and_leaves_threads_with_later_saves_alone(
-    published: tuple[MySQLConfig, PyMySQLSaver], make_config: MakeConfig, open_saver: OpenSaver
-) -> None:
-    config, source = published
-    fill(source, delta=False)
-    await import_checkpoints(config, make_config(driver="asyncmy"), TransferReport())
-    saver = open_saver("pymysql-sync")
-    ids = [found.checkpoint["id"] for found in saver.list(key_of("Bob"))]
-    for thread_id in ("Bob", "alice"):
-        newest = next(saver.list(key_of(thread_id))).checkpoint["id"]
-        delete = saver._operations.versions.removing.delete_checkpoint("default", thread_id, "", newest)
-        assert saver._run(delete)
-    chat().compile(checkpointer=saver).invoke({"messages": [HumanMessage("mine")]}, key_of("alice"))
-    reported: list[str] = []
-    summary = await import_checkpoints(config, make_config(driver="asyncmy"), TransferReport(notify=reported.append))
-    assert (summary.copied, summary.left_alone) == (1, 1)
-    assert not summary.complete
-    assert "alice" in reported[0]
-    assert [found.checkpoint["id"] for found in saver.list(key_of("Bob"))] == ids
-
-
-async def test_a_database_without_those_tables_is_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(SchemaMismatch, match="source-dsn"):
-        await import_checkpoints(make_config(), make_config(), TransferReport())
-
-
-def test_the_command_imports(
-    published: tuple[MySQLConfig, PyMySQLSaver], server_dsn: str, database: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, source = published
-    chat().compile(checkpointer=source).invoke({"messages": [HumanMessage("hello")]}, key_of("thread"))
-    base = server_dsn.rpartition("/")[0]
-    arguments = ["import-langgraph", "--dsn", f"{base}/{database}", "--source-dsn", f"{base}/{database}_old"]
-    assert main([*arguments, "--dry-run"]) == 0
-    assert "3 checkpoints to copy" in capsys.readouterr().out
-    assert main([*arguments, "--driver", "asyncmy"]) == 0
-    assert "1 thread: 3 checkpoints copied." in capsys.readouterr().out

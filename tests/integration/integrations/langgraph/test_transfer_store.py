@@ -1,4 +1,4 @@
-"""Imports from the store of ``langgraph-checkpoint-mysql``, whose tables that package creates and fills."""
+"""Copies from any LangGraph store, here that of ``langgraph-checkpoint-mysql``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from langgraph.store.mysql.pymysql import PyMySQLStore
 
 from locus_mysql import MySQLConfig
 from locus_mysql.cli.main import main
-from locus_mysql.errors import SchemaMismatch, Unavailable
+from locus_mysql.errors import Unavailable
 from locus_mysql.families.memories.transfer import ItemTarget
-from locus_mysql.integrations.langgraph import MySQLStore
-from locus_mysql.integrations.langgraph.transfer import package_store
-from locus_mysql.integrations.langgraph.transfer.package_store import import_store
+from locus_mysql.integrations.langgraph import MySQLStore, copy_items
+from locus_mysql.integrations.langgraph.transfer import stores
 from locus_mysql.runtime.transfer import TransferReport
 
 from ...cli.test_main import dsn_of
@@ -65,24 +64,24 @@ def assert_all_there(source: PyMySQLStore, target: MySQLConfig) -> None:
 async def test_items_are_copied_as_they_are_with_their_times(
     driver: str, published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig
 ) -> None:
-    config, source = published
+    _, source = published
     target = make_config(driver=driver)
-    dry = await import_store(config, target, TransferReport("item", dry_run=True))
+    dry = await copy_items(source, target, TransferReport("item", dry_run=True))
     assert str(dry) == f"To copy: {COUNT} items."
-    summary = await import_store(config, target, TransferReport("item"))
+    summary = await copy_items(source, target, TransferReport("item"))
     assert summary.complete
     assert str(summary) == f"Copied {COUNT} items."
     assert_all_there(source, make_config(driver="pymysql"))
-    again = await import_store(config, target, TransferReport("item"))
+    again = await copy_items(source, target, TransferReport("item"))
     assert str(again) == f"Copied 0 items, {COUNT} already present."
 
 
 async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
     published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, source = published
+    _, source = published
     target = make_config(driver="pymysql")
-    monkeypatch.setattr(package_store, "PAGE_ITEMS", 2)
+    monkeypatch.setattr(stores, "PAGE_ITEMS", 2)
     write, calls = ItemTarget.write, []
 
     async def stopping(*arguments: Any) -> None:
@@ -94,14 +93,14 @@ async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
     with monkeypatch.context() as patched:
         patched.setattr(ItemTarget, "write", stopping)
         with pytest.raises(Unavailable):
-            await import_store(config, target, TransferReport("item"))
-    summary = await import_store(config, target, TransferReport("item"))
+            await copy_items(source, target, TransferReport("item"))
+    summary = await copy_items(source, target, TransferReport("item"))
     assert (summary.copied, summary.present) == (COUNT - 6, 6)
     assert_all_there(source, target)
     with MySQLStore(target) as store:
         store.put(("users", "ada"), "k0", {"text": "mine"})
         reported: list[str] = []
-        summary = await import_store(config, target, TransferReport("item", notify=reported.append))
+        summary = await copy_items(source, target, TransferReport("item", notify=reported.append))
         assert not summary.complete
         assert str(summary) == (f"Copied 0 items, {COUNT - 1} already present, 1 different in the target.")
         assert reported == ["Item 'k0' in ('users', 'ada') differs in the tables."]
@@ -113,25 +112,20 @@ async def test_an_import_resumes_where_it_stopped_and_leaves_later_items_alone(
 async def test_items_that_cannot_be_stored_are_reported(
     published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig, run_sql: RunSQL
 ) -> None:
-    config, _ = published
+    config, source = published
     long, deep = "é" * 500, "[" * 95 + "]" * 95
     table = f"{config.database}.store"
     run_sql(f"INSERT INTO {table} (prefix, `key`, value) VALUES (%s, 'long', '1'), ('', 'none', '1')", long)
     run_sql(f"INSERT INTO {table} (prefix, `key`, value) VALUES ('u', 'deep', %s), ('u', 'null', 'null')", deep)
     run_sql(f"UPDATE {table} SET created_at = NULL, updated_at = NULL WHERE `key` = 'null'")
     reported: list[str] = []
-    summary = await import_store(config, make_config(driver="pymysql"), TransferReport("item", notify=reported.append))
+    summary = await copy_items(source, make_config(driver="pymysql"), TransferReport("item", notify=reported.append))
     assert not summary.complete
     assert str(summary) == f"Copied {COUNT + 1} items, 3 left out."
     assert len(reported) == 3
-    assert all("cannot be stored here" in one for one in reported)
-    again = await import_store(config, make_config(driver="pymysql"), TransferReport("item"))
+    assert all("cannot be" in one for one in reported)
+    again = await copy_items(source, make_config(driver="pymysql"), TransferReport("item"))
     assert again.present == COUNT + 1
-
-
-async def test_a_database_without_that_table_is_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(SchemaMismatch, match="source-dsn"):
-        await import_store(make_config(), make_config(), TransferReport("item"))
 
 
 def test_the_command_copies(
@@ -139,7 +133,8 @@ def test_the_command_copies(
 ) -> None:
     config, _ = published
     target = make_config(driver="pymysql")
-    command = ["import-langgraph-store", "--dsn", dsn_of(target), "--source-dsn", dsn_of(config)]
+    source = f"langgraph-{dsn_of(config)}"
+    command = ["copy", "--family", "memories", "--from", source, "--to", dsn_of(target)]
     assert main([*command, "--dry-run"]) == 0
     assert f"To copy: {COUNT} items." in capsys.readouterr().out
     assert main([*command, "--tenant", "acme"]) == 0
