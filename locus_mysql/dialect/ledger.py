@@ -44,7 +44,7 @@ RECORD_AFFECTED = """
 INSERT INTO {ledger} (tenant, token, outcome, recorded_at) VALUES (%s, %s, {AFFECTED}, UTC_TIMESTAMP(6))
 """
 
-# The outcome is an aggregate, so that there is exactly one row. It is no subquery: see ADR 0270.
+# The outcome is an aggregate, so that there is exactly one row. It is no subquery: see docs/design/writes.md.
 RECORD_OUTCOME = """
 INSERT INTO {ledger} (tenant, token, outcome, recorded_at)
 SELECT %s, %s, {outcome}, UTC_TIMESTAMP(6)

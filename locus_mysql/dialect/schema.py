@@ -11,7 +11,7 @@ from .statement import Query, Statement
 from .template import Text, fill, placeholders
 from .upgrades import Upgrade
 
-# The comment is missing if the name belongs to a view that cannot be used. MAX: see ADR 0270.
+# The comment is missing if the name belongs to a view that cannot be used. MAX: see docs/design/writes.md.
 DESCRIBE = """
 SELECT t.TABLE_NAME, MAX(t.TABLE_COMMENT),
        MAX((SELECT GROUP_CONCAT(DISTINCT s.INDEX_NAME) FROM information_schema.STATISTICS s

@@ -219,7 +219,7 @@ SELECT t.thread_id FROM {threads} t WHERE t.tenant = %s AND t.thread_id IN (%s, 
 """
 
 # Copying takes two statements, so the source must exist and be locked, and the copy must not have been made yet:
-# otherwise error 3141 undoes the batch. MAX: see ADR 0270.
+# otherwise error 3141 undoes the batch. MAX: see docs/design/writes.md.
 SOURCE_HELD = """
 SELECT CAST(IF(MAX(NOT EXISTS ({outcome_query})), '1', '') AS JSON) FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s AND {LIVE_THREAD}

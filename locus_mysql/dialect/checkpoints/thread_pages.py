@@ -58,7 +58,7 @@ THESE = """step AS (
 """
 
 # The first threads of a step that pass the filters; and a row with the end of the step and the number of threads that
-# it examined. MAX: see ADR 0270.
+# it examined. MAX: see docs/design/writes.md.
 THREADS = """
 WITH {step},
 fitting AS (

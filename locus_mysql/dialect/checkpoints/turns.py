@@ -67,7 +67,7 @@ SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
 """
 
 # Undoes the batch unless the newest checkpoint below the seq just taken is the expected one. ORDER BY names all columns
-# of the primary key, so that MySQL walks along it backwards to the first row. MAX: see ADR 0270.
+# of the primary key, so that MySQL walks along it backwards to the first row. MAX: see docs/design/writes.md.
 NEWEST_IS = """
 SELECT CAST(IF(MAX((SELECT c.{column}
                       FROM {checkpoints} c

@@ -55,7 +55,7 @@ OF_ID = "\n   AND v.checkpoint_id = %s"
 BEFORE_SEQ = "\n   AND v.seq < %s"
 
 # Stored before the checkpoint of a key; none if that does not exist. MySQL makes this a join, which reports a kill: see
-# ADR 0270.
+# docs/design/writes.md.
 BEFORE = """
    AND EXISTS (SELECT 1 FROM {versions} b
                 WHERE b.tenant = %s AND b.thread_id = %s AND b.version_key = %s AND b.seq > v.seq)"""

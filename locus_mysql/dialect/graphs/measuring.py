@@ -28,7 +28,7 @@ SELECT begun.day, COUNT(*)
   FROM (SELECT CAST(DATE(t.created_at) AS CHAR) AS day FROM {threads} t WHERE t.tenant = %s AND {SAMPLED}) AS begun
  GROUP BY begun.day
 """
-# MAX: see ADR 0270.
+# MAX: see docs/design/writes.md.
 BESIDE = """
 SELECT MAX((SELECT COALESCE(SUM(LENGTH(p.chunk)), 0)
               FROM {threads} t STRAIGHT_JOIN {parts} p ON p.tenant = t.tenant AND p.thread_id = t.thread_id

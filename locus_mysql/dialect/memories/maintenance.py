@@ -23,7 +23,7 @@ SELECT COUNT(DISTINCT s.owner, s.item_key)
 """
 
 # Each embedding has signs and a code, and each removed embedding has a code for a while. Both are counted by narrow
-# indexes: changes, and the primary key. MAX: see ADR 0270.
+# indexes: changes, and the primary key. MAX: see docs/design/writes.md.
 COUNT_REMOVED = """
 SELECT GREATEST(0, MAX((SELECT COUNT(*) FROM {codes} c FORCE INDEX (changes) WHERE c.tenant = %s))
                  - MAX((SELECT COUNT(*) FROM {signs} s{all})))

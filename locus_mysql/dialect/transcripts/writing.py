@@ -68,7 +68,7 @@ SELECT CAST(IF(COALESCE(MAX(t.prior), 0) = %s, '1', '') AS JSON) FROM {transcrip
 """
 
 # Undo the batch, with error 3141, unless the seq of the last item that the transcript ever had is this one.
-# MAX: see ADR 0270.
+# MAX: see docs/design/writes.md.
 GUARD_SEQ = "SELECT CAST(IF(MAX(t.last_seq) = %s, '1', '') AS JSON) FROM {transcripts} t WHERE {KEY}"
 
 # Undo the batch, with error 3141, unless the transcript had this tag. It is replaced later in the batch.

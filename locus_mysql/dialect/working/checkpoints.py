@@ -70,7 +70,8 @@ SELECT c.checkpoint_id, c.label, c.created_at, c.variables, c.notes, c.size_byte
  ORDER BY c.stamp DESC
 """
 
-# Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right. MAX: see ADR 0270.
+# Undo the batch, with error 3141, unless the checkpoint exists and its checksum is right.
+# MAX: see docs/design/writes.md.
 GUARD_CHECKPOINT = """
 SELECT CAST(IF(MAX(EXISTS ({found})), '1', '') AS JSON)
 """

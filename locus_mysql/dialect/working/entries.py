@@ -141,7 +141,7 @@ SELECT CAST(IF(MAX(e.version) <=> %s, '1', '') AS JSON)
  WHERE s.tenant = %s AND s.session_id = %s
 """
 
-# Undo the batch, with error 3141, unless this is the number of the last note. MAX: see ADR 0270.
+# Undo the batch, with error 3141, unless this is the number of the last note. MAX: see docs/design/writes.md.
 GUARD_NOTE = """
 SELECT CAST(IF(MAX(s.last_note) = %s, '1', '') AS JSON) FROM {sessions} s WHERE s.tenant = %s AND s.session_id = %s
 """
