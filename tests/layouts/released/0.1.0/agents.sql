@@ -10,10 +10,10 @@ CREATE TABLE `locus_threads` (
   `turn_token` binary(16) DEFAULT NULL,
   `turn_until` datetime(6) DEFAULT NULL,
   PRIMARY KEY (`tenant`,`thread_id`),
-  KEY `recent` (`tenant`,`updated_at`),
+  KEY `recent` (`tenant`,`updated_at`,`thread_id`),
   KEY `expiry` (`expires_at`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: agents layout 1';
-INSERT INTO `locus_threads` (`tenant`, `thread_id`, `last_seq`, `first_seq`, `version`, `created_at`, `updated_at`, `expires_at`, `turn_token`, `turn_until`) VALUES (0x64656661756c74, 0x74, 1, 1, 0xa4d30e99c589c7bb3f27ca9081ea8efb, '2026-11-24 01:11:05.490871', '2026-11-24 01:11:05.490871', NULL, NULL, NULL);
+INSERT INTO `locus_threads` (`tenant`, `thread_id`, `last_seq`, `first_seq`, `version`, `created_at`, `updated_at`, `expires_at`, `turn_token`, `turn_until`) VALUES (0x64656661756c74, 0x74, 1, 1, 0x82d6e40a17c0775a08734d085e3acffe, '2026-11-28 03:10:19.708472', '2026-11-28 03:10:19.708472', NULL, NULL, NULL);
 CREATE TABLE `locus_checkpoints` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `thread_id` varchar(512) COLLATE utf8mb4_0900_bin NOT NULL,
@@ -38,10 +38,10 @@ CREATE TABLE `locus_checkpoints` (
   KEY `bases` (`tenant`,`thread_id`,`base_seq`),
   KEY `parents` (`tenant`,`thread_id`,`parent_seq`),
   KEY `pending` (`unindexed`),
-  KEY `metadata_pairs` ((cast(`metadata_keys` as unsigned array)),`tenant`),
+  KEY `metadata_pairs` ((cast(`metadata_keys` as unsigned array)),`tenant`,`thread_id`,`seq`),
   FULLTEXT KEY `words` (`search_text`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: agents layout 1';
-INSERT INTO `locus_checkpoints` (`tenant`, `thread_id`, `seq`, `checkpoint_id`, `parent_seq`, `base_seq`, `continues`, `token`, `payload`, `metadata`, `metadata_keys`, `search_text`, `pending_text`, `unindexed`, `oldest_at`, `checksum`, `created_at`) VALUES (0x64656661756c74, 0x74, 1, 0x6666303566333565656335633430613738353861313364363964316662393638, NULL, 1, 0, 0xa4d30e99c589c7bb3f27ca9081ea8efb, 0x020b5c164bed96c96ac33010865dfa224167a768b12c2997be44215008c1d192189cb8c45d28250fd2b7ed2f2571d65e7a2be4620ff28c46f678fe6fbeefb26c7c9f655f116ef1cba5abc5b3ed3ec732ac552cc1990cb348a8a332f442ca14dcd3590e4b46ee969aabfac8638614929e1f0452b0d802670a290416f7cdaa18420fa0d1526c4ee07635614e73864d18a49d972e302e65b0ca056a95365a3b519495a7dc975a934964e0e909102e645ee4445a1f68a914e365a542259c358a5ba10c3594d12053707fb8981583010eafb516a52fa811ca0aa154e51c0fce39ab82e4335392c90442d0a315c690a1e0e77c3d520a54f046d47d1f9c566bd71b37a25e40f31f1095b1212f9e281b3136a2c583326849f58c5eb824eaa52bda2bbaf60d883f61433a5faded621aea260eb0a4816c4f5dbd065ed20c4ca0a639996368c12d8e46473e3043bd727decbc6967587b6d5d9ba628d81684dfc6252fd829c13edb7bed3f48dca4ee16d17b3b8a7898dddb6c09e60198edca93df757fbcf06b3fa8bbc1f273f08237f1cd23829276fe15053f, NULL, NULL, NULL, 0x5768657265206973206d792070617263656c3f, 1, NULL, 849838420, '2026-11-24 01:11:05.494708');
+INSERT INTO `locus_checkpoints` (`tenant`, `thread_id`, `seq`, `checkpoint_id`, `parent_seq`, `base_seq`, `continues`, `token`, `payload`, `metadata`, `metadata_keys`, `search_text`, `pending_text`, `unindexed`, `oldest_at`, `checksum`, `created_at`) VALUES (0x64656661756c74, 0x74, 1, 0x6565363838333830373466623463353862313736313930313362623332653866, NULL, 1, 0, 0x82d6e40a17c0775a08734d085e3acffe, 0x0260303bc0ed56496ac3401054c8478cce7698459ae5944f040c0113a4596c816c053b0b21f821f96daa27b62c2fb9e416f04533eae99e6ed4eaaafabac9b2e96d967d12b9d1974b4f87b39f7b86306c34b5e004863931d4a00d3d90720df754cbc164cb9da9bd888f8232a490747e0048c969044e10524a18f7c3aa39420f44634ab93d22b78b09c76ccc710907b433612b6dbd3482d54a2aebeba2664e70d8a30cacca67c481c715205c96e302c126dac8ac101573ac308a79c364f465e51d634af914dc174759210c50bc3146aa50302bb59352ebca7b11bdf74ec752d456e5b31980a0a7566c261c0d3fe5d70152a0835746ddcfc171b776b37165d433d2fc078ccaf94498072621a92193ef0aa50a5d3e6216ce19f5dcb5e4897cfb01c49fb005a41346bf35e11dcb1ce2044b0bec7e8a4d4b92368fcdcaf72f2f9def9242222f3a25b5b48ff0cd1aac94a4733e6fbb7a60c77613aab55bf43725994539f2dc77ab0007246a360bf27cad97e03b82d3244d42fe3bee4f17611d46cd66b4fc183d234168ef1198b0f3af54f00d, NULL, NULL, NULL, 0x5768657265206973206d792070617263656c3f, 1, NULL, 1662650043, '2026-11-28 03:10:19.709887');
 CREATE TABLE `locus_ledger` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `token` binary(16) NOT NULL,
