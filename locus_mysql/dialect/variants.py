@@ -209,6 +209,12 @@ OCEANBASE = Variant(
     families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts", "memu"),
     rules=(
         Rule(r"\bVARCHAR\((\d+)\)", lambda length: f"VARBINARY({4 * int(length[1])})", _IDS, tables=True),
+        Rule(
+            r"UNSIGNED ARRAY\)\), tenant, thread_id, seq\)",
+            "UNSIGNED ARRAY)), tenant)",
+            "A multi-valued index that names the columns of the primary key was not tried there.",
+            tables=True,
+        ),
         Rule(r"\butf8mb4_0900_bin\b", "utf8mb4_bin", "There is no other for text that is no key.", tables=True),
         Rule(r"\butf8mb4_0900_ai_ci\b", "utf8mb4_general_ci", "It is the only one that ignores case.", tables=True),
         Rule(r" COLLATE utf8mb4_0900_bin\b", "", "Text is compared with ids, which are binary, as bytes."),

@@ -269,7 +269,10 @@ class Execution:
         tracker: GtidTracker | None,
         limit: ReadLimit | None,
     ) -> CommandGenerator[Results]:
-        """Execute a batch once. If an earlier attempt may have been executed, check that first."""
+        """Execute a batch once. If an earlier attempt may have been executed, check that first.
+
+        If it failed for lack of memory for temporary tables, it is executed again with these on disk.
+        """
         self._reached = True
         if limit is not None:
             limit.set_at(primary.connection, batch)
@@ -279,12 +282,16 @@ class Execution:
                 (found,) = yield from _send(primary, (batch.outcome_query,), tracker)
                 if found.rows:
                     return Results((), batch, earlier_attempt=found.rows[0])
-        try:
-            results = yield from _send(primary, to_send(batch), tracker)
-        except ServerError:
-            if batch.is_transaction and not primary.connection.closed:
-                yield from roll_back(primary)
-            raise
+        results: list[Result] | None = None
+        while results is None:
+            on_disk = primary.on_disk
+            try:
+                results = yield from _send(primary, to_send(batch), tracker)
+            except ServerError:
+                if batch.is_transaction and not primary.connection.closed:
+                    yield from roll_back(primary)
+                if on_disk or not primary.on_disk or primary.connection.closed:
+                    raise
         if limit is not None:
             limit.count(primary.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)

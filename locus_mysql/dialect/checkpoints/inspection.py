@@ -52,8 +52,9 @@ WITH candidates AS (
 )
 (SELECT c.thread_id, c.checkpoint_id, c.created_at, {SIZE}, c.metadata, {SOUND.c}
    FROM candidates
-   STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
-   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+   STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                 ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
+   STRAIGHT_JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = c.tenant AND t.thread_id = c.thread_id
   WHERE c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
   ORDER BY c.created_at DESC, c.seq DESC
   LIMIT %s)
@@ -66,7 +67,7 @@ TAGGED_LATELY = """
 WITH {step}
 SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_bytes, newest.metadata, newest.sound
   FROM step
-  STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
+  STRAIGHT_JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = %s AND t.thread_id = step.thread_id
   JOIN LATERAL (SELECT c.checkpoint_id, c.created_at, c.metadata, c.metadata_keys, c.seq, {SIZE} AS size_bytes,
                        {SOUND.c} AS sound
                   FROM {checkpoints} c

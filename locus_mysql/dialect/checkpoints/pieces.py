@@ -86,7 +86,7 @@ PIECES = {
     "OF_CANDIDATES": """step AS (
   SELECT r.thread_id, r.updated_at
     FROM (SELECT DISTINCT candidates.thread_id FROM candidates) AS found
-    STRAIGHT_JOIN {threads} r ON r.tenant = %s AND r.thread_id = found.thread_id
+    STRAIGHT_JOIN {threads} r FORCE INDEX (PRIMARY) ON r.tenant = %s AND r.thread_id = found.thread_id
    WHERE (SELECT COUNT(*) FROM candidates) <= %s{within}
 )""",
 }

@@ -40,7 +40,7 @@ THREADS = """
   turn_token  BINARY(16)      NULL,
   turn_until  DATETIME(6)     NULL,
   PRIMARY KEY (tenant, thread_id),
-  KEY recent (tenant, updated_at),
+  KEY recent (tenant, updated_at, thread_id),
   KEY expiry (expires_at)
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
@@ -61,6 +61,10 @@ THREADS = """
 #
 # metadata_pairs begins with the array: after tenant, MySQL 9.7.4 may choose the index to look rows up by tenant alone,
 # and then misses rows (a join over 5 threads of 3 rows, forced onto it, returns 3 rows of 15).
+#
+# metadata_pairs, and recent above, name all columns by which pages are ordered. InnoDB has those of the primary key in
+# every index anyway, so this takes no space; but if an index is forced, MySQL 8.0 and 8.4 do not use the order of
+# columns that it does not name, and sort all of a tenant's entries for a page.
 CHECKPOINTS = """
 (
   tenant        VARCHAR(128)    NOT NULL,
@@ -85,7 +89,7 @@ CHECKPOINTS = """
   UNIQUE KEY named (tenant, thread_id, checkpoint_id),
   KEY bases (tenant, thread_id, base_seq),
   KEY parents (tenant, thread_id, parent_seq),
-  KEY metadata_pairs ((CAST(metadata_keys AS UNSIGNED ARRAY)), tenant){search}
+  KEY metadata_pairs ((CAST(metadata_keys AS UNSIGNED ARRAY)), tenant, thread_id, seq){search}
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
 

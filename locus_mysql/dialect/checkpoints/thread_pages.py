@@ -19,8 +19,8 @@ Detail: TypeAlias = Literal["id", "newest", "size"]
 # comparison of rows, which MySQL does not turn into a range.
 AFTER = "(r.updated_at < %s OR (r.updated_at = %s AND r.thread_id < %s))"
 
-# A step of a walk along the index recent. The index ends with thread_id, so no row is read. Both columns must be sorted
-# in the same direction; otherwise MySQL sorts all threads.
+# A step of a walk along the index recent, which names all of these columns, so no row is read. Both columns must be
+# sorted in the same direction; otherwise MySQL sorts all threads.
 WALK = """step AS (
   SELECT r.thread_id, r.updated_at
     FROM {threads} r FORCE INDEX (recent)
@@ -64,7 +64,7 @@ WITH {step},
 fitting AS (
   SELECT t.tenant, t.thread_id, t.first_seq, t.created_at, t.updated_at
     FROM step
-    STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
+    STRAIGHT_JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = %s AND t.thread_id = step.thread_id
    WHERE {LIVE_THREAD}{fits}
    ORDER BY step.updated_at DESC, step.thread_id DESC
    LIMIT %s

@@ -26,8 +26,9 @@ WITH step AS (
 )
 SELECT step.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, step.seq, {LIVE_ROW}
   FROM step
-  STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = step.thread_id AND c.seq = step.seq
-  LEFT JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+  STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
+                ON c.tenant = %s AND c.thread_id = step.thread_id AND c.seq = step.seq
+  LEFT JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  ORDER BY step.thread_id, step.seq
 """
 
@@ -49,7 +50,7 @@ SELECT COUNT(*), COALESCE(SUM(t.thread_id LIKE %s AND {LIVE_THREAD}), 0)
          WHERE r.tenant = %s
          ORDER BY r.updated_at DESC, r.thread_id DESC
          LIMIT %s) AS step
-  STRAIGHT_JOIN {threads} t ON t.tenant = %s AND t.thread_id = step.thread_id
+  STRAIGHT_JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = %s AND t.thread_id = step.thread_id
 """
 
 COUNT_BEGINNING = """
