@@ -197,7 +197,7 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
 
 def numbers(cell: str) -> set[int]:
     """Return the numbers of a cell or a sentence, with those between the ends of a range."""
-    ends = [(int(first), int(last or first)) for first, last in re.findall(r"\b(\d+)(?:–(\d+))?\b", cell)]
+    ends = [(int(first), int(last or first)) for first, last in re.findall(r"(\d+)(?:\u2013(\d+))?", cell)]
     return {number for first, last in ends for number in range(first, last + 1)}
 
 
