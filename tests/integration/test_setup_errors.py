@@ -73,7 +73,7 @@ def make_user(run_sql: RunSQL, database: str) -> Iterator[Callable[..., dict[str
 async def test_a_password_too_long_for_a_login_without_tls_is_named(
     open_store: OpenStore, run_sql: RunSQL, make_user: Callable[..., dict[str, str]], side: str, plugin: str
 ) -> None:
-    user = {**make_user("ALL"), "password": 5 * "s3cr3t-Pa55" * 5}
+    user = {**make_user("ALL"), "password": SECRET.ljust(250, "-")}
     run_sql(f"ALTER USER {user['user']} IDENTIFIED WITH {plugin} BY '{user['password']}'")
     with pytest.raises(ConfigError, match=r"TLS.*ssl_mode") as caught:
         await open_store(side, **user, ssl_mode="DISABLED").save("thread", {})
