@@ -20,6 +20,9 @@ _DUPLICATE = 1062
 _KEY = re.compile(r"for key '([^'.]+)'\W*$")
 _WRITTEN = re.compile(r"(?:INTO|UPDATE)\s+`(\w+)`")
 
+#: OceanBase's own number of MySQL's 1146, "no such table". It means 1146 only if the table is not being created.
+NO_TABLE_YET = 5019
+
 
 class FamilyRefused(Exception):
     """The engine does not run a family's statements as MySQL does.
@@ -255,6 +258,8 @@ OCEANBASE = Variant(
         # outcome is unknown: https://en.oceanbase.com/docs/common-oceanbase-database-10000000001375934
         6002: 3101,
         5627: 1412,  # another session changes the schema: "Schema try again"
+        # MySQL never says this of a table that another session has just created, or is creating. OceanBase does.
+        1146: NO_TABLE_YET,
     },
     supports_group_commit=False,  # not measured there
 )

@@ -9,17 +9,24 @@ from ..config import Endpoint
 from ..errors import ConfigError, DriverMissing, LocusMySQLError
 from .interface import ConnectionLost, DriverError, ServerError
 from .login.tls import NoTLSOffered
+from .wire.results import ErrorPacket
 
 #: Errors that the server sends before it closes a connection: because it shuts down, the connection was killed, is idle
 #: or sent unreadable data. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
-_GOODBYES = frozenset((1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
+GOODBYES = frozenset((1053, 1077, 1079, 1080, 1152, 1154, 1155, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
 
 #: Errors after which the server closes the connection: packet too large, packets out of order, malformed
-#: packet.
-_LAST_WORDS = frozenset((1153, 1156, 1835))
+#: packet, too much memory of all connections or of this one.
+_LAST_WORDS = frozenset((1153, 1156, 1835, 4081, 4082))
 
 #: Connector/Python uses the number 3024 for its own time-outs; on the server it means that a query ran too long.
 _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))
+
+#: The numbers of clients are from 2000 to 2999. Proxies send them as a server's.
+_LEAST_OF_CLIENTS = 2000
+
+#: Errors that neither a network nor a server raises.
+_OF_CLIENT = (TypeError, ValueError, AttributeError)
 
 
 def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False) -> Exception:
@@ -46,11 +53,14 @@ def translate(error: Exception, endpoint: Endpoint, *, connecting: bool = False)
         )
     number = _server_number(error)
     in_turn = getattr(error, "in_turn", True) or number in _LAST_WORDS
-    if number is not None and number not in _GOODBYES and in_turn:
+    if number is not None and number not in GOODBYES and in_turn:
         return ServerError(number, _server_message(error))
     action = "Cannot connect to" if connecting else "Lost the connection to"
     return ConnectionLost(
-        f"{action} MySQL at {endpoint}: {_reason(error)}.", connecting=connecting, timed_out=_is_timeout(error)
+        f"{action} MySQL at {endpoint}: {_reason(error, connecting=connecting)}.",
+        connecting=connecting,
+        timed_out=_is_timeout(error),
+        of_client=isinstance(error, _OF_CLIENT),
     )
 
 
@@ -61,12 +71,14 @@ def ends_connection(error: Exception) -> bool:
 
 def _server_number(error: Exception) -> int | None:
     """Return the server's error number; None if the number is the client library's, or there is none."""
+    if isinstance(error, ErrorPacket) and error.errno < _LEAST_OF_CLIENTS:
+        return error.errno
     if isinstance(error, OSError) or type(error).__name__ in _TIMEOUTS:
         return None
     number = getattr(error, "errno", None)  # Connector/Python
     if number is None and error.args:
         number = error.args[0]  # PyMySQL, aiomysql, asyncmy
-    if isinstance(number, int) and number >= 1000 and not 2000 <= number <= 2999:
+    if isinstance(number, int) and number >= 1000 and not _LEAST_OF_CLIENTS <= number <= 2999:
         return number
     return None
 
@@ -78,13 +90,15 @@ def _server_message(error: Exception) -> str:
     return str(message or "no message")
 
 
-def _reason(error: Exception) -> str:
-    """Return why the call failed, as text without any part of a packet."""
+def _reason(error: Exception, *, connecting: bool) -> str:
+    """Return why the call failed, as text without any part of a packet of statements."""
     if _is_timeout(error):
         return "no answer within the time limit"
     numbered = getattr(error, "errno", None) or (error.args and isinstance(error.args[0], int) and error.args[0])
     if isinstance(error, OSError) or numbered:
         return str(error).rstrip(".") or type(error).__name__
+    if connecting and type(error) in _OF_CLIENT:  # not of a UnicodeError, which shows what it cannot encode
+        return f"{type(error).__name__}: {str(error)[:200].rstrip('.')}"
     return type(error).__name__
 
 

@@ -104,12 +104,16 @@ class ConnectionLost(DriverError):
         message: What failed, and how.
         connecting: True if no connection was made, so that no statement was sent.
         timed_out: True if the server did not answer in time: it may still work on the statement.
+        of_client: True if the client library failed, or this package with it, and not the network or the server.
     """
 
-    def __init__(self, message: str, *, connecting: bool = False, timed_out: bool = False) -> None:
+    def __init__(
+        self, message: str, *, connecting: bool = False, timed_out: bool = False, of_client: bool = False
+    ) -> None:
         super().__init__(message)
         self.connecting = connecting
         self.timed_out = timed_out
+        self.of_client = of_client
 
 
 class ReadLimitReached(DriverError):

@@ -102,17 +102,18 @@ class Execution:
             return self._drive_unchecked(pools, operation, schema, limit)
         last_schema, last_mode = self._last
         if schema is None or (schema is last_schema and ddl_mode == last_mode):
-            return self._drive(pools, operation, limit)
+            return self._drive(pools, operation, limit, creates_tables=schema is not None and ddl_mode == "create")
         return self._ensure_and_drive(pools, operation, schema, ddl_mode, limit)
 
     def _ensure_and_drive(
         self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
     ) -> CommandGenerator[T]:
+        creates = ddl_mode == "create"
         if (schema, ddl_mode) not in self._ready:
-            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit)
+            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit, creates_tables=creates)
             self._ready.add((schema, ddl_mode))
         self._last = schema, ddl_mode
-        return (yield from self._drive(pools, operation, limit))
+        return (yield from self._drive(pools, operation, limit, creates_tables=creates))
 
     def _drive_unchecked(
         self, pools: Pools, operation: Operation[T], schema: Schema, limit: ReadLimit | None
@@ -127,9 +128,11 @@ class Execution:
             yield from self._drive(pools, find_other_layout(self._config, schema), limit)
             raise
 
-    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> CommandGenerator[T]:
+    def _drive(
+        self, pools: Pools, operation: Operation[T], limit: ReadLimit | None, *, creates_tables: bool = False
+    ) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
-        retry = Retry(self._config, reached_before=self._reached)
+        retry = Retry(self._config, reached_before=self._reached, creates_tables=creates_tables)
         try:
             batch = next(operation)
             while True:

@@ -8,6 +8,7 @@ secondaries: when a server is found dead, or has lost that role, all are dropped
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -242,15 +243,22 @@ class Pool:
             self._reaping = wait_s is not None
         yield from self._close(stale, logs.TOO_OLD)
 
-    def __del__(self) -> None:
+    def __del__(
+        self, getpid: Callable[[], int] = os.getpid, is_finalizing: Callable[[], bool] = sys.is_finalizing
+    ) -> None:
         """Drop idle connections: an event loop keeps unused transports open.
 
-        In a forked child the connections are left alone, as they are the parent's.
+        In a forked child the connections are left alone, as they are the parent's. When the interpreter ends, it
+        may have emptied the modules whose functions drop them; then the operating system does it.
         """
-        if self._process == os.getpid():
-            orphans = self._idle.take_all()
-            if orphans:
-                self._side.abort_orphans(orphans)
+        try:
+            if self._process == getpid():
+                orphans = self._idle.take_all()
+                if orphans:
+                    self._side.abort_orphans(orphans)
+        except Exception:
+            if not is_finalizing():
+                raise
 
     def _sound(self, slot: Slot, *, tested: bool) -> CommandGenerator[ServerConnection]:
         """An idle connection that works, or a new one; it is lent to the slot."""

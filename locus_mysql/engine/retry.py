@@ -51,6 +51,7 @@ class Retry:
         reached_before: Whether this process has been connected to the server. If not, a failure to connect, or a
             connection to a secondary, is reported at once: the address is more likely wrong than the server briefly
             unavailable.
+        creates_tables: Whether this process creates the operation's tables if they are missing.
         clock: A monotonic clock, in seconds.
     """
 
@@ -63,9 +64,15 @@ class Retry:
     _last: DriverError | None = None
 
     def __init__(
-        self, config: ConnectionOptions, *, reached_before: bool, clock: Callable[[], float] = time.monotonic
+        self,
+        config: ConnectionOptions,
+        *,
+        reached_before: bool,
+        creates_tables: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
+        self._creates_tables = creates_tables
         self._reached = reached_before
         self._clock = clock
         self._deadline = clock() + config.retry_deadline_s
@@ -109,7 +116,8 @@ class Retry:
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
         nobody_answered = connecting or (isinstance(error, NoPrimary) and not error.answered)
         wrong_address = nobody_answered or isinstance(error, LeadsToSecondary)
-        hopeless = not may_pass(error, self._config) or (wrong_address and not self._reached)
+        passes = may_pass(error, self._config, creates_tables=self._creates_tables)
+        hopeless = not passes or (wrong_address and not self._reached)
         if hopeless or self._clock() + wait_s > self._deadline:
             raise explain(error, self._config) from error
         RETRIES.info("A batch is sent again in %.0f ms: %s.", wait_s * 1_000, loggable(error))

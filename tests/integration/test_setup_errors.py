@@ -13,6 +13,7 @@ import pytest
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import (
     AuthenticationFailed,
+    ConfigError,
     DatabaseMissing,
     PrivilegeMissing,
     SetupError,
@@ -65,6 +66,36 @@ def make_user(run_sql: RunSQL, database: str) -> Iterator[Callable[..., dict[str
     yield make
     for name in made:
         run_sql(f"DROP USER {name}")
+
+
+@pytest.mark.parametrize("plugin", ["caching_sha2_password", "sha256_password"])
+@every_side
+async def test_a_password_too_long_for_a_login_without_tls_is_named(
+    open_store: OpenStore, run_sql: RunSQL, make_user: Callable[..., dict[str, str]], side: str, plugin: str
+) -> None:
+    user = {**make_user("ALL"), "password": SECRET.ljust(250, "-")}
+    run_sql(f"ALTER USER {user['user']} IDENTIFIED WITH {plugin} BY '{user['password']}'")
+    with pytest.raises(ConfigError, match=r"TLS.*ssl_mode") as caught:
+        await open_store(side, **user, ssl_mode="DISABLED").save("thread", {})
+    assert SECRET not in str(caught.value)
+    store = open_store(side, **user, ssl_mode="REQUIRED")
+    await store.save("thread", {"a": 1})
+    assert await store.load("thread") == {"a": 1}
+
+
+@every_side
+async def test_sha256_password_without_tls_works_or_names_what_it_needs(
+    open_store: OpenStore, run_sql: RunSQL, make_user: Callable[..., dict[str, str]], side: str
+) -> None:
+    user = make_user("ALL")
+    run_sql(f"ALTER USER {user['user']} IDENTIFIED WITH sha256_password BY '{SECRET}'")
+    store = open_store(side, **user, ssl_mode="DISABLED")
+    if side.startswith("mysql-connector"):
+        with pytest.raises(ConfigError, match=r"sha256_password.*ssl_mode"):
+            await store.save("thread", {"a": 1})
+    else:
+        await store.save("thread", {"a": 1})
+        assert await store.load("thread") == {"a": 1}
 
 
 @every_side

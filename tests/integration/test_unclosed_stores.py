@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -118,3 +121,31 @@ def test_a_store_that_is_freed_in_another_thread_closes_its_connections(
         return await none_is_left(connections)
 
     assert asyncio.run(serve())
+
+
+#: A program whose modules are empty when its store is freed, as the interpreter may leave them at its exit.
+FORGETFUL = """
+import asyncio, sys
+from locus_mysql import CheckpointStore, Database, MySQLConfig, SyncCheckpointStore
+from locus_mysql.engine import pool, sides
+database = Database(MySQLConfig(dsn=sys.argv[1], driver=sys.argv[2]))
+if sys.argv[3] == "async":
+    store = CheckpointStore(database)
+    asyncio.run(store.exists("t"))
+else:
+    store = SyncCheckpointStore(database)
+    store.exists("t")
+for module in (pool, sides):
+    vars(module).update(dict.fromkeys(vars(module)))
+"""
+
+
+@pytest.mark.parametrize("side", EVERY_SIDE)
+def test_a_store_in_a_global_makes_no_noise_when_the_interpreter_ends(
+    server_dsn: str, database: str, side: str
+) -> None:
+    driver, _, way = side.rpartition("-")
+    dsn = urlsplit(server_dsn)._replace(path=f"/{database}").geturl()
+    command = [sys.executable, "-c", FORGETFUL, dsn, driver, way]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")

@@ -20,6 +20,8 @@ from ci import options as written
 from locus_mysql import errors
 from locus_mysql.cli.main import COMMANDS, main
 from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.failures import GOODBYES
+from locus_mysql.engine.failures import ERROR_CLASSES, READ_ONLY
 from locus_mysql.runtime.stats import Stats
 from locus_mysql.runtime.stores import AsyncStore
 
@@ -191,6 +193,27 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     assert [issubclass(error, errors.UsageError) for error in order] == [True] * 10 + [False] * (len(order) - 10)
     assert [issubclass(error, errors.SetupError) for error in order[10:24]] == [True] * 14
     assert not any(issubclass(error, errors.SetupError) for error in order[24:])
+
+
+def numbers(cell: str) -> set[int]:
+    """Return the numbers of a cell or a sentence, with those between the ends of a range."""
+    ends = [(int(first), int(last or first)) for first, last in re.findall(r"(\d+)(?:\u2013(\d+))?", cell)]
+    return {number for first, last in ends for number in range(first, last + 1)}
+
+
+def test_the_table_of_the_servers_errors_is_the_code() -> None:
+    text = section("Errors of the server", "docs/errors.md")
+    assert [(reason, numbers(cell), code(kind), repeated) for reason, cell, kind, repeated in rows(text)] == [
+        (
+            one.name,
+            one.numbers,
+            one.kind.__name__,
+            "with several `hosts`" if one.numbers == READ_ONLY else "yes" if one.passes else "no",
+        )
+        for one in ERROR_CLASSES
+    ]
+    (goodbyes,) = re.findall(r"^- (.*) are the last words of a connection", text, re.MULTILINE)
+    assert numbers(goodbyes) == GOODBYES
 
 
 def test_the_extras_are_those_of_the_package() -> None:

@@ -10,9 +10,11 @@ Connector/Python leaves on: 44 ms for each 60 KB write over TLS. `sockets.config
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ...config import ConnectionOptions, Endpoint
+from ...errors import ConfigError
 from ..interface import AsyncConnection, SyncConnection
 from ..wire.adapter import Adapter
 from ..wire.awaited import AsyncAdapter
@@ -116,10 +118,19 @@ def _hook_in(adapter: Adapter) -> None:
     library = adapter.library
     library.check_greeting, library.check_login, library.private = (
         adapter.check_greeting,
-        adapter.check_login,
+        partial(_check_login, adapter),
         adapter.private,
     )
     library.tls, library.tls_host = adapter.tls, adapter.endpoint.host
+
+
+def _check_login(adapter: Adapter, plugin: str) -> None:
+    adapter.check_login(plugin)
+    if plugin == "sha256_password" and adapter.tls is None:
+        raise ConfigError(
+            f"User {adapter.config.user!r} logs in by sha256_password, for which Connector/Python needs TLS: set "
+            "ssl_mode to REQUIRED. Or use another driver=, or let the account use caching_sha2_password."
+        )
 
 
 def _hook_out(adapter: Adapter) -> None:

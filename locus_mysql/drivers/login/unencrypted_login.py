@@ -21,6 +21,9 @@ FULL_LOGIN = b"\x04"
 REQUEST_PUBLIC_KEY = b"\x02"
 _NONCE_BYTES = 20
 
+#: The longest password that fits into a key of 2048 bits with the padding that the protocol demands and a closing NUL.
+MAX_RSA_PASSWORD_BYTES = 2048 // 8 - 42 - 1
+
 
 def check_plugin(plugin: str, config: ConnectionOptions, endpoint: Endpoint, tls: ssl.SSLContext | None) -> None:
     """Refuse a server that asks for the password in clear text, unless the server is verified.

@@ -11,11 +11,11 @@ from typing import Any
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
 from ...dialect.variants import FamilyRefused, Variant
-from ...errors import UnsupportedServer
+from ...errors import ConfigError, UnsupportedServer
 from ..failures import ends_connection, translate
 from ..interface import ConnectionLost, Result, ServerError, ServerSession, Traffic
 from ..login.tls import NoTLSOffered
-from ..login.unencrypted_login import check_plugin
+from ..login.unencrypted_login import MAX_RSA_PASSWORD_BYTES, check_plugin
 from . import session
 from .literals import packets
 from .results import ErrorPacket, ProtocolSurprise
@@ -129,6 +129,17 @@ class Adapter(ABC):
         """Check that a ping was answered by an OK without rows."""
         if len(results) != 1 or results[0].columns:
             raise ProtocolSurprise("a ping was answered with rows")
+
+    def login_failure(self, error: Exception) -> Exception:
+        """Return the exception to raise for an error while connecting and logging in."""
+        size = len(self.config.password_text.encode())
+        if isinstance(error, ValueError) and not self.private and size > MAX_RSA_PASSWORD_BYTES:
+            return ConfigError(
+                f"The password of user {self.config.user!r} has {size} bytes. Without TLS, no more than "
+                f"{MAX_RSA_PASSWORD_BYTES} can be encrypted with an RSA key of 2048 bits, which MySQL makes. Set "
+                "ssl_mode to REQUIRED, or choose a shorter password."
+            )
+        return translate(error, self.endpoint, connecting=True)
 
     def failure(self, error: Exception, statements: Sequence[Statement] = ()) -> Exception:
         """Return the exception to raise; drop the connection if nothing more can be sent on it.

@@ -79,7 +79,7 @@ class AsyncAdapter(Adapter):
                 continue
             except Exception as error:
                 connection._check_cancelled(cancelled_before)
-                failure = translate(error, endpoint, connecting=True)
+                failure = connection.login_failure(error)
                 connection.abort()
                 greeted = bool(connection.server_version)
                 if greeted and isinstance(failure, ConnectionLost) and limit.was_blocked():

@@ -10,7 +10,6 @@ from typing import Self
 
 from ...config import ConnectionOptions, Endpoint
 from ...dialect.statement import Statement
-from ..failures import translate
 from ..interface import ReadLimitReached, Result
 from ..login.tls import NoTLSOffered, no_tls, tls_attempts
 from . import session
@@ -70,7 +69,7 @@ class SyncAdapter(Adapter):
                 connection.abort()
                 continue
             except Exception as error:
-                failure = translate(error, endpoint, connecting=True)
+                failure = connection.login_failure(error)
                 connection.abort()
                 raise failure from None
             except BaseException:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...config import Endpoint
 from .sockets import configure
@@ -17,9 +17,14 @@ from .sockets import configure
 #: The value of a new time-out, and the largest one that is not replaced, as multiples of the remaining time.
 _SET, _MOST = 1.005, 1.01
 
+if TYPE_CHECKING:
+    _Socket = socket.socket
+else:
+    _Socket = object
 
-class BoundedSocket(socket.socket):
-    """A socket whose waits end at its deadline, whatever time-out a library sets."""
+
+class _Bounded(_Socket):
+    """The methods of a socket whose waits end at its deadline, whatever time-out a library sets."""
 
     #: The time at which waits fail, by the monotonic clock; it must be set before the first wait.
     deadline: float = 0.0
@@ -49,10 +54,10 @@ class BoundedSocket(socket.socket):
         self.shorten_wait()
         return super().recv_into(*args)
 
-    def send(self, *args: Any) -> int:
-        """As in `socket.socket`."""
+    def send(self, *args: Any, **options: Any) -> int:
+        """As in `socket.socket`; gevent, which replaces that class, has one argument more."""
         self.shorten_wait()
-        return super().send(*args)
+        return super().send(*args, **options)
 
     def sendall(self, *args: Any) -> None:
         """As in `socket.socket`, whose time-out covers the whole call. With TLS it consists of many calls of `send`."""
@@ -60,7 +65,11 @@ class BoundedSocket(socket.socket):
         super().sendall(*args)
 
 
-class BoundedTLSSocket(BoundedSocket, ssl.SSLSocket):
+class BoundedSocket(_Bounded, socket.socket):
+    """A socket whose waits end at its deadline."""
+
+
+class BoundedTLSSocket(_Bounded, ssl.SSLSocket):
     """The same with TLS. Small sends and all receives bypass some layers of `ssl.SSLSocket`."""
 
     def recv_into(self, *args: Any) -> int:
@@ -89,9 +98,10 @@ class BoundedContext(ssl.SSLContext):
             return super().wrap_socket(sock, *args, **options)
         deadline = sock.deadline
         sock.shorten_wait()
-        wrapped = super().wrap_socket(sock, *args, **options)
-        wrapped.deadline = deadline  # type: ignore[attr-defined]  # it is a BoundedTLSSocket
-        return wrapped
+        wrapped: Any = super().wrap_socket(sock, *args, **options)
+        wrapped.__class__ = self.sslsocket_class  # eventlet, which replaces `ssl.SSLContext`, does not look at that
+        wrapped.deadline = deadline
+        return wrapped  # type: ignore[no-any-return]
 
 
 def connect(endpoint: Endpoint, deadline: float) -> BoundedSocket:

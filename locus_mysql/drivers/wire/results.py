@@ -29,9 +29,8 @@ _MORE_RESULTS = 0x08
 #: value of 16 MB.
 _EOF_BYTES = 5
 
-#: An error packet without its message, and the least number of a server's error.
+#: An error packet without its message.
 _ERROR_BYTES = 9
-_LEAST_ERROR = 1000
 
 #: The end of a column's definition has a fixed form, and begins with its own length.
 _FIXED_BYTES = 13
@@ -255,7 +254,7 @@ class ResultReader:
     def _take_error(self, packet: bytes) -> None:
         """``ff``, the number, ``#`` with five characters of state, and the message."""
         number = int.from_bytes(packet[1:3], "little")
-        if len(packet) < _ERROR_BYTES or packet[3:4] != b"#" or number < _LEAST_ERROR:
+        if len(packet) < _ERROR_BYTES or packet[3:4] != b"#" or not number:
             raise ProtocolSurprise("an error that cannot be read")
         self._refusal = number, packet[_ERROR_BYTES:].decode(errors="replace")
         self.complete = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import asyncio
 import os
 import select
@@ -52,11 +53,11 @@ def unread_check(sock: Any) -> Callable[[], object]:
 def shut(sock: Any) -> None:
     """End both directions now, which also wakes a thread that waits on the socket. The descriptor stays open."""
     with suppress(OSError, ValueError):
-        if isinstance(sock, socket.socket):
+        if isinstance(sock, _socket.socket):
             # Not sock.shutdown(): with TLS that first forgets the cipher, and another thread might then send
             # plain text.
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
-        elif sock is not None:  # a transport's, of which uvloop's cannot be shut down
+            _socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        elif sock is not None:  # a transport's, of which uvloop's cannot be shut down; or one of gevent or eventlet
             with socket.socket(fileno=os.dup(sock.fileno())) as same:
                 same.shutdown(socket.SHUT_RDWR)
 

@@ -33,6 +33,9 @@ COOKIE = "locus_mysql_inspector"
 #: Lifetime of a cookie in seconds: a working day.
 LASTS_S = 8 * 3600
 
+#: The content of a cookie: when it ends, in seconds since 1970, its nonce, and the digest of its token.
+_CONTENT = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.(.*)")
+
 #: Length of the shortest key for cookies, in bytes: that of a SHA-256 digest.
 KEY_BYTES = 32
 
@@ -89,11 +92,14 @@ class SignIns:
         content, _, signature = cookie.rpartition(".")
         if not hmac.compare_digest(signature.encode(), self._signature("cookie", content).encode()):
             return None
-        ends_at, nonce, digest = content.split(".")
-        if int(ends_at) <= time.time() or nonce in self._ended or self.tokens is None:
+        parts = _CONTENT.fullmatch(content)  # another version or program may have signed something else with the key
+        if parts is None or self.tokens is None:
+            return None
+        ends_at, nonce, digest = int(parts[1]), parts[2], parts[3]
+        if ends_at <= time.time() or nonce in self._ended:
             return None
         caller = self.tokens.of_digest(digest)
-        return None if caller is None else SignedIn(caller, nonce, int(ends_at))
+        return None if caller is None else SignedIn(caller, nonce, ends_at)
 
     def end(self, cookie: str) -> None:
         """End the sign-in of a cookie."""

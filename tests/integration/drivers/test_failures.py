@@ -58,6 +58,17 @@ async def test_a_session_is_set_up_in_at_most_two_round_trips(connect: Connect, 
     assert count.round_trips <= 2  # PyMySQL also sends SET NAMES
 
 
+@pytest.mark.parametrize("number", [1, 188, 3032])
+async def test_an_error_of_the_server_s_files_or_storage_engine_leaves_the_connection_sound(
+    line: DriverConnection, number: int
+) -> None:
+    with pytest.raises(ServerError) as caught:
+        await line.execute(Statement(f"SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = 'no space'"))
+    assert (caught.value.errno, caught.value.message) == (number, "no space")
+    assert not line.closed
+    assert await line.value("SELECT 2") == 2
+
+
 async def test_a_connection_that_breaks_before_a_packet_is_lost(connect: Connect, proxy: WireProxy) -> None:
     line = await connect(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
     await line.execute(Statement("CREATE TABLE t (n INT)"))

@@ -102,7 +102,7 @@ READ, WRITE = Statement("SELECT 1"), Statement("SET @mine = 1")
         ((READ,), encoded([Refused(1062, "out of turn")], number=2)),
         ((READ,), framed([b"\xff\x26\x04no state"])),
         ((READ,), framed([b"\xff\x26"])),
-        ((READ,), framed([b"\xff\x07\0#HY000no error of the server's"])),
+        ((READ,), framed([b"\xff\0\0#HY000no error of the server's"])),
         ((READ,), framed([b"\xff\xd7\x07#HY000a client's error"])),
     ],
     ids=[
@@ -116,7 +116,7 @@ READ, WRITE = Statement("SELECT 1"), Statement("SET @mine = 1")
         "an error with another number",
         "an error without state",
         "an error cut short",
-        "an error numbered 7",
+        "an error numbered 0",
         "an error numbered 2007",
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 import time
 from http.cookies import SimpleCookie
@@ -107,6 +109,21 @@ async def test_a_cookie_that_was_changed_is_nobodys(guarded: httpx.AsyncClient, 
         guarded.cookies.clear()
         assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={one}"})).status_code == 303, one
     assert (await guarded.get("/", headers={"Cookie": f"{COOKIE}={cookie}"})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "content", ["{}.{}", "never.{}.{}", "{0}9999999999999999999.{1}.{2}", "{0}.x.{2}", "-1.{1}.{2}"]
+)
+async def test_a_signed_cookie_with_other_content_is_nobodys(
+    open_client: OpenClient, ann: NewToken, content: str
+) -> None:
+    client = open_client(tokens=Tokens(ann.entry), cookie_key=b"k" * 32)
+    ends_at, nonce, digest, _ = cookie_of(await signed_in(client, ann.secret)).split(".")
+    text = content.format(ends_at, nonce, digest)
+    signature = hmac.new(b"k" * 32, f"cookie\0{text}".encode(), hashlib.sha256).hexdigest()
+    client.cookies.clear()
+    answer = await client.get("/", headers={"Cookie": f"{COOKIE}={text}.{signature}"})
+    assert (answer.status_code, answer.headers["location"].partition("?")[0]) == (303, "/login")
 
 
 async def test_another_service_does_not_take_the_cookie(open_client: OpenClient, ann: NewToken) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect import Statement
+from locus_mysql.dialect.schema import Schema, Table
 from locus_mysql.dialect.server_roles import (
     CARRIED_OUT,
     LAGS,
@@ -20,6 +21,7 @@ from locus_mysql.dialect.server_roles import (
     VIEW,
     WRITES,
 )
+from locus_mysql.dialect.variants import NO_TABLE_YET
 from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine import execution, loops, secondaries
 from locus_mysql.engine.asynchronous import AsyncEngine
@@ -28,7 +30,7 @@ from locus_mysql.engine.operation import Batch, Duplicate, Operation, Outdated
 from locus_mysql.engine.retry import Retry
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.engine.transaction import BEGIN, COMMIT, ROLLBACK
-from locus_mysql.errors import ReadOnlyServer, SetupError, Unavailable
+from locus_mysql.errors import ReadOnlyServer, SchemaMismatch, SetupError, Unavailable
 
 from .scripted import Driver, result_of
 
@@ -268,6 +270,22 @@ async def test_an_operation_may_handle_an_outdated_batch_and_is_always_closed(
     with pytest.raises(KeyboardInterrupt):
         await engine.run(interrupted)
     assert ends == ["ended", "closed", "closed"]
+
+
+@BOTH
+async def test_a_table_that_another_session_of_oceanbase_is_creating_is_waited_for(
+    awaited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = ServerError(NO_TABLE_YET, "Table 'app.t' doesn't exist")
+    schema = Schema("agents", 3, (Table("t", "(a INT)"),))
+    monkeypatch.setattr(execution, "ensure_schema", lambda *_: once(Batch.of(SELECT)))
+    engine = Engine(monkeypatch, awaited, INSERT=[missing, None, missing, None, missing])
+    for _ in range(2):  # the first call of the tables, and a later one
+        assert len(await engine.run(once(PAIR), schema, "create")) == 2
+    with pytest.raises(SchemaMismatch):
+        await engine.run(once(PAIR), schema, "validate")
+    assert engine.counters.retries == 2
+    await engine.close()
 
 
 @BOTH

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import pytest
 from mysql.connector import errorcode
 
-from locus_mysql.config import MySQLConfig
+from locus_mysql.config import Endpoint, MySQLConfig
+from locus_mysql.dialect.variants import OCEANBASE
+from locus_mysql.drivers.failures import translate
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
-from locus_mysql.engine.failures import CONTENTION, CROWDED, GIVEN_UP, READ_ONLY, explain, may_pass
+from locus_mysql.engine.failures import ERROR_CLASSES, GIVEN_UP, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
 from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
@@ -47,10 +49,54 @@ LOST = ConnectionLost("Lost connection during query")
 UNREACHED = ConnectionLost("Cannot connect to MySQL", connecting=True)
 
 
-@pytest.mark.parametrize("errno", sorted(CONTENTION | CROWDED))
-def test_contention_and_full_servers_are_retried(errno: int) -> None:
-    assert may_pass(ServerError(errno, "busy"), config())
-    assert Retry(config(), reached_before=True).wait_after(ServerError(errno, "busy")) >= 0
+def test_an_error_of_a_class_that_passes_is_retried_and_of_any_other_raised_at_once() -> None:
+    for one in ERROR_CLASSES:
+        for number in one.numbers - READ_ONLY:
+            error = ServerError(number, "what the server said")
+            assert type(explain(error, config())) is one.kind
+            if one.passes:
+                assert Retry(config(), reached_before=False).wait_after(error) >= 0
+            else:
+                with pytest.raises(one.kind):
+                    Retry(config(), reached_before=True).wait_after(error)
+
+
+def test_an_error_belongs_to_one_class() -> None:
+    numbers = [number for one in ERROR_CLASSES for number in one.numbers]
+    assert len(numbers) == len(set(numbers))
+
+
+@pytest.mark.parametrize("errno", [3, 1026, 1030, 1114, 1180, 1598])
+def test_a_disk_that_was_full_may_have_been_so_after_the_commit(errno: int) -> None:
+    retry = Retry(config(), reached_before=True)
+    retry.wait_after(ServerError(errno, "No space left on device"))
+    assert retry.fate_unknown
+
+
+@pytest.mark.parametrize("errno", [1017, 1146])
+def test_a_missing_table_of_the_server_s_own_is_a_lack_of_space_for_it(errno: int) -> None:
+    error = ServerError(errno, "Table './tmp/#sql4f2_8_1' doesn't exist")
+    assert Retry(config(), reached_before=True).wait_after(error) > 0
+    with pytest.raises(Unavailable, match="#sql4f2_8_1"):
+        Retry(config(retry_deadline_s=0), reached_before=True).wait_after(error)
+
+
+def test_on_oceanbase_a_missing_table_is_waited_for_where_tables_may_be_created() -> None:
+    number, message = OCEANBASE.error(1146, "Table 'app.locus_threads' doesn't exist", None)
+    missing = ServerError(number, message)
+    assert Retry(config(), reached_before=True, creates_tables=True).wait_after(missing) > 0
+    with pytest.raises(SchemaMismatch, match="locus_threads"):
+        Retry(config(retry_deadline_s=0), reached_before=True, creates_tables=True).wait_after(missing)
+    with pytest.raises(SchemaMismatch, match="locus_threads"):
+        Retry(config(), reached_before=True).wait_after(missing)
+
+
+def test_an_error_of_the_client_library_is_not_reported_as_one_of_the_network() -> None:
+    error = translate(TypeError("send() takes no keyword arguments"), Endpoint("db.example", 3306), connecting=True)
+    assert isinstance(error, DriverError)
+    message = str(explain(error, config()))
+    assert "TypeError: send() takes no keyword arguments" in message
+    assert "firewall" not in message
 
 
 @pytest.mark.parametrize("errno", sorted(READ_ONLY))

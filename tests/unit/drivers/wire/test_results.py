@@ -208,7 +208,7 @@ OK = b"\0\0\0\2\0\0\0"
         (framed([b"\xff\x10\x04no without a state"]), "error that cannot be read"),
         (framed([b"\xff\x10\x04#HY0"]), "error that cannot be read"),
         (framed([b"\xff\x10"]), "error that cannot be read"),
-        (framed([b"\xff\x0f\0#HY000a number that is no error's"]), "error that cannot be read"),
+        (framed([b"\xff\0\0#HY000a number that is no error's"]), "error that cannot be read"),
         (framed([b"", OK]), "empty"),
         (framed([b"\xfb/etc/passwd"]), "neither rows"),
         (framed([b"\xfe\0\0\2\0"]), "neither rows"),
