@@ -15,7 +15,10 @@ pytestmark = of_sources
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
-BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals", "suggestions"}
+BESIDE = {
+    *("background_loop", "config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals"),
+    "suggestions",
+}
 
 #: Folders that only provide public names for users.
 PUBLIC = {"working"}

@@ -353,7 +353,7 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
 
     Args:
         where: See `MySQLMemory`, also for the other arguments.
-        embedder: Embeds stored texts and queries, in an event loop of its own for each call.
+        embedder: Embeds stored texts and queries, in the process's background loop.
         dimension: The width of embeddings.
         model: The name of the embedder's model.
         options: Options of `MySQLConfig`.
