@@ -7,7 +7,7 @@ CREATE TABLE `locus_memory_scopes` (
   `earlier` binary(16) DEFAULT NULL,
   PRIMARY KEY (`tenant`,`path`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_scopes` (`tenant`, `path`, `stamp`, `purged`, `token`, `earlier`) VALUES (0x64656661756c74, 0x75736572730061646100, 849045316900690, 849045316900690, 0x64080f9c59d26cb881a67045b487a682, NULL);
+INSERT INTO `locus_memory_scopes` (`tenant`, `path`, `stamp`, `purged`, `token`, `earlier`) VALUES (0x64656661756c74, 0x75736572730061646100, 849150189191066, 849150189191066, 0xb84512808974095ed5193df0d36b9879, NULL);
 CREATE TABLE `locus_memory_items` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `path` varbinary(1000) NOT NULL,
@@ -16,6 +16,7 @@ CREATE TABLE `locus_memory_items` (
   `metadata` longtext COLLATE utf8mb4_0900_bin,
   `version` bigint unsigned NOT NULL,
   `ttl_us` bigint unsigned DEFAULT NULL,
+  `embed_paths` longtext COLLATE utf8mb4_0900_bin,
   `search_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
   `pending_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
   `unindexed` tinyint DEFAULT NULL,
@@ -28,18 +29,19 @@ CREATE TABLE `locus_memory_items` (
   KEY `pending` (`unindexed`),
   FULLTEXT KEY `words` (`search_text`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_items` (`tenant`, `path`, `item_key`, `value`, `metadata`, `version`, `ttl_us`, `search_text`, `pending_text`, `unindexed`, `created_at`, `updated_at`, `expires_at`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0x7b2274657874223a22416461206c696b657320746561227d, NULL, 1, NULL, NULL, 0x416461206c696b657320746561, 1, '2026-11-26 21:55:16.901706', '2026-11-26 21:55:16.901706', NULL, 1042760157);
+INSERT INTO `locus_memory_items` (`tenant`, `path`, `item_key`, `value`, `metadata`, `version`, `ttl_us`, `embed_paths`, `search_text`, `pending_text`, `unindexed`, `created_at`, `updated_at`, `expires_at`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0x7b2274657874223a22416461206c696b657320746561227d, NULL, 1, NULL, 0x5b5d, NULL, 0x416461206c696b657320746561, 1, '2026-11-28 03:03:09.191525', '2026-11-28 03:03:09.191525', NULL, 1042760157);
 CREATE TABLE `locus_memory_vectors` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `path` varbinary(1000) NOT NULL,
   `item_key` varbinary(1000) NOT NULL,
   `number` smallint unsigned NOT NULL,
   `digest` binary(16) DEFAULT NULL,
+  `model` int unsigned NOT NULL,
   `embedding` mediumblob NOT NULL,
   `checksum` int unsigned NOT NULL,
   PRIMARY KEY (`tenant`,`path`,`item_key`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_vectors` (`tenant`, `path`, `item_key`, `number`, `digest`, `embedding`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, NULL, 0x0000003f0000803e, 3547731273);
+INSERT INTO `locus_memory_vectors` (`tenant`, `path`, `item_key`, `number`, `digest`, `model`, `embedding`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, NULL, 0, 0x0000003f0000803e, 3547731273);
 CREATE TABLE `locus_memory_codes` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `path` varbinary(1000) NOT NULL,
@@ -50,17 +52,18 @@ CREATE TABLE `locus_memory_codes` (
   PRIMARY KEY (`tenant`,`path`,`item_key`,`number`),
   KEY `changes` (`tenant`,`path`,`stamp`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_codes` (`tenant`, `path`, `item_key`, `number`, `stamp`, `code`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, 849045316900690, 0x080402814020703fb54647814020603fa8f4979b77e3e13f7f40);
+INSERT INTO `locus_memory_codes` (`tenant`, `path`, `item_key`, `number`, `stamp`, `code`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, 849150189191066, 0x080402814020703fb54647814020603fa8f4979b77e3e13f000000007f40);
 CREATE TABLE `locus_memory_signs` (
   `owner` varbinary(1513) NOT NULL,
   `item_key` varbinary(1000) NOT NULL,
   `number` smallint unsigned NOT NULL,
   `expires` tinyint NOT NULL,
   `dims` smallint unsigned NOT NULL,
+  `model` int unsigned NOT NULL,
   `sig` varbinary(2048) NOT NULL,
   PRIMARY KEY (`owner`,`item_key`,`number`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_signs` (`owner`, `item_key`, `number`, `expires`, `dims`, `sig`) VALUES (0x64656661756c740075736572730061646100, 0x746561, 0, 0, 2, 0xc0);
+INSERT INTO `locus_memory_signs` (`owner`, `item_key`, `number`, `expires`, `dims`, `model`, `sig`) VALUES (0x64656661756c740075736572730061646100, 0x746561, 0, 0, 2, 0, 0xc0);
 CREATE TABLE `locus_memory_ledger` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `token` binary(16) NOT NULL,
@@ -69,4 +72,4 @@ CREATE TABLE `locus_memory_ledger` (
   PRIMARY KEY (`tenant`,`token`),
   KEY `age` (`recorded_at`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_ledger` (`tenant`, `token`, `outcome`, `recorded_at`) VALUES (0x64656661756c74, 0x64080f9c59d26cb881a67045b487a682, 1, '2026-11-26 21:55:16.908219');
+INSERT INTO `locus_memory_ledger` (`tenant`, `token`, `outcome`, `recorded_at`) VALUES (0x64656661756c74, 0xb84512808974095ed5193df0d36b9879, 1, '2026-11-28 03:03:09.193638');
