@@ -280,7 +280,7 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
         where: A `Database` that is shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
         embedder: Embeds stored texts and queries, as in Locus' ``PgMemory``. Without one, `search` is by word.
         dimension: The width of embeddings, if the caller provides them.
-        model: The name of the embedder's model. If it changes, texts are embedded again when they are put again.
+        model: The name of the model; by default that of the embedder. Embeddings of other models are not compared.
         options: Options of `MySQLConfig`.
 
     Example:

@@ -116,9 +116,7 @@ def test_items_are_embedded_as_the_store_would_have_done(
         asyncio.run(filled(make(config(tenant), before)))
     expected = stored(sql, "direct")
     assert expected
-    monkeypatch.setitem(
-        sys.modules, "stores_of_test", SimpleNamespace(make=lambda: make(config("by command"), NEW))
-    )
+    monkeypatch.setitem(sys.modules, "stores_of_test", SimpleNamespace(make=lambda: make(config("by command"), NEW)))
     items = len({(row[0], row[1]) for row in expected})
     for dry_run in (["--dry-run"], [], []):
         assert main(["embed", "stores_of_test:make", *dry_run]) == 0
