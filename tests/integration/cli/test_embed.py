@@ -82,11 +82,11 @@ async def filled(store: Any) -> None:
         await closing
 
 
-def stored(sql: RunSql, tenant: str) -> list[Any]:
+def stored(run: RunSql, tenant: str) -> list[Any]:
     """Return the embeddings of a tenant in all their forms."""
     columns = "v.path, v.item_key, v.number, v.digest, v.model, v.embedding, c.code, s.sig, s.model"
     return list(
-        sql(
+        run(
             f"SELECT {columns} FROM locus_memory_vectors v"
             " JOIN locus_memory_codes c USING (tenant, path, item_key, number)"
             " JOIN locus_memory_signs s ON s.owner = CONCAT(v.tenant, 0x00, v.path) AND s.item_key = v.item_key"
