@@ -74,7 +74,7 @@ class EmbeddingOptions:
 def name_of_model(embedder: object) -> str:
     """Return the name that an embedder, or the object of its method, gives to its model; empty if it has none.
 
-    LangChain's ``Embeddings`` have it as ``model``, ``model_name`` or ``model_id``, and Locus' embedders as ``model``.
+    LangChain's ``Embeddings`` have it as ``model``, ``model_name`` or ``model_id``.
     """
     owner = getattr(embedder, "__self__", embedder)
     for name in ("model", "model_name", "model_id"):

@@ -74,7 +74,7 @@ class LocusMemoryOperations:
             dimension = embedder.dimension
         self.embedder = embedder
         self.embed: EmbedFunction | None = None if embedder is None else self._documents
-        options = EmbeddingOptions(dims=dimension, embed=self.embed, model=model or name_of_model(embedder))
+        options = EmbeddingOptions(dims=dimension, embed=self.embed, model=model or _name_of_model(embedder))
         self.items = MemoryOperations(config, options)
 
     def count_in(self, counters: Counters) -> None:
@@ -412,6 +412,12 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
     def search_many(self) -> None: ...
     @blocking(LocusMemoryOperations.search_by_embedding)
     def search_by_embedding(self) -> None: ...
+
+
+def _name_of_model(embedder: Embedder | None) -> str:
+    """Return the name of an embedder's model. Locus' embedders for OCI and OpenAI have it in their configuration."""
+    owners = (embedder, getattr(embedder, "oci_config", None), getattr(embedder, "_config_model", None))
+    return next(filter(None, map(name_of_model, owners)), "")
 
 
 def _described(item: object) -> str:
