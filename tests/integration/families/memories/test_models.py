@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from locus_mysql import Encryption
+from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.base import embed_page
+from locus_mysql.families.memories.lines import item_line, item_of_content
 from locus_mysql.families.memories.maintenance import MemoryMaintenance
+from locus_mysql.families.memories.operations import MemoryOperations
 from locus_mysql.memory import Put
+from locus_mysql.runtime.checksummed_jsonl import content_of
 
 from .conftest import EACH_WAY, Make, side_name
 
@@ -223,3 +227,33 @@ async def test_a_blocking_store_calls_a_client_that_belongs_to_an_event_loop(mak
         await store.put(HERE, "k", f"text {number}")
         assert await keys_of(store, query=f"query {number}") == ["k"]
     assert len(loops) == 1
+
+
+@both_sides
+async def test_encrypted_items_are_embedded_again(make_memories: Make) -> None:
+    options = {"dims": 3, "encryption": Encryption(**KEYS), "search": False}
+    await make_memories(**options).put(HERE, "plain", "xx")
+    await make_memories(embed=Model("old", 0), **options).put(HERE, "old", "xxx")
+    model = Model("new", 1)
+    store = make_memories(embed=model, **options)
+    assert await embed_all(store) == [2]
+    assert sorted(await keys_of(store, query="x")) == ["old", "plain"]
+    assert await embed_all(store) == [0]
+    await store.put(HERE, "old", "xxx")
+    assert sorted(model.embedded) == ["x", "xx", "xxx"]
+
+
+@both_sides
+async def test_copied_items_keep_their_model_and_what_is_embedded(make_memories: Make) -> None:
+    old = make_memories(dims=3, embed=Model("old", 0))
+    await old.put_batch([Put(HERE, "k", "tea"), Put(HERE, "none", "secret", index=False)])
+    source, target = (MemoryOperations(make_memories(tenant=name).store.config) for name in ("default", "copy"))
+    run = old.store.database.asynchronous.run
+    lines = [item_line(item) for item in await run(source.moving.page("default", Range(b""), None, 9))]
+    items: list[Any] = [item_of_content(cast(Any, content_of(line, 2))) for line in lines]
+    assert (await run(target.moving.restore("copy", items))).written == 2
+    model = Model("new", 1)
+    assert await keys_of(make_memories(dims=3, embed=model, tenant="copy"), query="x") == []
+    assert await keys_of(make_memories(dims=3, embed=Model("old", 0), tenant="copy"), query="x") == ["k"]
+    assert await embed_all(make_memories(dims=3, embed=model, tenant="copy")) == [1]
+    assert model.embedded == ["x", "tea"]
