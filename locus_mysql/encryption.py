@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import inspect
@@ -14,6 +13,7 @@ from typing import Any, Self, TypeAlias
 
 from pydantic import SecretStr
 
+from .background_loop import result_of
 from .errors import ConfigError, EncryptionError, LocusMySQLError
 
 #: Length of a key of AES-256.
@@ -192,7 +192,7 @@ def _asked(ask: KeyFunction, key_id: str) -> object:
     def call() -> None:
         try:
             key = ask(key_id)
-            answer.append(asyncio.run(_awaited(key)) if inspect.isawaitable(key) else key)
+            answer.append(result_of(key) if inspect.isawaitable(key) else key)
         except BaseException as error:  # reported in the caller's thread
             failure.append(error)
 
@@ -205,7 +205,3 @@ def _asked(ask: KeyFunction, key_id: str) -> object:
         raise failure[0]
     reason = f"raised {type(failure[0]).__name__}" if failure else f"did not return within {TIMEOUT_S:g} s"
     raise EncryptionError(f"The function given as keys of encryption= {reason} when asked for key {key_id!r}.")
-
-
-async def _awaited(key: Awaitable[Any]) -> Any:
-    return await key

@@ -131,6 +131,13 @@ COMMANDS = {
         "encrypt stored rows with the active key: after a rotation of keys, or for the first time",
         TABLES,
     ),
+    "embed": Command(
+        "embedding",
+        "embed_items",
+        "add_embed",
+        "embed items of long-term memory that have no embedding of a store's model",
+        TABLES,
+    ),
     "threads": Command(
         "inspection.threads",
         "threads",

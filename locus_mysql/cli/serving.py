@@ -114,6 +114,9 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dims", type=int, metavar="N", help="accept embeddings of this width in the API (none), to search by meaning"
     )
+    parser.add_argument(
+        "--model", default="", metavar="NAME", help="the model of these embeddings, as stores name it (an unnamed one)"
+    )
     parser.add_argument("--no-inspector", action="store_true", help="serve only the JSON API, without the inspector")
     parser.add_argument(
         "--cookie-key",
@@ -201,6 +204,7 @@ def serve(arguments: argparse.Namespace) -> int:
             inspector=not arguments.no_inspector,
             cookie_key=_cookie_key(arguments.cookie_key, announce),
             dims=arguments.dims,
+            model=arguments.model,
             metrics=arguments.metrics,
             limits=limits,
         )

@@ -27,7 +27,8 @@ CONFLICTS = logging.getLogger("locus_mysql.conflicts")
 #: A turn was lost, or could not be renewed or released: WARNING.
 TURNS = logging.getLogger("locus_mysql.turns")
 
-#: A call took longer than ``slow_ms``, or a health check failed: WARNING.
+#: A call took longer than ``slow_ms``, a health check failed, or embeddings of another model were left out of a search,
+#: or of zeros were not stored: WARNING.
 CALLS = logging.getLogger("locus_mysql.calls")
 
 #: Rows that saves and `vacuum` removed: DEBUG. Removing them failed: WARNING.

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from ..background_loop import result_of
 from ..drivers.interface import Driver, DriverError, ServerError
 from ..drivers.wire.responsive_timeout import ResponsiveTimeout
 from ..errors import ConfigError, LocusMySQLError
@@ -62,7 +63,7 @@ def ask_password(config: ConnectionOptions) -> str:
 
     Args:
         config: The options, with the function and its time limit ``connect_timeout_s``. An ``async`` function runs in
-            an event loop of its own.
+            the background loop.
 
     Raises:
         NoPassword: The function failed, or did not return in time.
@@ -114,13 +115,7 @@ def _is_async(call: Callable[[], Any]) -> bool:
 def _completed(call: Callable[[], Any]) -> Any:
     """Call a function; if it returns an awaitable, run the awaitable."""
     password = call()
-    if not inspect.isawaitable(password):
-        return password
-
-    async def wait() -> Any:
-        return await password
-
-    return asyncio.run(wait())
+    return result_of(password) if inspect.isawaitable(password) else password
 
 
 def _failure(error: Exception, config: ConnectionOptions, *, timed_out: bool) -> NoPassword:

@@ -66,6 +66,7 @@ class Inspector:
         embed: Embeds the queries of searches in long-term memory; without it, these are by word.
         dims: The number of dimensions of its embeddings.
         metric: As for `MemoryStore`.
+        model: The name of its model, as for `MemoryStore`.
         options: Options of `MySQLConfig`; with a `Database`, those of a store, such as ``tenant``.
     """
 
@@ -76,6 +77,7 @@ class Inspector:
         embed: EmbedFunction | None = None,
         dims: int | None = None,
         metric: Metric = "cosine",
+        model: str = "",
         **options: Unpack[Keywords],
     ) -> None:
         self.database, self.config, self._owned = share(where, options)
@@ -85,7 +87,7 @@ class Inspector:
             for name, family in self._families.items()
             if (source := family.inspection(self.config)) is not None
         }
-        self._memories = Memories(self.config, embed=embed, dims=dims, metric=metric)
+        self._memories = Memories(self.config, embed=embed, dims=dims, metric=metric, model=model)
         self._embed = embed
         self._sessions = Sessions(self.config)
 

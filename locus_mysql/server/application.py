@@ -41,6 +41,7 @@ def create_app(
     cookie_key: bytes | None = None,
     embed: EmbedFunction | None = None,
     dims: int | None = None,
+    model: str = "",
     metrics: MetricsAccess | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     **options: Unpack[Keywords],
@@ -61,6 +62,7 @@ def create_app(
         embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
             a list of texts and returns their embeddings, as those that were stored.
         dims: The width of embeddings: of the function's, and of those that requests of the API send.
+        model: The name of the model of all these embeddings, as `MemoryStore` has it; by default that of ``embed``.
         metrics: Who may read ``GET /metrics``, which counts all tenants' rows together: callers with a token
             (``"token"``; everyone, if there are no tokens), or everyone (``"open"``). None: it is not served.
         limits: The limits of requests.
@@ -75,7 +77,7 @@ def create_app(
     if tokens is not None and "tenant" in options:
         raise ConfigError("Each token names its own tenant. Leave out either the tenant or the tokens.")
     database, config, owned = share(where, options)
-    services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
+    services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims, model=model)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)
     api = [*health_endpoints(authenticate), *locus_endpoints(), *api_endpoints(vacuum=vacuum)]

@@ -11,6 +11,7 @@ from ..config import MySQLConfig, StoreKeywords, StoreOptions
 from ..engine.bootstrap import has_own_tables
 from ..families.family import Family
 from ..families.memories.embedding import EmbedFunction
+from ..families.memories.embedding_options import name_of_model
 from ..families.memories.store import MemoryStore
 from ..families.working.store import WorkingMemory
 from ..inspection.inspector import Inspector
@@ -31,6 +32,7 @@ class Services:
         vacuum: Whether the API may remove old checkpoints.
         embed: Embeds queries for searches in long-term memory by meaning.
         dims: The width of embeddings, those of requests included.
+        model: The name of their model; by default that of ``embed``.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Services:
         vacuum: bool = False,
         embed: EmbedFunction | None = None,
         dims: int | None = None,
+        model: str = "",
     ) -> None:
         self.database = database
         self.config = config
@@ -51,6 +54,7 @@ class Services:
         self.vacuum = vacuum
         self.embed = embed
         self.dims = dims
+        self.model = model or name_of_model(embed)
         #: Set when the service is being stopped. Endless answers, such as event streams, then end.
         self.stopping = asyncio.Event()
         #: Names of families whose tables are known to exist.
@@ -90,11 +94,11 @@ class Services:
 
     def inspector(self, tenant: str) -> Inspector:
         """Return the inspector of a tenant."""
-        return Inspector(self.database, embed=self.embed, dims=self.dims, **self._of(tenant))
+        return Inspector(self.database, embed=self.embed, dims=self.dims, model=self.model, **self._of(tenant))
 
     def memories(self, tenant: str) -> MemoryStore:
         """Return the long-term memories of a tenant."""
-        return MemoryStore(self.database, dims=self.dims, **self._of(tenant))
+        return MemoryStore(self.database, dims=self.dims, model=self.model, **self._of(tenant))
 
     def working(self, tenant: str, session_id: str, session_ttl_seconds: float | None = None) -> WorkingMemory:
         """Return a session of a tenant, with the time to live for a session that begins now."""

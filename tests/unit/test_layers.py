@@ -15,7 +15,10 @@ pytestmark = of_sources
 ROOT = Path(__file__).parents[2]
 
 #: Modules outside of the layers, which every layer may import.
-BESIDE = {"config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals", "suggestions"}
+BESIDE = {
+    *("background_loop", "config", "dsn", "encryption", "errors", "extras", "keywords", "options", "signals"),
+    "suggestions",
+}
 
 #: The folders of families; none of these imports another one.
 FAMILIES = {path.parent.name for path in (ROOT / "locus_mysql/families").glob("*/family.py")}

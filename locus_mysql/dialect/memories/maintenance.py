@@ -22,6 +22,10 @@ SELECT COUNT(DISTINCT s.owner, s.item_key)
 {all} AND i.tenant IS NULL
 """
 
+# The most frequent model first. Encrypted embeddings have no signs.
+MODELS = "SELECT s.model, COUNT(*) FROM {signs} s{all} GROUP BY s.model ORDER BY 2 DESC, 1"
+MODELS_ENCRYPTED = "SELECT v.model, COUNT(*) FROM {vectors} v WHERE v.tenant = %s GROUP BY v.model ORDER BY 2 DESC, 1"
+
 # Each embedding has signs and a code, and each removed embedding has a code for a while. Both are counted by narrow
 # indexes: changes, and the primary key. MAX: see docs/design/writes.md.
 COUNT_REMOVED = """
@@ -74,12 +78,25 @@ class WalkRow(NamedTuple):
     missing: int
 
 
+class ModelRow(NamedTuple):
+    """A model, by its number, and the number of its embeddings."""
+
+    model: int
+    embeddings: int
+
+
 class MaintenanceStatements(MemoryStatements):
     """Counting and removing unneeded rows."""
 
     def count_expired(self, tenant: str) -> Query[CountRow]:
         """Count expired items."""
         return Query(self._text(COUNT_EXPIRED), (tenant,), row=CountRow)
+
+    def models(self, tenant: str, *, encrypted: bool) -> Query[ModelRow]:
+        """Count the embeddings of each model."""
+        if encrypted:
+            return Query(self._text(MODELS_ENCRYPTED), (tenant,), row=ModelRow)
+        return Query(self._text(MODELS, all=ALL.owned("s")), ALL.owned_params(tenant), row=ModelRow)
 
     def count_loose(self, tenant: str) -> Query[CountRow]:
         """Count missing items with embeddings."""

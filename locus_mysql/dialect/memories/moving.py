@@ -14,7 +14,8 @@ from .ranges import Range
 from .writing import item_checksum
 
 #: The columns that are read: an item's row, its full-text search text, whether it has not expired, and an embedding.
-WHOLE = """{COLUMNS}, i.ttl_us, COALESCE(i.search_text, i.pending_text), {LIVE_ITEM}, v.digest, {EMBEDDING}"""
+WHOLE = """{COLUMNS}, i.ttl_us, i.embed_paths, COALESCE(i.search_text, i.pending_text), {LIVE_ITEM}, v.digest,
+       {EMBEDDING}"""
 
 # One statement, so that items and embeddings are consistent. The inner query reads keys, in the order of the primary
 # key; an item is returned once for each of its embeddings.
@@ -46,14 +47,15 @@ SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
 """
 
 RESTORE = """
-INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
-                     created_at, updated_at, expires_at, checksum)
+INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, embed_paths, search_text, pending_text,
+                     unindexed, created_at, updated_at, expires_at, checksum)
 VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        value        = fresh.value,
        metadata     = fresh.metadata,
        version      = fresh.version,
        ttl_us       = fresh.ttl_us,
+       embed_paths  = fresh.embed_paths,
        search_text  = NULL,
        pending_text = fresh.pending_text,
        unindexed    = fresh.unindexed,
@@ -62,7 +64,7 @@ VALUES {rows} AS fresh
        expires_at   = fresh.expires_at,
        checksum     = fresh.checksum
 """
-RESTORE_ROW = "(%s, %s, %s, %s, %s, %s, %s, NULL, %s, %s, %s, %s, %s, %s)"
+RESTORE_ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, NULL, %s, %s, %s, %s, %s, %s)"
 
 
 class WholeItemRow(NamedTuple):
@@ -78,6 +80,7 @@ class WholeItemRow(NamedTuple):
     expires_at: datetime | None
     checksum: int
     ttl_us: int | None
+    embed_paths: str | None
     text: str | None
     live: int
     digest: bytes | None
@@ -86,6 +89,7 @@ class WholeItemRow(NamedTuple):
     number: int | None
     embedding: bytes | None
     embedding_checksum: int | None
+    model: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class KeptRow:
         created_at: Time in UTC as MySQL writes it, like the others.
         updated_at: Time of the last write.
         expires_at: Time from which on it is expired.
+        embed_paths: JSON text of the paths whose texts are embedded; None for those of the store.
     """
 
     path: bytes
@@ -115,11 +120,13 @@ class KeptRow:
     created_at: str
     updated_at: str
     expires_at: str | None
+    embed_paths: str | None = None
 
     def params(self, tenant: str) -> tuple[Param, ...]:
         """Return the values of the row in the order of the statement."""
         return (
             *(tenant, self.path, self.key, self.value, self.metadata, self.version, self.ttl_us),
+            self.embed_paths,
             *(self.text, None if self.text is None else 1, self.created_at, self.updated_at, self.expires_at),
             item_checksum(tenant, self.path, self.key, self.value, self.metadata, self.version),
         )

@@ -41,7 +41,8 @@ SCOPES = """(
 # One row per item. path is the namespace, each label followed by a NUL; path and key are bytes, so that they compare by
 # code point. value and metadata are the caller's JSON text: a JSON column would reorder keys and round large numbers. A
 # write stores its text in pending_text; before a search it is moved to search_text, which the full-text index covers
-# (see the tables of checkpoints). checksum covers tenant, path, key, value, metadata and version.
+# (see the tables of checkpoints). embed_paths is a JSON list of the paths whose texts are embedded: NULL for those of
+# the store, an empty list if nothing is. checksum covers tenant, path, key, value, metadata and version.
 ITEMS = """(
   tenant       VARCHAR(128)    NOT NULL,
   path         VARBINARY(1000) NOT NULL,
@@ -50,6 +51,7 @@ ITEMS = """(
   metadata     LONGTEXT        NULL,
   version      BIGINT UNSIGNED NOT NULL,
   ttl_us       BIGINT UNSIGNED NULL,
+  embed_paths  LONGTEXT        NULL,
   search_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   pending_text LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   unindexed    TINYINT         NULL,
@@ -61,14 +63,15 @@ ITEMS = """(
   KEY expiry (expires_at)"""
 
 # One row per embedding: 32-bit floats, little-endian, the format of the VECTOR type. That type is not used, as it came
-# with MySQL 9, and PyMySQL 1.2.4 fails to read it. digest is that of the text that was embedded. checksum covers all
-# other columns.
+# with MySQL 9, and PyMySQL 1.2.4 fails to read it. digest is that of the text that was embedded, and model that of the
+# name of the model: embeddings of different models are never compared. checksum covers all other columns.
 VECTORS = """(
   tenant    VARCHAR(128)      NOT NULL,
   path      VARBINARY(1000)   NOT NULL,
   item_key  VARBINARY(1000)   NOT NULL,
   number    SMALLINT UNSIGNED NOT NULL,
   digest    BINARY(16)        NULL,
+  model     INT UNSIGNED      NOT NULL,
   embedding MEDIUMBLOB        NOT NULL,
   checksum  INT UNSIGNED      NOT NULL,
   PRIMARY KEY (tenant, path, item_key, number)
@@ -97,6 +100,7 @@ SIGNS = """(
   number   SMALLINT UNSIGNED NOT NULL,
   expires  TINYINT           NOT NULL,
   dims     SMALLINT UNSIGNED NOT NULL,
+  model    INT UNSIGNED      NOT NULL,
   sig      VARBINARY(2048)   NOT NULL,
   PRIMARY KEY (owner, item_key, number)
 """
@@ -147,7 +151,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
 
     def of_vector(row: Mapping[str, Any], embedding: bytes) -> int:
         own = embedding_checksum(row["tenant"], row["path"], row["item_key"], row["number"], embedding)
-        return own ^ (0 if row["digest"] is None else crc32(row["digest"]))
+        return own ^ int(row["model"]) ^ (0 if row["digest"] is None else crc32(row["digest"]))
 
     owner, vector = key[1:], (*key, "number")
     return (
@@ -163,7 +167,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             *(names["vectors"], vector, owner, ("number",), "embedding", "embedding"),
             dropped=("digest",),
             emptied=names["signs"],
-            others=("digest",),
+            others=("digest", "model"),
             checksum=of_vector,
         ),
         SealedColumn(names["codes"], vector, owner, ("number",), "code", "code"),

@@ -48,9 +48,11 @@ UPDATE {codes} c
  WHERE c.tenant = %s{range} AND c.code IS NOT NULL
 """
 
-ADD_VECTORS = "INSERT INTO {vectors} (tenant, path, item_key, number, digest, embedding, checksum) VALUES {rows}"
+ADD_VECTORS = (
+    "INSERT INTO {vectors} (tenant, path, item_key, number, digest, model, embedding, checksum)\nVALUES {rows}"
+)
 # Signs whose embedding was deleted by hand are replaced.
-ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, number, expires, dims, sig) VALUES {rows}"
+ADD_SIGNS = "REPLACE INTO {signs} (owner, item_key, number, expires, dims, model, sig) VALUES {rows}"
 ADD_CODES = """
 INSERT INTO {codes} (tenant, path, item_key, number, stamp, code)
 VALUES {rows} AS fresh
@@ -65,6 +67,12 @@ SELECT {EMBEDDING}, v.digest
  WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.digest IS NOT NULL
 """
 
+# The items that have an embedding of a model.
+HAVING = """
+SELECT DISTINCT v.path, v.item_key FROM {vectors} v
+ WHERE (v.tenant, v.path, v.item_key) IN ({keys}) AND v.model = %s
+"""
+
 OF_ITEM = """
 SELECT {EMBEDDING} FROM {vectors} v
  WHERE v.tenant = %s AND v.path = %s AND v.item_key = %s
@@ -74,9 +82,11 @@ SELECT {EMBEDDING} FROM {vectors} v
 # The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
 # nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows
 # by declared column width, so with the session's own buffer it would write the whole range to disk in sorted parts.
+# Embeddings of other models come last, as their distance is that of no other, and without their codes: the number of
+# those among the rows is reported.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.number, c.code, best.distance
-  FROM (SELECT s.owner, s.item_key, s.number, BIT_COUNT(s.sig ^ %s) AS distance
+  FROM (SELECT s.owner, s.item_key, s.number, IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
           FROM {signs} s{join}{range} AND s.dims = %s AND LENGTH(s.sig) = %s
            AND (s.expires = 0 OR EXISTS (SELECT 1 FROM {items} x
                                           WHERE x.tenant = %s AND x.path = SUBSTR(s.owner, %s)
@@ -84,7 +94,7 @@ SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.number,
          ORDER BY distance
          LIMIT %s) AS best
   LEFT JOIN {codes} c ON c.tenant = %s AND c.path = SUBSTR(best.owner, %s) AND c.item_key = best.item_key
-                     AND c.number = best.number
+                     AND c.number = best.number AND best.distance < {other_model}
 """
 
 # BIT_COUNT and ^ take numbers of at most 64 bits; the BIT_COUNT of a longer XOR is 0, without an error. So the signs
@@ -99,6 +109,9 @@ OCEANBASE.instead_of(
     ),
 )
 _PART = "CAST(CONV(HEX(SUBSTR({of}.sig, {begin}, 8)), 16, 10) AS UNSIGNED)"
+
+#: Added to the distance of an embedding of another model; larger than any distance.
+OTHER_MODEL = 65_536
 
 #: The bytes that MySQL reserves for each row of signs that it sorts, and the maximum for all of them.
 _SORTED_BYTES, _SORT_BUFFER_BYTES = 4_600, 1 << 26
@@ -176,6 +189,13 @@ SELECT DISTINCT c.path FROM {codes} c
 """
 
 
+class ItemKeyRow(NamedTuple):
+    """The path and the key of an item."""
+
+    path: bytes
+    key: bytes
+
+
 class EmbeddingRow(NamedTuple):
     """An embedding.
 
@@ -185,6 +205,7 @@ class EmbeddingRow(NamedTuple):
         number: The embedding's number among those of its item.
         embedding: 32-bit floats, little-endian.
         checksum: See `embedding_checksum`.
+        model: The model; see `VectorRow`.
     """
 
     path: bytes
@@ -192,6 +213,7 @@ class EmbeddingRow(NamedTuple):
     number: int
     embedding: bytes
     checksum: int
+    model: int
 
 
 class TextEmbeddingRow(NamedTuple):
@@ -202,13 +224,15 @@ class TextEmbeddingRow(NamedTuple):
     number: int
     embedding: bytes
     checksum: int
+    model: int
     digest: bytes
 
 
 class NearRow(NamedTuple):
     """The code of an embedding, and its distance from a query by sign bits.
 
-    If the code was deleted by hand, all columns but the distance are None.
+    If the embedding is of another model, the distance is at least `OTHER_MODEL`, and all other columns are None. So are
+    they if the code was deleted by hand.
     """
 
     path: bytes | None
@@ -257,6 +281,7 @@ class VectorRow:
         embedding: 32-bit floats, little-endian.
         code: A byte per dimension.
         sig: A bit per dimension; None to store none.
+        model: The beginning of the digest of the model's name; 0 for an unnamed one.
         expires: Whether the item may expire.
     """
 
@@ -267,6 +292,7 @@ class VectorRow:
     embedding: bytes
     code: bytes
     sig: bytes | None
+    model: int = 0
     expires: bool = False
 
     @property
@@ -277,11 +303,11 @@ class VectorRow:
     def checksum(self, tenant: str) -> int:
         """Return the checksum of the row."""
         of_digest = 0 if self.digest is None else crc32(self.digest)
-        return embedding_checksum(tenant, self.path, self.key, self.number, self.embedding) ^ of_digest
+        return embedding_checksum(tenant, self.path, self.key, self.number, self.embedding) ^ of_digest ^ self.model
 
 
 def embedding_checksum(tenant: str, path: bytes, key: bytes, number: int, embedding: bytes) -> int:
-    """Return the checksum of an embedding without the digest of its text, as statements read it; see `PIECES`."""
+    """Return the checksum of an embedding without digest and model, as statements read it; see `PIECES`."""
     return checksum((tenant, path, key), number, embedding)
 
 
@@ -317,17 +343,18 @@ class VectorStatements(MemoryStatements):
         for some in portions(rows):
             keys = [(tenant, row.path, row.key, row.number) for row in some]
             vectors = [
-                (*key, row.digest, row.embedding, row.checksum(tenant)) for key, row in zip(keys, some, strict=True)
+                (*key, row.digest, row.model, row.embedding, row.checksum(tenant))
+                for key, row in zip(keys, some, strict=True)
             ]
             signs = [
-                (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.sig)
+                (owner_of(tenant, row.path), row.key, row.number, int(row.expires), row.dims, row.model, row.sig)
                 for row in some
                 if row.sig is not None
             ]
             codes = [(*key, tenant, row.path, row.code) for key, row in zip(keys, some, strict=True)]
             statements += [
-                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s, %s)", vectors),
-                *((self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s)", signs),) if signs else ()),
+                self._insert(ADD_VECTORS, "(%s, %s, %s, %s, %s, %s, %s, %s)", vectors),
+                *((self._insert(ADD_SIGNS, "(%s, %s, %s, %s, %s, %s, %s)", signs),) if signs else ()),
                 self._insert(ADD_CODES, ADD_CODES_ROW, codes),
             ]
         return tuple(statements)
@@ -343,14 +370,21 @@ class VectorStatements(MemoryStatements):
             for statement in self.over_keys(KNOWN, tenant, keys)
         )
 
+    def having(self, tenant: str, keys: Sequence[tuple[bytes, bytes]], model: int) -> tuple[Query[ItemKeyRow], ...]:
+        """Return those of some items that have an embedding of a model."""
+        return tuple(
+            Query(statement.sql, (*statement.params, model), row=ItemKeyRow)
+            for statement in self.over_keys(HAVING, tenant, keys)
+        )
+
     def of_item(self, tenant: str, path: bytes, key: bytes) -> Query[EmbeddingRow]:
         """Return the embeddings of an item."""
         return Query(self._text(OF_ITEM), (tenant, path, key), row=EmbeddingRow)
 
     def near(
-        self, tenant: str, where: Range, sig: bytes, dims: int, condition: ItemFilter, limit: int
+        self, tenant: str, where: Range, sig: bytes, dims: int, model: int, condition: ItemFilter, limit: int
     ) -> Query[NearRow]:
-        """Return the embeddings whose sign bits differ least from a query's, in any order."""
+        """Return the embeddings of a model whose sign bits differ least from a query's, in any order, then others."""
         text = self._text(
             NEAR,
             join=ITEMS_OF_SIGNS if condition.sql else "",
@@ -358,10 +392,11 @@ class VectorStatements(MemoryStatements):
             buffer=str(_sort_buffer_bytes(limit)),
             **_distance_by_parts(len(sig)),
             filter=condition.sql,
+            other_model=str(OTHER_MODEL),
         )
         at: tuple[Param, ...] = (tenant, path_at(tenant))
         chosen = (*(at if condition.sql else ()), *where.owned_params(tenant), dims, len(sig), *at, *condition.params)
-        return Query(text, (sig, *chosen, limit, *at), row=NearRow)
+        return Query(text, (model, sig, *chosen, limit, *at), row=NearRow)
 
     def exact(self, tenant: str, keys: Sequence[tuple[bytes, bytes, int]]) -> tuple[Query[EmbeddingRow], ...]:
         """Return some embeddings by their keys."""

@@ -42,17 +42,27 @@ SELECT CAST(IF(COUNT(*) = 0, '1', '') AS JSON)
  WHERE (i.tenant, i.path, i.item_key) IN ({keys}) AND {LIVE_ITEM}
 """
 
+# Undo the batch, with error 3141, unless some items are still those that were read. Deleting and writing an item again
+# may give it its earlier version, but not its earlier time.
+GUARD_UNCHANGED = """
+SELECT CAST(IF(COUNT(*) = %s, '1', '') AS JSON)
+  FROM {items} i
+ WHERE i.tenant = %s AND ({items_read})
+"""
+ITEM_READ = "(i.path = %s AND i.item_key = %s AND i.version = %s AND i.updated_at = %s)"
+
 # An expired item starts again with version 1. The assignments run left to right; expires_at comes after those that read
 # it. The checksum in the parameters is that of version 1.
 PUT = """
-INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, search_text, pending_text, unindexed,
-                     created_at, updated_at, expires_at, checksum)
+INSERT INTO {items} (tenant, path, item_key, value, metadata, version, ttl_us, embed_paths, search_text, pending_text,
+                     unindexed, created_at, updated_at, expires_at, checksum)
 VALUES {rows} AS fresh
     ON DUPLICATE KEY UPDATE
        value        = fresh.value,
        metadata     = fresh.metadata,
        version      = IF({items}.expires_at <= UTC_TIMESTAMP(6), 1, {items}.version + 1),
        ttl_us       = fresh.ttl_us,
+       embed_paths  = fresh.embed_paths,
        search_text  = NULL,
        pending_text = fresh.pending_text,
        unindexed    = fresh.unindexed,
@@ -61,7 +71,7 @@ VALUES {rows} AS fresh
        expires_at   = fresh.expires_at,
        checksum     = fresh.checksum ^ 1 ^ {version}
 """
-PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, NULL, %s, %s, {WRITTEN_AT}, {WRITTEN_AT},
+PUT_ROW = """(%s, %s, %s, %s, %s, 1, %s, %s, NULL, %s, %s, {WRITTEN_AT}, {WRITTEN_AT},
         {WRITTEN_AT_PLUS}, %s)"""
 
 # An item has expired for all columns or for none; see `pieces` for the time. In this part of the statement,
@@ -123,6 +133,7 @@ class ItemRow:
         metadata: JSON text of an object.
         ttl_us: The time to live in microseconds.
         text: The text that is searched by word.
+        embed_paths: JSON text of the paths whose texts are embedded; None for those of the store.
     """
 
     path: bytes
@@ -131,6 +142,7 @@ class ItemRow:
     metadata: str | None = None
     ttl_us: int | None = None
     text: str | None = None
+    embed_paths: str | None = None
 
     def params(self, tenant: str) -> tuple[Param, ...]:
         """Return the values of the row in the order of the statement."""
@@ -138,7 +150,7 @@ class ItemRow:
         sealed = item_checksum(tenant, self.path, self.key, self.value, self.metadata, 1)
         return (
             *(tenant, self.path, self.key, self.value, self.metadata),
-            *(self.ttl_us, self.text, unindexed, self.ttl_us, sealed),
+            *(self.ttl_us, self.embed_paths, self.text, unindexed, self.ttl_us, sealed),
         )
 
 
@@ -167,6 +179,16 @@ class WritingStatements(MemoryStatements):
     def guard_absent(self, tenant: str, keys: Sequence[tuple[bytes, bytes]]) -> tuple[Statement, ...]:
         """Undo the batch if one of these items exists."""
         return self.over_keys(GUARD_ABSENT, tenant, keys)
+
+    def guard_unchanged(self, tenant: str, items: Sequence[tuple[bytes, bytes, int, str]]) -> tuple[Statement, ...]:
+        """Undo the batch unless items, by path and key, still have the version and the time of their last write."""
+        return tuple(
+            Statement(
+                self._text(GUARD_UNCHANGED, items_read=" OR ".join([ITEM_READ] * len(some))),
+                (len(some), tenant, *(param for item in some for param in item)),
+            )
+            for some in portions(items)
+        )
 
     def put(self, tenant: str, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
         """Write items, replacing existing ones."""

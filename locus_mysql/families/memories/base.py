@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Coroutine, Generator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
+from ...dialect.memories.filters import ItemFilter
+from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation
 from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
-from .embedding import EmbedFunction, EmbedTexts, embed_awaited, embed_blocking
+from .embedding import EmbedFunction, EmbedTexts, Procedure, embed_awaited, embed_blocking
+from .namespaces import path_of
+from .operations import EmbeddedPage, MemoryOperations
+from .writing import ItemKey
 
 T = TypeVar("T")
 
 
 class Embeds(HasSchema, Protocol):
     """Operations of a store, some of which embed texts."""
+
+    @property
+    def items(self) -> MemoryOperations:
+        """The operations on items."""
 
     @property
     def embed(self) -> EmbedFunction | None:
@@ -51,6 +61,32 @@ class SyncMemories(SyncStore[Ops]):
     def embed_texts(self, texts: EmbedTexts) -> Sequence[Any]:
         """Embed texts with the store's function."""
         return embed_blocking(_embed_of(self._operations), texts)
+
+
+async def embed_page(
+    store: AsyncMemories[Any] | SyncMemories[Any],
+    namespace: Sequence[str],
+    after: ItemKey | None,
+    *,
+    tenant: str,
+    dry_run: bool,
+) -> EmbeddedPage:
+    """Embed a page of a store's items; see `MemoryOperations.embed_page`."""
+    operations: MemoryOperations = store._operations.items
+    page = store._run(operations.embed_page(namespace, after, tenant=tenant, dry_run=dry_run))
+    return (await page) if inspect.isawaitable(page) else page
+
+
+async def count_items(store: AsyncMemories[Any] | SyncMemories[Any], namespace: Sequence[str], *, tenant: str) -> int:
+    """Count the items of a namespace and those below it."""
+    operations: MemoryOperations = store._operations.items
+    where = Range(path_of((*operations.root, *namespace), empty=True))
+    count: Any = store._run(_single(operations.reading.count(tenant, where, ItemFilter())))
+    return cast(int, (await count) if inspect.isawaitable(count) else count)
+
+
+def _single(operation: Operation[T]) -> Procedure[T]:
+    return (yield operation)  # type: ignore[no-any-return]
 
 
 def _embed_of(operations: Embeds) -> EmbedFunction:

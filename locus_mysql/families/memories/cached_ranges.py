@@ -25,10 +25,12 @@ class CachedRanges:
         sql: The statements.
         cache: The cache.
         sealed: Decrypts codes.
+        model: The model whose embeddings are loaded.
     """
 
-    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems) -> None:
+    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems, model: int) -> None:
         self._sql = sql
+        self._model = model
         self._sealed = sealed
         self._cache = cache
 
@@ -116,7 +118,7 @@ class CachedRanges:
 
     def _read(self, search: NearestSearch) -> Operation[CachedRange]:
         rows = yield from fetch(self._sql.vectors.all_codes(search.tenant, search.where))
-        table = CodeTable(search.dims)
+        table = CodeTable(search.dims, self._model)
         table.fill(self._codes_in(search.tenant, rows))
         return CachedRange(table, _writes_in(rows))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
+from ...background_loop import result_of
 from ...engine.operation import Operation
 from ...errors import InvalidInput
 
@@ -55,31 +55,9 @@ async def embed_awaited(embed: EmbedFunction, request: EmbedTexts) -> Sequence[A
 
 
 def embed_blocking(embed: EmbedFunction, request: EmbedTexts) -> Sequence[Any]:
-    """Embed texts and wait for the result; an async function runs in an event loop of its own."""
+    """Embed texts and wait for the result; an async function runs in the background loop."""
     outcome = embed(request.texts)
-    return _checked(_result_of(outcome) if inspect.isawaitable(outcome) else outcome, request)
-
-
-def _result_of(outcome: Awaitable[Any]) -> Any:
-    """Await an awaitable in a thread of its own, as this one may have a running event loop."""
-    results: list[Any] = []
-    errors: list[BaseException] = []
-
-    async def awaited() -> Any:
-        return await outcome
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(awaited()))
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="locus-mysql-embed")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    return _checked(result_of(outcome) if inspect.isawaitable(outcome) else outcome, request)
 
 
 def _checked(outcome: Any, request: EmbedTexts) -> Sequence[Any]:

@@ -25,7 +25,7 @@ class EmbeddingOptions:
         embed: The embed function, if there is one.
         fields: Paths of the texts to embed.
         metric: How two embeddings are compared.
-        model: The name of the embed function's model.
+        model: The name of the embed function's model; by default that which the function has; see `name_of_model`.
         vector_cache_bytes: The size of the cache of codes.
 
     Raises:
@@ -60,6 +60,24 @@ class EmbeddingOptions:
             raise ConfigError(
                 f"model must be text, the name of the embed function's model, not {type(self.model).__name__}."
             )
+        object.__setattr__(self, "model", self.model or name_of_model(embed))  # the class is frozen
         check_cache_bytes(self.vector_cache_bytes)
         for path in self.fields:
             check_path(path)
+
+    @property
+    def refuses_zeros(self) -> bool:
+        """Whether embeddings of zeros cannot be compared: they have no direction, and so no cosine."""
+        return self.metric == "cosine"
+
+
+def name_of_model(embedder: object) -> str:
+    """Return the name that an embedder, or the object of its method, gives to its model; empty if it has none.
+
+    LangChain's ``Embeddings`` have it as ``model``, ``model_name`` or ``model_id``.
+    """
+    owner = getattr(embedder, "__self__", embedder)
+    for name in ("model", "model_name", "model_id"):
+        if isinstance(value := getattr(owner, name, None), str):
+            return value
+    return ""

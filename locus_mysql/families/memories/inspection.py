@@ -42,6 +42,7 @@ class Memories:
         embed: Embeds queries; without it, a search is by word.
         dims: The number of dimensions of its embeddings.
         metric: As for `MemoryStore`.
+        model: The name of the function's model.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Memories:
         embed: EmbedFunction | None = None,
         dims: int | None = None,
         metric: Metric = "cosine",
+        model: str = "",
     ) -> None:
         # Only a search needs the full-text index.
         self.schema = MemoryDialect(config.table_prefix, search=False).schema
@@ -59,7 +61,8 @@ class Memories:
         self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.
         reading = config.model_copy(update={"reads": "inspect"})
-        self._searching = MemoryOperations(reading, EmbeddingOptions(embed=embed, dims=dims, metric=metric))
+        options = EmbeddingOptions(embed=embed, dims=dims, metric=metric, model=model)
+        self._searching = MemoryOperations(reading, options)
         self._sql = self._searching.sql
 
     def namespaces(

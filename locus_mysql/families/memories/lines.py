@@ -18,16 +18,16 @@ from .arguments import (
     encode_value,
     searched_text,
 )
-from .moving import KeptItem, time_text
+from .moving import KeptItem, KeptVector, time_text
 from .namespaces import encoded_key, labels_of, path_of
 from .records import NO_JSON
-from .vectors.coding import decode_vector, floats_of
+from .vectors.coding import decode_vector, finite_floats
 
 #: The format in the first line.
 FORMAT = "locus-mysql memories 1"
 
 _NEEDED = ("namespace", "key", "value", "version", "created_at", "updated_at")
-_NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "embeddings"))
+_NAMES = frozenset((*_NEEDED, "metadata", "ttl_us", "text", "expires_at", "index", "embeddings"))
 
 #: The largest version.
 _LARGEST = 2**63 - 1
@@ -72,10 +72,14 @@ def item_line(item: KeptItem, *, searched: bool = True) -> bytes:
         content["ttl_us"] = row.ttl_us
     if searched and row.text != default_text(value):
         content["text"] = row.text
+    if row.embed_paths is not None:
+        content["index"] = json.loads(row.embed_paths)
     if item.vectors:
         content["embeddings"] = [
-            {"float32": floats_text(raw)} | ({} if digest is None else {"digest": digest.hex()})
-            for digest, raw in item.vectors
+            {"float32": floats_text(one.raw)}
+            | ({} if one.digest is None else {"digest": one.digest.hex()})
+            | ({"model": one.model} if one.model else {})
+            for one in item.vectors
         ]
     return checksummed(content)
 
@@ -116,6 +120,7 @@ def item_of_content(content: Mapping[str, Any]) -> KeptItem:
         _time(content["created_at"], "created_at"),
         _time(content["updated_at"], "updated_at"),
         None if expires_at is None else _time(expires_at, "expires_at"),
+        _embed_paths(content.get("index")),
     )
     embeddings = content.get("embeddings", [])
     if not isinstance(embeddings, list) or len(embeddings) > 65_536:
@@ -123,20 +128,31 @@ def item_of_content(content: Mapping[str, Any]) -> KeptItem:
     return KeptItem(row, tuple(map(_embedding, embeddings)))
 
 
-def _embedding(content: Any) -> tuple[bytes | None, bytes]:
+def _embed_paths(index: Any) -> str | None:
+    if index is None:
+        return None
+    if not isinstance(index, list) or not all(isinstance(path, str) for path in index):
+        raise InvalidInput("index must be a list of paths.")
+    return encode_value(index)
+
+
+def _embedding(content: Any) -> KeptVector:
     if not isinstance(content, dict) or "float32" not in content:
         raise InvalidInput("An embedding cannot be read: it must hold 32-bit floats in base 64, as float32.")
     raw = floats_bytes(content["float32"])
-    floats_of(decode_vector(raw), None)
+    finite_floats(decode_vector(raw), None)
+    model = content.get("model", 0)
+    if isinstance(model, bool) or not isinstance(model, int) or not 0 <= model < 2**32:
+        raise InvalidInput("The model of an embedding must be a whole number of 32 bits.")
     if "digest" not in content:
-        return None, raw
+        return KeptVector(None, raw, model)
     try:
         digest = bytes.fromhex(content["digest"])
     except (TypeError, ValueError):
         digest = b""
     if len(digest) != 16:
         raise InvalidInput("The digest of an embedding cannot be read: it must be 16 bytes in hexadecimal.")
-    return digest, raw
+    return KeptVector(digest, raw, model)
 
 
 def _number(value: Any, what: str, largest: int = _LARGEST) -> int:

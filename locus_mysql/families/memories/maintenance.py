@@ -29,13 +29,22 @@ class MemoryMaintenance:
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = MemoryDialect(config.table_prefix, search=config.search, search_parser=config.search_parser)
         self._tenant = config.tenant
+        self._encrypted = config.encryption is not None
         self._reading = ReadingOperations(config, self.sql)
         self._writing = WritingOperations(config, self.sql)
 
     def stored(self) -> Operation[Counts]:
-        """Count items. One round trip."""
+        """Count items; and the embeddings of each model, if there are several. Two round trips."""
         items = yield from self._reading.count(self._tenant, Range(b""), ItemFilter())
-        return (Count(items, "{item}"),)
+        models = yield from fetch(self.sql.maintenance.models(self._tenant, encrypted=self._encrypted))
+        counts = [
+            Count(
+                one.embeddings,
+                f"{{embedding}} of model {one.model:08x}" if one.model else "{embedding} of an unnamed model",
+            )
+            for one in models
+        ]
+        return (Count(items, "{item}"), *(counts if len(counts) > 1 else ()))
 
     def waste(self) -> Operation[Counts]:
         """Count rows that are no longer needed, or soon will not be. One round trip."""

@@ -6,19 +6,34 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from ...config import MySQLConfig
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.moving import KeptRow, WholeItemRow
 from ...dialect.memories.ranges import Range
-from ...dialect.memories.vectors import EmbeddingRow, VectorRow
+from ...dialect.memories.vectors import EmbeddingRow
 from ...dialect.memories.writing import item_checksum
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from .records import WRONG_CHECKSUM, WRONG_EMBEDDING
 from .sealed_items import SealedItems
 from .vectors.coding import decode_vector, encode_vector
 from .vectors.stored import is_sound
-from .writing import ItemKey
+from .writing import ItemKey, vector_row
+
+
+class KeptVector(NamedTuple):
+    """An embedding of an item.
+
+    Args:
+        digest: The digest of its text if it was computed from one.
+        raw: 32-bit floats, little-endian.
+        model: Its model; see `VectorRow`.
+    """
+
+    digest: bytes | None
+    raw: bytes
+    model: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +42,12 @@ class KeptItem:
 
     Args:
         row: Its row.
-        vectors: Its embeddings in order, as 32-bit floats, little-endian, each with the digest of its text if it
-            was computed from one.
+        vectors: Its embeddings in order.
         damage: How the row or an embedding is damaged; None if their checksums are right.
     """
 
     row: KeptRow
-    vectors: tuple[tuple[bytes | None, bytes], ...] = ()
+    vectors: tuple[KeptVector, ...] = ()
     damage: str | None = None
 
     @property
@@ -46,7 +60,7 @@ class KeptItem:
         """Approximate number of bytes in a packet."""
         row = self.row
         texts = len(row.value) + len(row.metadata or "") + len(row.text or "")
-        return texts + 2 * len(row.path) + 2 * len(row.key) + sum(2 * len(raw) for _, raw in self.vectors) + 500
+        return texts + 2 * len(row.path) + 2 * len(row.key) + sum(2 * len(one.raw) for one in self.vectors) + 500
 
 
 @dataclass(slots=True)
@@ -81,6 +95,11 @@ class MovingOperations:
         """Return unexpired items after a position, in the order of their paths and keys. One round trip."""
         rows = yield from fetch(self.sql.moving.page(tenant, where, after, limit))
         return [item for item, _ in items_of(tenant, rows, self._sealed)]
+
+    def kept(self, tenant: str, keys: Iterable[ItemKey]) -> Operation[list[KeptItem]]:
+        """Return those of some items that exist and have not expired. One round trip."""
+        found = yield from self._stored(tenant, keys)
+        return [item for item, live in found.values() if live]
 
     def restore(self, tenant: str, items: Sequence[KeptItem], *, overwrite: bool = False) -> Operation[Restored]:
         """Write items, and read them again to compare. May be repeated: stored items are skipped.
@@ -139,16 +158,16 @@ class MovingOperations:
         vectors = [
             self._sealed.vector(
                 tenant,
-                VectorRow(
-                    *item.key,
+                vector_row(
+                    item.key,
                     number,
-                    digest,
-                    *encode_vector(decode_vector(raw), None),
+                    one.digest,
+                    encode_vector(decode_vector(one.raw), None, model=one.model),
                     expires=item.row.ttl_us is not None or item.row.expires_at is not None,
                 ),
             )
             for item in items
-            for number, (digest, raw) in enumerate(item.vectors)
+            for number, one in enumerate(item.vectors)
         ]
         yield Batch.of(
             writing.touch(tenant, [path for path, _ in keys], token),
@@ -165,14 +184,14 @@ class MovingOperations:
         With encryption, they have keyed digests of embedded texts, from which the digests cannot be restored.
         """
         if self._sealed.is_on:
-            item = replace(item, vectors=tuple((None, raw) for _, raw in item.vectors))
+            item = replace(item, vectors=tuple(one._replace(digest=None) for one in item.vectors))
         return item if self.config.search or item.row.text is None else replace(item, row=replace(item.row, text=None))
 
 
 def items_of(tenant: str, rows: Iterable[WholeItemRow], sealed: SealedItems) -> list[tuple[KeptItem, bool]]:
     """Return the items in rows, each with whether it has not expired. An item has a row for each embedding."""
     heads: dict[ItemKey, tuple[KeptRow, bool]] = {}
-    vectors: dict[ItemKey, list[tuple[bytes | None, bytes]]] = {}
+    vectors: dict[ItemKey, list[KeptVector]] = {}
     damages: dict[ItemKey, str] = {}
     for row in rows:
         key = (row.path, row.key)
@@ -184,12 +203,12 @@ def items_of(tenant: str, rows: Iterable[WholeItemRow], sealed: SealedItems) -> 
                 value = sealed.value(tenant, *key, row.value)
             heads[key] = (_kept_row(row, value), bool(row.live))
         if row.embedding is not None and row.number is not None and row.embedding_checksum is not None:
-            embedding = row.embedding
-            if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum)):
+            embedding, model = row.embedding, row.model or 0
+            if not is_sound(tenant, EmbeddingRow(*key, row.number, row.embedding, row.embedding_checksum, model)):
                 damages.setdefault(key, WRONG_EMBEDDING)
             else:
                 embedding = sealed.embedding(tenant, *key, row.number, embedding)
-            vectors.setdefault(key, []).append((None if sealed.is_on else row.digest, embedding))
+            vectors.setdefault(key, []).append(KeptVector(None if sealed.is_on else row.digest, embedding, model))
     return [(KeptItem(row, tuple(vectors.get(key, ())), damages.get(key)), live) for key, (row, live) in heads.items()]
 
 
@@ -210,4 +229,5 @@ def _kept_row(row: WholeItemRow, value: str) -> KeptRow:
         created_at=time_text(row.created_at),
         updated_at=time_text(row.updated_at),
         expires_at=None if row.expires_at is None else time_text(row.expires_at),
+        embed_paths=row.embed_paths,
     )

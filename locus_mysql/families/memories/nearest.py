@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from ...dialect import Query
 from ...dialect.memories.dialect import MemoryDialect
-from ...dialect.memories.vectors import EmbeddingRow, NearRow, StateRow
+from ...dialect.memories.vectors import OTHER_MODEL, EmbeddingRow, NearRow, StateRow
 from ...engine.counters import Counters
+from ...engine.logs import CALLS
 from ...engine.operation import Batch, Operation, fetch
 from ...runtime.stats import CODES
 from .cached_ranges import CachedRanges, add_embeddings
@@ -27,7 +28,7 @@ from .records import Hits, MemoryHit
 from .sealed_items import SealedItems
 from .shortlist import NearestSearch, Shortlist, ShortlistQueries, item_key_of
 from .vectors.cache import CachedRange, VectorCache, Write
-from .vectors.coding import signs_of
+from .vectors.coding import model_number, signs_of
 from .vectors.numeric import warn_if_numpy_is_missing
 from .vectors.stored import verified_embeddings
 from .vectors.table import Candidate, CodeTable, VectorKey
@@ -129,13 +130,19 @@ class NearestOperations:
         sql: The statements.
         cache: Codes of ranges that are searched repeatedly.
         sealed: Decrypts rows. With encryption, all searches rank in memory: the server has no signs.
+        model: The name of the model whose embeddings are compared; those of others are left out, which is logged once.
     """
 
-    def __init__(self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems | None = None) -> None:
+    def __init__(
+        self, sql: MemoryDialect, cache: VectorCache, sealed: SealedItems | None = None, model: str = ""
+    ) -> None:
         self._sql = sql
         self._cache = cache
         self._sealed = sealed or SealedItems()
-        self._ranges = CachedRanges(sql, cache, self._sealed)
+        self._model_name = model
+        self._model = model_number(model)
+        self._has_logged_others = False
+        self._ranges = CachedRanges(sql, cache, self._sealed, self._model)
         self.counters = Counters()
 
     def nearest(self, search: NearestSearch) -> Operation[Hits]:
@@ -160,6 +167,7 @@ class NearestOperations:
         elif cached is not None:  # the second search in memory, or a later one
             self._ranges.keep_embeddings(cached)
         if cached is not None:
+            self._log_others(cached.table.others)
             return Hits((yield from self._search_memory(search, cached)))
         if found is None:  # the codes do not fit into the cache
             found = yield from self._search_server(search)
@@ -171,7 +179,7 @@ class NearestOperations:
         if not complete or (len(rows) > SMALL_RANGE and not search.filter.sql):
             self._cache.mark_large(search.range_key)
         ambiguous = not complete and _is_ambiguous(rows, search.limit)
-        table = CodeTable(search.dims)
+        table = CodeTable(search.dims, self._model)
         table.fill(_codes_in(rows))
         ranked = table.ranked(search.query)
         head = list(islice(ranked, FIRST_ROUND_PER_HIT * search.limit + FIRST_ROUND))
@@ -179,7 +187,7 @@ class NearestOperations:
             return ServerHits([], complete, ambiguous)
         first = head if search.filter.sql else head[: _first_round(head, search.limit)]
         likely = first if search.filter.sql else first[: _with_spare(search.limit)]
-        shortlist = Shortlist(self._sql, search, self._sealed)
+        shortlist = Shortlist(self._sql, search, self._sealed, self._model)
         queries = shortlist.queries([one.key for one in first], [item_key_of(one.key) for one in likely])
         shortlist.add((yield Batch((*queries.embeddings, *queries.items), atomic=False)), queries)
         hits = yield from shortlist.hits(first, chain(head[len(first) :], ranked))
@@ -190,13 +198,27 @@ class NearestOperations:
         signs = signs_of(search.query.values)
         limit = max(SERVER_CANDIDATES, SERVER_CANDIDATES_PER_HIT * search.limit)
         while True:
-            rows = yield from fetch(
-                self._sql.vectors.near(search.tenant, search.where, signs, search.dims, search.filter, limit)
+            near = self._sql.vectors.near(
+                search.tenant, search.where, signs, search.dims, self._model, search.filter, limit
             )
+            found = yield from fetch(near)
+            rows = [row for row in found if row.distance < OTHER_MODEL]
+            self._log_others(len(found) - len(rows))
             complete = len(rows) < limit
             if complete or len({(row.path, row.key) for row in rows}) >= search.limit:
                 return rows, complete
             limit *= 4  # the nearest embeddings belong to few items
+
+    def _log_others(self, number: int) -> None:
+        """Log once that embeddings of other models were left out."""
+        if number and not self._has_logged_others:
+            self._has_logged_others = True
+            CALLS.warning(
+                "A search by meaning left out %d embeddings or more, because they are not of the model %r. Run "
+                "`locus-mysql embed`, which embeds their texts again, or name their model, as in model='…'.",
+                number,
+                self._model_name,
+            )
 
     def _search_memory(self, search: NearestSearch, cached: CachedRange) -> Operation[list[MemoryHit]]:
         """Rank by the codes, or embeddings, in the cache; compare all possible hits exactly.
@@ -206,7 +228,7 @@ class NearestOperations:
         """
         while True:
             ranking = _rank(search, cached)
-            shortlist = Shortlist(self._sql, search, self._sealed)
+            shortlist = Shortlist(self._sql, search, self._sealed, self._model)
             shortlist.add_scores(ranking.scores)
             first_round = self._first_round(search, ranking, shortlist)
             results = yield first_round.batch

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ...config import MySQLConfig
@@ -11,10 +13,10 @@ from ...dialect.memories.filters import compile_filter
 from ...dialect.memories.ranges import Range
 from ...engine.counters import Counters
 from ...errors import InvalidInput
-from .arguments import check_count
+from .arguments import check_count, searched_text
 from .embedding import EmbedFunction, EmbedTexts, Procedure
 from .embedding_options import EmbeddingOptions
-from .moving import MovingOperations
+from .moving import KeptItem, MovingOperations
 from .namespaces import encoded_key, path_of
 from .nearest import NearestOperations
 from .puts import STORE_TTL, ItemEncoder, Put, dims_needed
@@ -23,9 +25,31 @@ from .records import Hits, MemoryItem, Namespace
 from .sealed_items import SealedItems
 from .searching import SearchingOperations, SearchRequest, Way
 from .vectors.cache import VectorCache
-from .vectors.coding import decode_vector, floats_of
+from .vectors.coding import decode_vector, finite_floats, floats_of, model_number
 from .vectors.scoring import QueryVector
 from .writing import ItemKey, WritingOperations
+
+#: The number of stored items that are embedded together.
+EMBEDDED_AT_ONCE = 64
+
+
+@dataclass(slots=True)
+class EmbeddedPage:
+    """The result of embedding a page of items.
+
+    Args:
+        examined: The number of items that were read.
+        last: The path and key of the last one; None if there are no more.
+        embedded: The number of items that were embedded, or would be.
+        changed: The number of items that were written meanwhile, and are as they were written.
+        damaged: The paths and keys of items that cannot be read.
+    """
+
+    examined: int = 0
+    last: ItemKey | None = None
+    embedded: int = 0
+    changed: int = 0
+    damaged: list[ItemKey] = field(default_factory=list)
 
 
 class MemoryOperations:
@@ -46,9 +70,19 @@ class MemoryOperations:
         self.writing = WritingOperations(config, self.sql)
         self.encoder = ItemEncoder(config, self.options, self.writing)
         self.reading = ReadingOperations(config, self.sql)
-        self.nearest = NearestOperations(self.sql, VectorCache(self.options.vector_cache_bytes), self.sealed)
+        self.nearest = NearestOperations(
+            self.sql, VectorCache(self.options.vector_cache_bytes), self.sealed, self.options.model
+        )
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
+
+    #: The first labels of all items; see `embed_page`.
+    root: Namespace = ()
+
+    @property
+    def items(self) -> MemoryOperations:
+        """The operations on items: these."""
+        return self
 
     @property
     def embed(self) -> EmbedFunction | None:
@@ -111,7 +145,7 @@ class MemoryOperations:
             InvalidInput: As for `put`; or there are more than 10,000 items.
             VersionConflict: An item has another version than its ``if_version``; nothing was changed.
         """
-        new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
+        new = yield from self.encoder.embed([self.encoder.encode(item, in_batch=True) for item in items])
         yield self.writing.write(self.tenant, new)
 
     def write_batch(
@@ -135,7 +169,7 @@ class MemoryOperations:
                 nothing was changed.
         """
         gone, never = self._keys(deleted), self._keys(absent)
-        new = yield from self.encoder.embed([self.encoder.encode(item) for item in items])
+        new = yield from self.encoder.embed([self.encoder.encode(item, in_batch=True) for item in items])
         return cast(int, (yield self.writing.write(self.tenant, new, gone, never)))
 
     def get(self, namespace: Sequence[str], key: str, default: Any = None, *, refresh: bool = False) -> Procedure[Any]:
@@ -322,9 +356,11 @@ class MemoryOperations:
         """Return an embedding as a query vector, to which others are compared.
 
         Raises:
-            InvalidInput: The embedding has another width, or the store has no embeddings.
+            InvalidInput: The embedding has another width, or is all zeros and the metric is the cosine; or the store
+                has no embeddings.
         """
-        return QueryVector(floats_of(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
+        floats = floats_of if self.options.refuses_zeros else finite_floats
+        return QueryVector(floats(embedding, dims_needed(self.dims), "The query's embedding"), self.options.metric)
 
     def _search(self, ranges: Sequence[Range], request: SearchRequest) -> Procedure[list[Hits]]:
         self.sealed.refuse_value_filter(request.filter)
@@ -337,6 +373,70 @@ class MemoryOperations:
                 (embedding,) = yield EmbedTexts([cast(str, request.query)], query=True)
             vector = self.query_vector(embedding)
         return cast(list[Hits], (yield self.searching.search(self.tenant, ranges, request, filter, vector)))
+
+    def embed_stored(self, keys: Sequence[tuple[Sequence[str], str]]) -> Procedure[None]:
+        """Embed items that have no embedding of the store's model. One round trip if all of them have."""
+        if self.embed is None or not keys:
+            return
+        missing = yield self.writing.items_without(self.tenant, self._keys(keys), model_number(self.options.model))
+        for start in range(0, len(missing), EMBEDDED_AT_ONCE):
+            items = yield self.moving.kept(self.tenant, missing[start : start + EMBEDDED_AT_ONCE])
+            yield from self._embed_items(self.tenant, items, EmbeddedPage())
+
+    def embed_page(
+        self, namespace: Sequence[str], after: ItemKey | None, *, tenant: str, dry_run: bool
+    ) -> Procedure[EmbeddedPage]:
+        """Embed the items of a namespace and those below whose embeddings are missing, or of another model or width.
+
+        Args:
+            namespace: The first labels, after those of `root`.
+            after: The path and key of the last item of the page before.
+            tenant: The tenant.
+            dry_run: Whether items are only counted.
+        """
+        where = Range(path_of((*self.root, *namespace), empty=True))
+        items = yield self.moving.page(tenant, where, after, EMBEDDED_AT_ONCE)
+        page = EmbeddedPage(examined=len(items), last=items[-1].key if len(items) == EMBEDDED_AT_ONCE else None)
+        yield from self._embed_items(tenant, items, page, dry_run=dry_run)
+        return page
+
+    def stored_texts(self, value: Any, text: str | None, index: bool | Sequence[str]) -> list[str]:
+        """Return the texts of a stored item that are embedded.
+
+        Args:
+            value: Its value.
+            text: The text that is searched by word, if it was given.
+            index: True for the texts at the store's paths, or other paths; see `put`.
+        """
+        return self.encoder.texts_of(Put((), "", value, text=text, index=index))
+
+    def _embed_items(
+        self, tenant: str, items: Sequence[KeptItem], page: EmbeddedPage, *, dry_run: bool = False
+    ) -> Procedure[None]:
+        model, width = model_number(self.options.model), 4 * dims_needed(self.dims)
+        texts: dict[ItemKey, list[str]] = {}
+        for item in items:
+            if item.damage is not None:
+                page.damaged.append(item.key)
+            elif not item.vectors or any(one.model != model or len(one.raw) != width for one in item.vectors):
+                texts[item.key] = self._texts_in(item)
+        stale = [item for item in items if texts.get(item.key)]
+        if stale and not dry_run:
+            made = yield from self.encoder.embed_texts(text for item in stale for text in texts[item.key])
+            found = [(item.row, [made[text] for text in texts[item.key] if text in made]) for item in stale]
+            page.embedded = yield self.writing.replace_embeddings(tenant, found)
+        elif stale:
+            page.embedded = len(stale)
+        page.changed = len(stale) - page.embedded
+
+    def _texts_in(self, item: KeptItem) -> list[str]:
+        row = item.row
+        try:
+            value, paths = json.loads(row.value), None if row.embed_paths is None else json.loads(row.embed_paths)
+        except ValueError:
+            return []
+        given = None if row.text is None or row.text == searched_text(value) else row.text
+        return [] if paths == [] else self.stored_texts(value, given, True if paths is None else paths)
 
     def _key(self, namespace: Sequence[str], key: str) -> ItemKey:
         return path_of(namespace), encoded_key(key)

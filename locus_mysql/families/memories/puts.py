@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ...config import MySQLConfig
 from ...dialect.memories.writing import ItemRow
+from ...engine.logs import CALLS
 from ...errors import InvalidInput
 from ...runtime.json_strings import strings_of
 from .arguments import SEARCHED_CHARACTERS, check_count, check_text, encode_metadata, encode_value, microseconds
@@ -15,8 +16,10 @@ from .embedding import EmbedTexts, Procedure, digest_of
 from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
 from .paths import WHOLE, check_path, texts_at
-from .vectors.coding import Coded, decode_vector, encode_vector
+from .vectors.coding import NO_DIRECTION, Coded, decode_vector, encode_vector, model_number
 from .writing import NewItem, WritingOperations
+
+K = TypeVar("K")
 
 #: The item's time to live is that of the store. (None means that the item never expires.)
 STORE_TTL: Final = "store"
@@ -84,8 +87,12 @@ class ItemEncoder:
         self._options = options
         self._writing = writing
 
-    def encode(self, put: Put) -> EncodedItem:
+    def encode(self, put: Put, *, in_batch: bool = False) -> EncodedItem:
         """Check and encode an item.
+
+        Args:
+            put: The item.
+            in_batch: Whether it is one of several. Then an embedding of zeros, which has no cosine, is left out.
 
         Raises:
             InvalidInput: The item is not a `Put`, cannot be stored exactly, or has an embedding of another width.
@@ -99,12 +106,18 @@ class ItemEncoder:
         ttl_us = microseconds(self._config.ttl_s if put.ttl_s == STORE_TTL else put.ttl_s)
         embeds = self._options.embed is not None and put.index is not False
         text = _text_of(put, whole=embeds)
-        given = _given_embeddings(put, self._options.dims)
-        paths = _paths_of(put.index, self._options.fields)
+        given = self._given_embeddings(put, in_batch=in_batch)
+        paths = _paths_of(put.index, self._options.fields) if put.texts is None else ()
         texts = _texts_to_embed(put, text, paths) if embeds and not given else []
         searched = text[:SEARCHED_CHARACTERS] or None if self._config.search else None
-        row = ItemRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched)
+        embed_paths = _stored_paths(put)
+        row = ItemRow(path, key, value, encode_metadata(put.metadata), ttl_us, searched, embed_paths)
         return EncodedItem(row, given, list(dict.fromkeys(texts)), put.if_version)
+
+    def texts_of(self, put: Put) -> list[str]:
+        """Return the texts of an item that are embedded, without duplicates."""
+        paths = _paths_of(put.index, self._options.fields)
+        return list(dict.fromkeys(_texts_to_embed(put, _text_of(put, whole=True), paths)))
 
     def embed(self, items: Sequence[EncodedItem]) -> Procedure[list[NewItem]]:
         """Add embeddings: known ones of texts that were embedded before, all others by one call of the function."""
@@ -112,39 +125,74 @@ class ItemEncoder:
         known: dict[bytes, Coded] = {}
         if digests:
             known = yield from self._known(items, list(digests.values()))
-        unknown = [text for text, digest in digests.items() if digest not in known]
-        if unknown:
-            embeddings = yield EmbedTexts(unknown)
-            for text, embedding in zip(unknown, embeddings, strict=True):
-                coded = encode_vector(embedding, self._options.dims, "What the embed function returned")
-                known[digests[text]] = coded
+        made = yield from self._embed_texts(digests, known)
         return [
             NewItem(
                 item.row,
-                [
-                    *((None, coded) for coded in item.given),
-                    *((digests[text], known[digests[text]]) for text in item.texts),
-                ],
+                [*((None, coded) for coded in item.given), *(made[text] for text in item.texts if text in made)],
                 item.if_version,
             )
             for item in items
         ]
 
+    def embed_texts(self, texts: Iterable[str]) -> Procedure[dict[str, tuple[bytes, Coded]]]:
+        """Return the embedding of each text with the text's digest, without those that are left out."""
+        digests = {text: digest_of(text, self._options.model) for text in texts}
+        return (yield from self._embed_texts(digests, {}))
+
+    def _embed_texts(
+        self, digests: Mapping[str, bytes], known: Mapping[bytes, Coded]
+    ) -> Procedure[dict[str, tuple[bytes, Coded]]]:
+        options, coded = self._options, dict(known)
+        unknown = [text for text, digest in digests.items() if digest not in known]
+        if unknown:
+            embeddings = yield EmbedTexts(unknown)
+            what, model = "What the embed function returned", model_number(options.model)
+            for text, embedding in zip(unknown, embeddings, strict=True):
+                coded[digests[text]] = encode_vector(embedding, options.dims, what, model=model)
+            if options.refuses_zeros:
+                coded = _without_zeros(coded)
+        return {text: (digest, coded[digest]) for text, digest in digests.items() if digest in coded}
+
     def _known(self, items: Sequence[EncodedItem], digests: Sequence[bytes]) -> Procedure[dict[bytes, Coded]]:
         """Return the stored embeddings of these items by the digests of their texts."""
-        dims = dims_needed(self._options.dims)
+        dims, model = dims_needed(self._options.dims), model_number(self._options.model)
         keys = list({(item.row.path, item.row.key) for item in items if item.texts})
         stored: dict[bytes, bytes] = yield self._writing.known_vectors(self._config.tenant, keys, digests)
         return {
-            digest: encode_vector(decode_vector(raw), dims) for digest, raw in stored.items() if len(raw) == 4 * dims
+            digest: encode_vector(decode_vector(raw), dims, model=model)
+            for digest, raw in stored.items()
+            if len(raw) == 4 * dims
         }
 
+    def _given_embeddings(self, put: Put, *, in_batch: bool) -> list[Coded]:
+        if isinstance(put.embeddings, str | bytes) or not isinstance(put.embeddings, Iterable):
+            raise InvalidInput(f"embeddings must be a list of embeddings, not {type(put.embeddings).__name__}.")
+        given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
+        model = model_number(self._options.model)
+        coded = [encode_vector(vector, dims_needed(self._options.dims), model=model) for vector in given]
+        if not self._options.refuses_zeros:
+            return coded
+        if not in_batch and any(one.is_zero for one in coded):
+            raise InvalidInput(f"The embedding {NO_DIRECTION}")
+        return list(_without_zeros(dict(enumerate(coded))).values())
 
-def _given_embeddings(put: Put, dims: int | None) -> list[Coded]:
-    if isinstance(put.embeddings, str | bytes) or not isinstance(put.embeddings, Iterable):
-        raise InvalidInput(f"embeddings must be a list of embeddings, not {type(put.embeddings).__name__}.")
-    given = [*([] if put.embedding is None else [put.embedding]), *put.embeddings]
-    return [encode_vector(vector, dims_needed(dims)) for vector in given]
+
+def _without_zeros(coded: Mapping[K, Coded]) -> dict[K, Coded]:
+    """Leave out embeddings of zeros, and log it."""
+    kept = {key: one for key, one in coded.items() if not one.is_zero}
+    if len(kept) < len(coded):
+        CALLS.warning(
+            "Embeddings that are all zeros, and so have no cosine, were not stored: %d.", len(coded) - len(kept)
+        )
+    return kept
+
+
+def _stored_paths(put: Put) -> str | None:
+    """Return what is stored about the texts to embed: the paths, as JSON text; None for those of the store."""
+    if put.index is False or put.embedding is not None or put.embeddings:
+        return "[]"
+    return None if put.index is True else encode_value(list(put.index))
 
 
 def _texts_to_embed(put: Put, text: str, paths: Sequence[str]) -> list[str]:

@@ -79,10 +79,11 @@ class Shortlist:
         sql: The statements.
         search: The search.
         sealed: Decrypts rows.
+        model: The query's model; embeddings of others are not compared.
     """
 
-    def __init__(self, sql: MemoryDialect, search: NearestSearch, sealed: SealedItems) -> None:
-        self._sql, self._sealed = sql, sealed
+    def __init__(self, sql: MemoryDialect, search: NearestSearch, sealed: SealedItems, model: int) -> None:
+        self._sql, self._sealed, self._model = sql, sealed, model
         self._search = search
         self._scores: dict[ItemKey, float] = {}
         self._items: dict[ItemKey, ItemRow] = {}
@@ -154,7 +155,9 @@ class Shortlist:
         return MemoryHit(item_of(self._search.tenant, self._items[key], self._sealed), score)
 
     def _add_embeddings(self, embeddings: Sequence[EmbeddingRow]) -> None:
-        fitting = [row for row in embeddings if len(row.embedding) == 4 * self._search.dims]
+        fitting = [
+            row for row in embeddings if len(row.embedding) == 4 * self._search.dims and row.model == self._model
+        ]
         scores = self._search.query.scores([row.embedding for row in fitting])
         self.add_scores({(row.path, row.key, row.number): score for row, score in zip(fitting, scores, strict=True)})
 

@@ -28,7 +28,7 @@ class MemoryStore(AsyncMemories[MemoryOperations]):
             transaction, once for each batch, with the texts that changed.
         fields: Paths of the texts to embed, such as ``facts[*].text``; ``$`` is the item's text.
         metric: ``cosine``, ``dot`` or ``euclidean``.
-        model: The name of the function's model; texts are embedded again when it changes.
+        model: The name of the model; by default that which ``embed`` has. Embeddings of other models are not compared.
         vector_cache_bytes: Memory for the LRU cache of repeated searches by meaning, about 1 byte for each dimension
             and 350 bytes for each embedding.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search`` apply to items; with a

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from ...config import MySQLConfig
 from ...dialect import Statement
 from ...dialect.memories.dialect import MemoryDialect
+from ...dialect.memories.moving import KeptRow
 from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
@@ -25,6 +26,9 @@ from .vectors.stored import verified_embeddings
 
 #: The path and key of an item.
 ItemKey: TypeAlias = tuple[bytes, bytes]
+
+#: The embeddings of an item, each with the digest of its text if it is of a text.
+Vectors: TypeAlias = Sequence[tuple[bytes | None, Coded]]
 
 #: One in this many writes is followed by housekeeping.
 HOUSEKEEPING_EVERY = 64
@@ -56,13 +60,18 @@ class NewItem:
     """
 
     row: ItemRow
-    vectors: Sequence[tuple[bytes | None, Coded]] = field(default_factory=tuple)
+    vectors: Vectors = field(default_factory=tuple)
     if_version: int | None = None
 
     @property
     def key(self) -> ItemKey:
         """Path and key."""
         return (self.row.path, self.row.key)
+
+
+def vector_row(key: ItemKey, number: int, digest: bytes | None, coded: Coded, *, expires: bool) -> VectorRow:
+    """Return the row of an embedding of an item; see `VectorRow`."""
+    return VectorRow(*key, number, digest, coded.embedding, coded.code, coded.sig, coded.model, expires)
 
 
 class WritingOperations:
@@ -157,6 +166,44 @@ class WritingOperations:
             for row in verified_embeddings(tenant, rows, sealed)
         }
 
+    def items_without(self, tenant: str, keys: Sequence[ItemKey], model: int) -> Operation[list[ItemKey]]:
+        """Return those of some items that have no embedding of a model. One round trip."""
+        queries = self.sql.vectors.having(tenant, keys, model)
+        results = yield Batch(queries, atomic=False)
+        having = {(row.path, row.key) for query in queries for row in results.rows(query)}
+        return [key for key in keys if key not in having]
+
+    def replace_embeddings(self, tenant: str, items: Sequence[tuple[KeptRow, Vectors]]) -> Operation[int]:
+        """Replace the embeddings of items that were read; returns the number of items that were unchanged since.
+
+        One round trip; if an item was changed, one for each, as only those that were changed are left alone.
+        """
+        token, ledger, sealed = os.urandom(16), self.sql.ledger, self._sealed
+        keys = [(row.path, row.key) for row, _ in items]
+        rows = [
+            vector_row((row.path, row.key), number, digest, coded, expires=(row.ttl_us or row.expires_at) is not None)
+            for row, vectors in items
+            for number, (digest, coded) in enumerate(vectors)
+        ]
+        read = [(row.path, row.key, row.version, row.updated_at) for row, _ in items]
+        try:
+            yield Batch.of(
+                self.sql.writing.touch(tenant, [path for path, _ in keys], token),
+                self.sql.writing.guard_unchanged(tenant, read),
+                self.sql.vectors.replace(tenant, keys, [sealed.vector(tenant, row) for row in rows]),
+                ledger.record(tenant, token),
+                outcome_query=ledger.find(tenant, token),
+            )
+        except Outdated as refused:
+            yield from refuse_late(ledger, refused, tenant, token)
+            if len(items) == 1:
+                return 0
+            replaced = 0
+            for item in items:
+                replaced += yield from self.replace_embeddings(tenant, [item])
+            return replaced
+        return len(items)
+
     def clear(self, tenant: str, path: bytes) -> Operation[int]:
         """Delete all items of a namespace; returns the number of items. One round trip."""
         writing, token, where = self.sql.writing, os.urandom(16), Range(path, exact=True)
@@ -233,7 +280,7 @@ class WritingOperations:
         writing = self.sql.writing
         rows = [
             self._sealed.vector(
-                tenant, VectorRow(*item.key, number, digest, *coded, expires=item.row.ttl_us is not None)
+                tenant, vector_row(item.key, number, digest, coded, expires=item.row.ttl_us is not None)
             )
             for item in items
             for number, (digest, coded) in enumerate(item.vectors)

@@ -26,7 +26,7 @@ class AdkMemoryService(AsyncMemories[MemoryServiceOperations], BaseMemoryService
         embed: A function that embeds a list of texts; sync (run in a thread) or async. With it, memories are searched
             by word and by meaning.
         metric: How embeddings are compared: ``cosine``, ``dot`` or ``euclidean``.
-        model: The name of the function's model; texts are embedded again when it changes.
+        model: The name of the model; by default that which ``embed`` has. Embeddings of other models are not compared.
         vector_cache_bytes: Memory for the cache of repeated searches by meaning.
         limit: The maximum number of memories that a search returns.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search_parser`` apply to memories.

@@ -35,6 +35,17 @@ WITHOUT_SESSION, ADDED_DIRECTLY = "~none", "~direct"
 KEYS_LIMIT, AT_ONCE = 1_000_000, 1_000
 
 
+class _Memories(MemoryOperations):
+    """Items whose texts are those of ADK's memories."""
+
+    root = (LABEL,)
+
+    def stored_texts(self, value: Any, text: str | None, index: bool | Sequence[str]) -> list[str]:
+        """See `MemoryOperations.stored_texts`."""
+        found = _text_of(Content.model_validate(value["content"])) if isinstance(value, dict) else ""
+        return [found] if found else []
+
+
 class MemoryServiceOperations:
     """Stores ADK's memories of one tenant.
 
@@ -46,18 +57,18 @@ class MemoryServiceOperations:
 
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions, limit: int) -> None:
         self.config = config
-        self._items = MemoryOperations(config, options)
+        self.items = _Memories(config, options)
         self._limit = check_count(limit, "limit", 1)
-        self.schema = self._items.schema
+        self.schema = self.items.schema
 
     @property
     def embed(self) -> EmbedFunction | None:
         """The embed function, if there is one."""
-        return self._items.embed
+        return self.items.embed
 
     def count_in(self, counters: Counters) -> None:
         """Count the cache's hits and misses in these counters."""
-        self._items.count_in(counters)
+        self.items.count_in(counters)
 
     def add_session_to_memory(self, session: Session) -> Procedure[None]:
         """Synchronise a session's memories with its events with text: add missing memories, remove all others.
@@ -69,13 +80,14 @@ class MemoryServiceOperations:
             InvalidInput: A memory cannot be stored exactly; nothing was changed by its transaction.
         """
         scope, namespace = _scope(session.app_name, session.user_id), _of_session(session)
-        stored = set((yield from self._items.list_keys(namespace, KEYS_LIMIT)))
+        stored = set((yield from self.items.list_keys(namespace, KEYS_LIMIT)))
         kept = {event.id: event for event in session.events if _text_of(event.content)}
         yield from self._write(
             scope,
             [_put_of_event(namespace, event, None) for key, event in kept.items() if key not in stored],
             [(namespace, key) for key in stored if key not in kept],
         )
+        yield from self.items.embed_stored([(namespace, key) for key in kept if key in stored])
 
     def add_events_to_memory(
         self,
@@ -101,10 +113,11 @@ class MemoryServiceOperations:
         scope = _scope(app_name, user_id)
         namespace = (LABEL, *scope, _label(session_id) if session_id else WITHOUT_SESSION)
         added = {event.id: event for event in reversed(events) if _text_of(event.content)}
-        found = yield from self._items.get_batch([(namespace, key) for key in added])
+        found = yield from self.items.get_batch([(namespace, key) for key in added])
         stored = {key for _, key in found}
         puts = [_put_of_event(namespace, event, custom_metadata) for key, event in added.items() if key not in stored]
         yield from self._write(scope, puts[::-1], [])
+        yield from self.items.embed_stored(list(found))
 
     def add_memory(
         self,
@@ -139,7 +152,7 @@ class MemoryServiceOperations:
             namespace = (LABEL, *scope, ADDED_DIRECTLY)
             puts.append(Put(namespace, memory_id, value, metadata, text=_text_of(memory.content)))
         if puts:
-            yield from self._items.write_batch(puts, [(_deleted(scope), put.key) for put in puts])
+            yield from self.items.write_batch(puts, [(_deleted(scope), put.key) for put in puts])
 
     def search_memory(self, *, app_name: str, user_id: str, query: str) -> Procedure[SearchMemoryResponse]:
         """Return the user's memories that match a query best: by word; with an embed function, by word and meaning.
@@ -153,10 +166,10 @@ class MemoryServiceOperations:
         if not re.search(r"\w", words):
             return SearchMemoryResponse()
         way: Way = "word" if self.embed is None else "hybrid"
-        if way == "hybrid" and self._items.sealed.is_on:  # there is no index of words
+        if way == "hybrid" and self.items.sealed.is_on:  # there is no index of words
             way = "meaning"
         scope = _scope(app_name, user_id)
-        hits = yield from self._items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
+        hits = yield from self.items.search((LABEL, *scope), query=words, way=way, limit=self._limit)
         return SearchMemoryResponse(memories=[_entry(hit.item) for hit in hits])
 
     def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> Procedure[None]:
@@ -173,15 +186,15 @@ class MemoryServiceOperations:
         tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
         # Repeated until none is found: a memory may have been added between a search and the first tombstone.
         while found := (yield from self._with_id(scope, memory_id)):
-            yield from self._items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
+            yield from self.items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
 
     def _with_id(self, scope: Namespace, memory_id: str) -> Procedure[Sequence[MemoryHit]]:
         """Return up to `AT_ONCE` memories with an id. Encrypted ones are all read, and compared in this process."""
-        if not self._items.sealed.is_on:
-            return (yield from self._items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE))
+        if not self.items.sealed.is_on:
+            return (yield from self.items.search((LABEL, *scope), filter={"id": memory_id}, limit=AT_ONCE))
         found: list[MemoryHit] = []
         offset = 0
-        while page := (yield from self._items.search((LABEL, *scope), limit=AT_ONCE, offset=offset)):
+        while page := (yield from self.items.search((LABEL, *scope), limit=AT_ONCE, offset=offset)):
             values = [(hit, hit.item.value) for hit in page]
             found += [hit for hit, value in values if isinstance(value, dict) and value.get("id") == memory_id]
             offset += AT_ONCE
@@ -202,14 +215,14 @@ class MemoryServiceOperations:
             puts = [put for put in puts if put.key not in deleted]
             try:
                 # The server checks again, so that one that is deleted meanwhile does not come back.
-                yield from self._items.write_batch(puts, gone, absent=[(_deleted(scope), put.key) for put in puts])
+                yield from self.items.write_batch(puts, gone, absent=[(_deleted(scope), put.key) for put in puts])
             except VersionConflict:
                 continue
             return
 
     def _deleted_of(self, scope: Namespace, puts: Sequence[Put]) -> Procedure[set[str]]:
         """Return the keys of the memories that were deleted."""
-        found = yield from self._items.get_batch([(_deleted(scope), put.key) for put in puts])
+        found = yield from self.items.get_batch([(_deleted(scope), put.key) for put in puts])
         return {key for _, key in found}
 
 

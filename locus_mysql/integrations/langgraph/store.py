@@ -68,7 +68,7 @@ class AsyncMySQLStore(BaseStore):
 
     Args:
         where: A `Database` that others use too, a DSN, or a `MySQLConfig`; or give options as keywords.
-        index: ``dims``, ``embed`` and ``fields`` of the vectors. Keys of LangGraph's other stores, such as
+        index: ``dims``, ``embed``, ``fields`` and ``model`` of the vectors. Keys of LangGraph's other stores, such as
             ``ann_index_config``, have no effect; a log message names them.
         ttl: ``default_ttl`` and ``sweep_interval_minutes`` in minutes, ``refresh_on_read``.
         options: Options of `MySQLConfig`.

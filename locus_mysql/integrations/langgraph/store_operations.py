@@ -28,7 +28,7 @@ from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput
 from ...families.memories.arguments import check_count, check_text
 from ...families.memories.embedding import EmbedTexts, Procedure
-from ...families.memories.embedding_options import EmbeddingOptions
+from ...families.memories.embedding_options import EmbeddingOptions, name_of_model
 from ...families.memories.namespaces import encoded_key, path_of
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import Put
@@ -63,7 +63,9 @@ class StoreOperations(MemoryOperations):
             super().__init__(config)
             return
         self.embeddings, metric, self._paths = check_index(index)
-        options = EmbeddingOptions(dims=index["dims"], embed=self.embeddings.embed_documents, metric=metric)
+        model = cast(Mapping[str, Any], index).get("model") or name_of_model(index["embed"])
+        embed = self.embeddings.embed_documents
+        options = EmbeddingOptions(index["dims"], embed, metric=metric, model=model)
         super().__init__(config, options)
 
     def batch(self, ops: Iterable[Op]) -> Procedure[list[Result]]:
@@ -88,7 +90,7 @@ class StoreOperations(MemoryOperations):
             if isinstance(op, PutOp):
                 puts.pop(self._key_of(op), None)
                 puts[self._key_of(op)] = op
-        news = [self.encoder.encode(self._put_of(op)) for op in puts.values() if op.value is not None]
+        news = [self.encoder.encode(self._put_of(op), in_batch=True) for op in puts.values() if op.value is not None]
         results: list[Result] = [None] * len(ops)
         reading = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         if reading:
@@ -198,11 +200,21 @@ class StoreOperations(MemoryOperations):
         value = dict(op.value)
         expiry = ttl_s(op.ttl)
         named = None if op.index is None or op.index is False else check_paths(op.index)
-        if self.index is None or op.index is False:
+        if op.index is False:
             return Put(op.namespace, op.key, value, ttl_s=expiry, index=False)
+        index = True if named is None else named
+        return Put(op.namespace, op.key, value, ttl_s=expiry, index=index, texts=self._texts(value, named))
+
+    def stored_texts(self, value: Any, text: str | None, index: bool | Sequence[str]) -> list[str]:
+        """See `MemoryOperations.stored_texts`."""
+        return self._texts(value, None if isinstance(index, bool) else index)
+
+    def _texts(self, value: Any, named: Sequence[str] | None) -> list[str]:
+        """Return the texts to embed, which LangGraph finds in its own way."""
+        if self.embeddings is None:
+            return []
         paths = self._paths if named is None else named
-        texts = [text for path in paths for text in get_text_at_path(value, path) if text]
-        return Put(op.namespace, op.key, value, ttl_s=expiry, texts=texts)
+        return [text for path in paths for text in get_text_at_path(value, path) if text]
 
     def _key_of(self, op: GetOp | PutOp) -> ItemKey:
         return path_of(op.namespace), encoded_key(op.key)

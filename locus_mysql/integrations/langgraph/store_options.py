@@ -20,7 +20,7 @@ from ...suggestions import did_you_mean
 #: Options of other stores that have been logged in this process.
 _LOGGED: set[str] = set()
 
-INDEX_KEYS = ("dims", "embed", "fields", "distance_type")
+INDEX_KEYS = ("dims", "embed", "fields", "distance_type", "model")
 TTL_KEYS = ("default_ttl", "refresh_on_read", "omit_expired", "sweep_interval_minutes")
 
 #: Keys of other stores that have no effect here, each with an explanation: of langgraph-checkpoint-postgres 3.2,
@@ -49,7 +49,7 @@ METRICS: Mapping[str, Metric] = {"cosine": "cosine", "inner_product": "dot", "l2
 
 
 def check_index(index: IndexConfig) -> tuple[Embeddings, Metric, list[str]]:
-    """Check an index, except ``dims``; return the embedder, the metric, and the paths of the fields to embed.
+    """Check an index, except ``dims`` and ``model``; return the embedder, the metric, and the paths to embed.
 
     Raises:
         ConfigError: It is not a dict, lacks a key, or has an unknown or wrong one.

@@ -28,7 +28,7 @@ from ...families.memories.embedding import (
     embed_awaited,
     embed_blocking,
 )
-from ...families.memories.embedding_options import EmbeddingOptions
+from ...families.memories.embedding_options import EmbeddingOptions, name_of_model
 from ...families.memories.hashing import HashingEmbedder
 from ...families.memories.operations import MemoryOperations
 from ...families.memories.puts import STORE_TTL, Put
@@ -74,29 +74,30 @@ class LocusMemoryOperations:
             dimension = embedder.dimension
         self.embedder = embedder
         self.embed: EmbedFunction | None = None if embedder is None else self._documents
-        self._items = MemoryOperations(config, EmbeddingOptions(dims=dimension, embed=self.embed, model=model))
+        options = EmbeddingOptions(dims=dimension, embed=self.embed, model=model or _name_of_model(embedder))
+        self.items = MemoryOperations(config, options)
 
     def count_in(self, counters: Counters) -> None:
         """See `CountsCache.count_in`."""
-        self._items.count_in(counters)
+        self.items.count_in(counters)
 
     @property
     def config(self) -> MySQLConfig:
         """The options in force."""
-        return self._items.config
+        return self.items.config
 
     @property
     def schema(self) -> Schema:
         """The tables."""
-        return self._items.schema
+        return self.items.schema
 
     @property
     def capabilities(self) -> StoreCapabilities:
         """The capabilities; a search by embedding requires an embedder or a dimension."""
         return StoreCapabilities(
             search=self.config.search or self.embed is not None,
-            semantic_search=self._items.dims is not None,
-            embedding_dimension=self._items.dims,
+            semantic_search=self.items.dims is not None,
+            embedding_dimension=self.items.dims,
             ttl=True,
             list_namespaces=True,
             batch_operations=True,
@@ -127,7 +128,7 @@ class LocusMemoryOperations:
             InvalidInput: An argument cannot be stored exactly.
             VersionConflict: The item has another version; nothing was changed.
         """
-        yield from self._items.put(namespace, key, value, metadata=metadata, ttl_s=ttl_s, if_version=if_version)
+        yield from self.items.put(namespace, key, value, metadata=metadata, ttl_s=ttl_s, if_version=if_version)
 
     def put_with_embedding(
         self,
@@ -145,7 +146,7 @@ class LocusMemoryOperations:
         if embedding is None:
             raise InvalidInput("put_with_embedding needs an embedding; put stores a value without one.")
         self._check_embeddings_are_kept()
-        yield from self._items.put(namespace, key, value, metadata=metadata, embedding=embedding)
+        yield from self.items.put(namespace, key, value, metadata=metadata, embedding=embedding)
 
     def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> Procedure[None]:
         """Store values, all or none: tuples of namespace, key, value and metadata."""
@@ -155,47 +156,47 @@ class LocusMemoryOperations:
                     f"A batch takes tuples of namespace, key, value and metadata, not {_described(item)}; "
                     "without metadata write None."
                 )
-        yield from self._items.put_batch([Put(namespace, key, value, data) for namespace, key, value, data in items])
+        yield from self.items.put_batch([Put(namespace, key, value, data) for namespace, key, value, data in items])
 
     def get(self, namespace: tuple[str, ...], key: str) -> Procedure[Any | None]:
         """Return the value under a key; None if there is none."""
-        return (yield from self._items.get(namespace, key))
+        return (yield from self.items.get(namespace, key))
 
     def get_item(self, namespace: tuple[str, ...], key: str) -> Procedure[StoreItem | None]:
         """Return the item under a key, with metadata, version and times; None if there is none."""
-        item = yield from self._items.get_item(namespace, key)
+        item = yield from self.items.get_item(namespace, key)
         return None if item is None else _store_item(item)
 
     def get_batch(self, keys: list[tuple[tuple[str, ...], str]]) -> Procedure[dict[tuple[tuple[str, ...], str], Any]]:
         """Return values by namespace and key, without missing ones. One round trip."""
-        found = yield from self._items.get_batch(keys)
+        found = yield from self.items.get_batch(keys)
         return {key: item.value for key, item in found.items()}
 
     def get_embedding(self, namespace: tuple[str, ...], key: str) -> Procedure[list[float] | None]:
         """Return the embedding of an item, the first if it has several; None if there is none."""
-        return next(iter((yield from self._items.get_embeddings(namespace, key))), None)
+        return next(iter((yield from self.items.get_embeddings(namespace, key))), None)
 
     def exists(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
         """Check whether there is an item under a key."""
-        return (yield from self._items.exists(namespace, key))
+        return (yield from self.items.exists(namespace, key))
 
     def delete(self, namespace: tuple[str, ...], key: str) -> Procedure[bool]:
         """Delete an item; returns whether there was one."""
-        return (yield from self._items.delete(namespace, key))
+        return (yield from self.items.delete(namespace, key))
 
     def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> Procedure[list[str]]:
         """Return the keys of a namespace, in the order of their code points."""
-        return (yield from self._items.list_keys(namespace, limit))
+        return (yield from self.items.list_keys(namespace, limit))
 
     def list_namespaces(
         self, prefix: tuple[str, ...] | None = None, limit: int = 100
     ) -> Procedure[list[tuple[str, ...]]]:
         """Return the namespaces with items that begin with a prefix, in the order of their labels."""
-        return (yield from self._items.list_namespaces(prefix or (), limit=limit))
+        return (yield from self.items.list_namespaces(prefix or (), limit=limit))
 
     def clear_namespace(self, namespace: tuple[str, ...]) -> Procedure[int]:
         """Delete all items of a namespace; returns the number of items."""
-        return (yield from self._items.clear_namespace(namespace))
+        return (yield from self.items.clear_namespace(namespace))
 
     def search(
         self, namespace: tuple[str, ...], query: str | None = None, limit: int = 10
@@ -204,14 +205,14 @@ class LocusMemoryOperations:
 
         Without a query, or with an empty one, the most recently stored items come first.
         """
-        hits = yield from self._items.search(namespace, query=query or None, limit=limit, only_here=True)
+        hits = yield from self.items.search(namespace, query=query or None, limit=limit, only_here=True)
         return [_store_item(hit.item) for hit in hits]
 
     def search_many(
         self, namespaces: Sequence[tuple[str, ...]], query: str | None = None, limit: int = 10
     ) -> Procedure[list[list[StoreItem]]]:
         """`search` in each of several namespaces, in the round trips of one search."""
-        found = yield from self._items.search_many(namespaces, query=query or None, limit=limit, only_here=True)
+        found = yield from self.items.search_many(namespaces, query=query or None, limit=limit, only_here=True)
         return [[_store_item(hit.item) for hit in hits] for hits in found]
 
     def search_by_embedding(
@@ -239,7 +240,7 @@ class LocusMemoryOperations:
         """
         self._check_embeddings_are_kept()
         least = check_score(threshold, "threshold")
-        hits = yield from self._items.search(
+        hits = yield from self.items.search(
             namespace,
             embedding=query_embedding,
             metadata_filter=metadata_filter,
@@ -253,7 +254,7 @@ class LocusMemoryOperations:
         ]
 
     def _check_embeddings_are_kept(self) -> None:
-        if self._items.dims is None:
+        if self.items.dims is None:
             raise EmbeddingsNotKept()
 
     async def _documents(self, texts: list[str]) -> list[list[float]]:
@@ -279,7 +280,7 @@ class MySQLMemory(AsyncMemories[LocusMemoryOperations], BaseStore):
         where: A `Database` that is shared with other stores, a DSN, or a `MySQLConfig`; or give options as keywords.
         embedder: Embeds stored texts and queries, as in Locus' ``PgMemory``. Without one, `search` is by word.
         dimension: The width of embeddings, if the caller provides them.
-        model: The name of the embedder's model. If it changes, texts are embedded again when they are put again.
+        model: The name of the model; by default that of the embedder. Embeddings of other models are not compared.
         options: Options of `MySQLConfig`.
 
     Example:
@@ -353,7 +354,7 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
 
     Args:
         where: See `MySQLMemory`, also for the other arguments.
-        embedder: Embeds stored texts and queries, in an event loop of its own for each call.
+        embedder: Embeds stored texts and queries, in the process's background loop.
         dimension: The width of embeddings.
         model: The name of the embedder's model.
         options: Options of `MySQLConfig`.
@@ -411,6 +412,12 @@ class SyncMySQLMemory(SyncMemories[LocusMemoryOperations]):
     def search_many(self) -> None: ...
     @blocking(LocusMemoryOperations.search_by_embedding)
     def search_by_embedding(self) -> None: ...
+
+
+def _name_of_model(embedder: Embedder | None) -> str:
+    """Return the name of an embedder's model. Locus' embedders for OCI and OpenAI have it in their configuration."""
+    owners = (embedder, getattr(embedder, "oci_config", None), getattr(embedder, "_config_model", None))
+    return next(filter(None, map(name_of_model, owners)), "")
 
 
 def _described(item: object) -> str:

@@ -133,6 +133,42 @@ class SessionOperations:
         yield from self._transcripts.delete(self._key, parts=True)
         self._known, self.pointer = None, Pointer()
 
+    def replace_suffix(
+        self, pointer: Pointer, suffix: Sequence[Item], items: Sequence[TResponseInputItem]
+    ) -> Operation[bool]:
+        """Replace the last items of a branch by others, in one transaction; return False if they are not its last.
+
+        Two round trips; more beside other writers. Items that another branch has, too, stay there.
+
+        Args:
+            pointer: Names the branch.
+            suffix: The items to replace, as they were read.
+            items: The new items, at most 10,000.
+
+        Raises:
+            InvalidInput: An item is no JSON; nothing was written.
+        """
+        added, backoff = new_items(items), Backoff()
+        while suffix:
+            read = yield from self.read(None, last=len(suffix), pointer=pointer)
+            if read is None or read.items != suffix:
+                return False
+            if read.is_current and (yield from self._replaced(read, added)):
+                return True
+            yield backoff.pause()
+        return False
+
+    def replace_all(self, items: Sequence[TResponseInputItem]) -> Operation[None]:
+        """Replace all items of the current branch by others, in one transaction; see `replace_suffix`."""
+        pointer, added, backoff = self.pointer, new_items(items), Backoff()
+        while True:
+            read = yield from self.read(None, pointer=pointer)
+            if read is None or not read.items:
+                return (yield from self.add_items(list(items)))
+            if read.is_current and (yield from self._replaced(read, added)):
+                return None
+            yield backoff.pause()
+
     def read(
         self, branch_id: str | None, *, last: int | None = None, pointer: Pointer | None = None
     ) -> Operation[BranchRead | None]:
@@ -166,8 +202,28 @@ class SessionOperations:
             written, *_ = yield from self._transcripts.write([expecting, *others])
         except VersionConflict:
             return False
-        self._known = replace(transcript, revision=written.revision, header=write.header or transcript.header)
+        self._known = replace(
+            transcript,
+            revision=written.revision,
+            header=write.header or transcript.header,
+            last_seq=transcript.last_seq + len(write.items),
+        )
         return True
+
+    def _replaced(self, read: BranchRead, items: Sequence[NewItem]) -> Operation[bool]:
+        """Replace the items that were read, the last of a branch; return False if the session was written to since."""
+        before, branch_id, last_seq = read.branches, read.branch_id, read.transcript.last_seq
+        branches = before.without_items(branch_id, read.items[0].seq)
+        removed = [
+            item.seq
+            for item in read.items
+            # Items of `main` that were added since the branches changed last are in no branch's ranges.
+            if (branch_id == MAIN and item.seq > before.last) or not branches.is_shared(item.seq)
+        ]
+        if branch_id != MAIN:
+            branches = branches.with_items(branch_id, len(items), last_seq)
+        header = Header(branches.state) if branches != before else None
+        return (yield from self.written(read.transcript, Write(self._key, items, header, remove=removed)))
 
     def _add_to_branch(self, pointer: Pointer, items: Sequence[NewItem]) -> Operation[bool]:
         """Add items to a branch other than `main`; return False if the session was cleared, so that there is none."""

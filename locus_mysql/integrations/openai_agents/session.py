@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator
-from dataclasses import fields
-from typing import Any, ClassVar, TypeVar, Unpack
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 from agents import TResponseInputItem
 from agents.memory import SessionSettings
@@ -83,9 +83,60 @@ class OpenAISession(AsyncStore[SessionOperations]):
     @awaited(SessionOperations.clear_session)
     def clear_session(self) -> None: ...
 
+    # The SDK's OpenAIResponsesCompactionSession looks for the next two methods, whose names and arguments are those of
+    # its own sessions. Without them it skips sessions with a limit, and else clears the session before it adds items.
+
+    async def _get_compaction_snapshot(
+        self, limit: int, *, prune_prefix: Callable[[TResponseInputItem], bool] | None = None
+    ) -> CompactionSnapshot | None:
+        """Return the last items, with a function that replaces some of them in one transaction.
+
+        Args:
+            limit: The maximum number of items.
+            prune_prefix: Ignored. Expired items of the SDK's `EncryptedSession` stay, and it skips them as before.
+        """
+        if not self._stores_items_itself:
+            return None
+        pointer = self._operations.pointer
+        read = await self._run(self._operations.read(None, last=limit + 1, pointer=pointer))
+        items = [] if read is None else read.items[-limit:]
+
+        async def replace_suffix(start: int, output: list[TResponseInputItem]) -> bool:
+            return await self._run(self._operations.replace_suffix(pointer, items[start:], output))
+
+        complete = read is None or len(read.items) == len(items)
+        return CompactionSnapshot([cast(TResponseInputItem, item.content) for item in items], complete, replace_suffix)
+
+    async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
+        """Replace all items in one transaction; return False, without doing so, for an application's own subclass."""
+        if self._stores_items_itself:
+            await self._run(self._operations.replace_all(items))
+        return self._stores_items_itself
+
+    @property
+    def _stores_items_itself(self) -> bool:
+        """Whether this is no application's subclass, whose methods may transform items."""
+        return type(self).__module__.startswith(__package__)
+
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         """Run a write."""
         return await _settled(super()._run(operation))
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionSnapshot:
+    """The last items of a session. The SDK's class of this kind is private, and its older versions have none.
+
+    Args:
+        items: The items, oldest first.
+        complete: Whether the session has no others.
+        replace_suffix: Replaces the items from an index on, if these are still the session's last ones; returns whether
+            they were.
+    """
+
+    items: list[TResponseInputItem]
+    complete: bool
+    replace_suffix: Callable[[int, list[TResponseInputItem]], Awaitable[bool]]
 
 
 async def _settled(call: Coroutine[Any, Any, T]) -> T:

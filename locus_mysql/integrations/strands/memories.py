@@ -40,7 +40,7 @@ class StrandsMemoryStore(AsyncMemories[MemoryStoreOperations], MemoryStore):
         embed: A function that embeds a list of texts; sync (run in a thread) or async. With it, memories are searched
             by word and by meaning.
         metric: How embeddings are compared: ``cosine``, ``dot`` or ``euclidean``.
-        model: The name of the function's model; texts are embedded again when it changes.
+        model: The name of the model; by default that which ``embed`` has. Embeddings of other models are not compared.
         vector_cache_bytes: Memory for the cache of repeated searches by meaning.
         options: Options of `MySQLConfig`, of which ``tenant``, ``ttl_s`` and ``search_parser`` apply to memories.
 

@@ -36,20 +36,20 @@ class MemoryStoreOperations:
         self, config: MySQLConfig, options: EmbeddingOptions, namespace: Sequence[str], limit: int, *, writable: bool
     ) -> None:
         self.config = config
-        self._items = MemoryOperations(config, options)
-        self._namespace = (LABEL, *namespace)
+        self.items = MemoryOperations(config, options)
+        self._namespace = self.items.root = (LABEL, *namespace)
         self._limit = check_count(limit, "max_search_results", 1)
         self._writable = writable
-        self.schema = self._items.schema
+        self.schema = self.items.schema
 
     @property
     def embed(self) -> EmbedFunction | None:
         """The embed function, if there is one."""
-        return self._items.embed
+        return self.items.embed
 
     def count_in(self, counters: Counters) -> None:
         """Count the cache's hits and misses in these counters."""
-        self._items.count_in(counters)
+        self.items.count_in(counters)
 
     def search(self, query: str, options: SearchOptions | None = None) -> Procedure[list[MemoryEntry]]:
         """Return the memories that fit a query, the best first: by word; with an embed function, by word and meaning.
@@ -67,9 +67,9 @@ class MemoryStoreOperations:
         if not re.search(r"\w", words):
             return []
         way: Way = "word" if self.embed is None else "hybrid"
-        if way == "hybrid" and self._items.sealed.is_on:  # there is no index of words
+        if way == "hybrid" and self.items.sealed.is_on:  # there is no index of words
             way = "meaning"
-        hits = yield from self._items.search(self._namespace, query=words, way=way, limit=limit)
+        hits = yield from self.items.search(self._namespace, query=words, way=way, limit=limit)
         return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
 
     def add(self, content: str, metadata: Metadata | None = None) -> Procedure[str]:
@@ -90,6 +90,8 @@ class MemoryStoreOperations:
         if not content.strip():
             raise InvalidInput("The content of a memory must not be empty.")
         key = hashlib.sha256(content.strip().encode(errors="surrogatepass")).hexdigest()[:32]
-        if (yield from self._items.get(self._namespace, key)) is None:
-            yield from self._items.put(self._namespace, key, content, metadata=metadata)
+        if (yield from self.items.get(self._namespace, key)) is None:
+            yield from self.items.put(self._namespace, key, content, metadata=metadata)
+        else:
+            yield from self.items.embed_stored([(self._namespace, key)])
         return key

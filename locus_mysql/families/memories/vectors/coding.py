@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 import sys
@@ -15,14 +16,19 @@ from .numeric import np
 #: The signs of an embedding take at most 2,048 bytes. MySQL's VECTOR type has the same limit.
 DIMENSIONS_LIMIT = 16_383
 
-#: The header of a code: scale, length of the error, length of the embedding. A signed byte per dimension follows.
-HEADER = struct.Struct("<ddd")
+#: The header of a code: scale, length of the error, length of the embedding, and model. A signed byte per dimension
+#: follows.
+HEADER = struct.Struct("<dddI")
 
 #: Types of NumPy arrays that are converted at once.
 _FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
 
 #: The largest absolute value of a byte.
 _LARGEST = 127
+
+
+#: The end of the error about an embedding of zeros.
+NO_DIRECTION = "is all zeros (as 32-bit floats): it has no direction to be compared by."
 
 
 class Coded(NamedTuple):
@@ -32,34 +38,47 @@ class Coded(NamedTuple):
         embedding: 32-bit floats, little-endian.
         code: A byte per dimension; see `HEADER`.
         sig: A bit per dimension; that of the first dimension is the highest of the first byte.
+        model: The model; see `model_number`.
     """
 
     embedding: bytes
     code: bytes
     sig: bytes
+    model: int = 0
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether all numbers are zero."""
+        return not any(decode_vector(self.embedding))
 
 
-def encode_vector(vector: Any, dims: int | None, what: str = "The embedding") -> Coded:
+def model_number(name: str) -> int:
+    """Return the number that stands for a model beside its embeddings: a digest of its name; 0 for an unnamed one."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) if name else 0
+
+
+def encode_vector(vector: Any, dims: int | None, what: str = "The embedding", *, model: int = 0) -> Coded:
     """Encode an embedding.
 
     Args:
         vector: Numbers: a list, an array of any kind, or a NumPy array of one dimension.
         dims: The width that the embedding must have; any width if None.
         what: The name of the embedding in errors.
+        model: The model that computed it.
 
     Raises:
-        InvalidInput: The embedding has another width, contains NaN or an infinity, or is all zeros, as 32-bit floats.
+        InvalidInput: The embedding has another width, or contains NaN or an infinity, as 32-bit floats.
     """
-    values = floats_of(vector, dims, what)
+    values = finite_floats(vector, dims, what)
     norm, scale, error, steps = _quantized_fast(values) if np is not None else _quantized(values)
-    code = HEADER.pack(scale, error * (1 + 1e-9) + 1e-300, norm) + steps
-    return Coded(encode_floats(values), code, signs_of(values))
+    code = HEADER.pack(scale, error * (1 + 1e-9) + 1e-300, norm, model) + steps
+    return Coded(encode_floats(values), code, signs_of(values), model)
 
 
 def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
     """Return length, scale, length of the error, and a signed byte per dimension."""
     norm = math.sqrt(math.fsum(value * value for value in values))
-    scale = max(map(abs, values)) / _LARGEST
+    scale = max(map(abs, values)) / _LARGEST or 1.0
     steps = [max(-_LARGEST, min(_LARGEST, round(value / scale))) for value in values]
     error = math.sqrt(math.fsum((value - scale * step) ** 2 for value, step in zip(values, steps, strict=True)))
     return norm, scale, error, array("b", steps).tobytes()
@@ -68,16 +87,16 @@ def _quantized(values: array[float]) -> tuple[float, float, float, bytes]:
 def _quantized_fast(values: array[float]) -> tuple[float, float, float, bytes]:
     """Do the same with NumPy."""
     wide = np.asarray(values, dtype=np.float64)
-    scale = float(np.abs(wide).max()) / _LARGEST
+    scale = float(np.abs(wide).max()) / _LARGEST or 1.0
     steps = np.clip(np.rint(wide / scale), -_LARGEST, _LARGEST)
     return math.sqrt(wide @ wide), scale, float(np.linalg.norm(wide - scale * steps)), steps.astype(np.int8).tobytes()
 
 
 def floats_of(vector: Any, dims: int | None, what: str = "The embedding") -> array[float]:
-    """Return an embedding as 32-bit floats. Raises as `encode_vector` does."""
+    """Return an embedding as 32-bit floats. Raises as `encode_vector` does, and if all of them are zeros."""
     values = finite_floats(vector, dims, what)
     if not any(values):
-        raise InvalidInput(f"{what} is all zeros (as 32-bit floats): it has no direction to be compared by.")
+        raise InvalidInput(f"{what} {NO_DIRECTION}")
     return values
 
 

@@ -42,10 +42,10 @@ class QueryVector:
     @property
     def unit(self) -> Any:
         """The embedding scaled to length 1, as 32-bit floats. Requires NumPy."""
-        return (self._wide / self.norm).astype(np.float32)
+        return (self._wide / (self.norm or 1.0)).astype(np.float32)
 
     def scores(self, embeddings: Sequence[bytes]) -> list[float]:
-        """Return the scores of embeddings; NaN for one that is damaged or all zeros.
+        """Return the scores of embeddings; NaN for one that is damaged, or that has no cosine, as it is all zeros.
 
         The cosine is the inner product divided by the root of the product of both squares: exactly 1 for the query
         itself.
@@ -63,7 +63,7 @@ class QueryVector:
             sums = [sum_in_halves(map(mul, values, self.values)) for values in decoded]
             if self.metric == "cosine":
                 squares = [sum_in_halves(map(mul, values, values)) for values in decoded]
-        return self._scored(sums, squares or [float(any(values)) for values in decoded])
+        return self._scored(sums, squares)
 
     def scores_of_rows(self, matrix: Any) -> list[float]:
         """Return the scores of the rows of a matrix of 32-bit floats. Requires NumPy."""
@@ -79,21 +79,21 @@ class QueryVector:
                 if self.metric == "cosine":
                     np.multiply(wide, wide, out=columns[:, count:])
             sums = sum_columns_in_halves(columns).tolist()
-        return self._scored(sums[:count], sums[count:] or wide.any(axis=0).tolist())
+        return self._scored(sums[:count], sums[count:])
 
     def _scored(self, sums: list[float], squares: list[float]) -> list[float]:
         """Return the scores for inner products, or for squares of distances.
 
         Args:
             sums: The products, or squares of distances.
-            squares: The squares of the lengths; if the metric is not the cosine, any numbers that are 0 for length 0.
+            squares: The squares of the lengths, for the cosine.
         """
         scores = [math.nan] * len(sums)
-        for index, (total, square) in enumerate(zip(sums, squares, strict=True)):
-            if not square or not math.isfinite(total):
+        for index, total in enumerate(sums):
+            if not math.isfinite(total):
                 continue
             if self.metric == "cosine":
-                length = math.sqrt(self._square * square)
+                length = math.sqrt(self._square * squares[index])
                 scores[index] = max(-1.0, min(1.0, total / length)) if length else math.nan
             else:
                 scores[index] = total if self.metric == "dot" else 1 / (1 + math.sqrt(total))
@@ -111,7 +111,10 @@ class QueryVector:
         if self.metric == "dot":
             return above
         if self.metric == "cosine":
-            return above / (self.norm * norms)
+            if np is None:
+                return above / (self.norm * norms) if norms else math.nan
+            with np.errstate(invalid="ignore", divide="ignore"):  # embeddings of zeros have no cosine
+                return above / (self.norm * norms)
         squares = self.norm**2 + norms * norms
         gap = squares - 2 * above - 1e-9 * squares
         root = np.sqrt(np.maximum(gap, 0.0)) if np is not None else math.sqrt(max(gap, 0.0))

@@ -54,10 +54,16 @@ class CodeTable:
 
     Args:
         dims: The width of the embeddings; codes of another width are ignored.
+        model: Their model; so are those of another model.
+
+    Attributes:
+        others: The number of codes of other models that were ignored.
     """
 
-    def __init__(self, dims: int) -> None:
+    def __init__(self, dims: int, model: int = 0) -> None:
         self.dims = dims
+        self.others = 0
+        self._model = model
         self._keys: list[VectorKey] = []
         self._lent = False
         self._rows: dict[VectorKey, int] = {}
@@ -106,7 +112,7 @@ class CodeTable:
 
     def put(self, key: VectorKey, code: bytes) -> None:
         """Add an embedding, or replace its code."""
-        if len(code) != HEADER.size + self.dims:
+        if not self._fits(code):
             self.remove(key)
             return
         row = self._rows.get(key)
@@ -116,7 +122,7 @@ class CodeTable:
             self.size_bytes += self._bytes_of(key)
         if self._floats is not None:
             self._missing[key] = None
-        header = HEADER.unpack_from(code)
+        header = HEADER.unpack_from(code)[:3]
         if np is None:
             values = array("b", code[HEADER.size :])
             if row == len(self._codes):
@@ -136,9 +142,8 @@ class CodeTable:
             for key, code in rows:
                 self.put(key, code)
             return
-        width = HEADER.size + self.dims
-        kind = np.dtype([("header", "<f8", (3,)), ("code", "i1", (self.dims,))])
-        rows = [row for row in rows if len(row[1]) == width]
+        kind = np.dtype([("header", "<f8", (3,)), ("model", "<u4"), ("code", "i1", (self.dims,))])
+        rows = [row for row in rows if self._fits(row[1])]
         self._grow(len(self._keys) + len(rows))
         for begin in range(0, len(rows), _FILLED_AT_ONCE):
             some = rows[begin : begin + _FILLED_AT_ONCE]
@@ -149,6 +154,14 @@ class CodeTable:
             self._changing_keys().extend(keys)
             self._rows.update(zip(keys, range(start, end), strict=True))
             self.size_bytes += sum(map(self._bytes_of, keys))
+
+    def _fits(self, code: bytes) -> bool:
+        """Check whether a code has the width and the model of the table."""
+        if len(code) != HEADER.size + self.dims:
+            return False
+        is_ours: bool = HEADER.unpack_from(code)[3] == self._model
+        self.others += not is_ours
+        return is_ours
 
     def remove(self, key: VectorKey) -> None:
         """Remove an embedding, if it exists. The last embedding takes its row."""
@@ -193,7 +206,7 @@ class CodeTable:
         """Return of each embedding the approximate inner product with the query, its largest error, and the length."""
         count = len(self._keys)
         if np is None:
-            unit = [value / query.norm for value in query.values]
+            unit = [value / (query.norm or 1.0) for value in query.values]
             scaled = [
                 query.norm * header[0] * sum(map(mul, unit, code))
                 for header, code in zip(self._headers, self._codes, strict=True)

@@ -15,7 +15,7 @@ from locus_mysql.dialect.memories.moving import KeptRow
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.families.memories.arguments import encode_value
 from locus_mysql.families.memories.lines import default_text, head_line, item_line, item_of_content
-from locus_mysql.families.memories.moving import KeptItem
+from locus_mysql.families.memories.moving import KeptItem, KeptVector
 from locus_mysql.families.memories.namespaces import encoded_key, path_of
 from locus_mysql.runtime.checksummed_jsonl import End, Head, content_of, end_line
 
@@ -64,9 +64,11 @@ def items(draw: st.DrawFn) -> KeptItem:
         TIME,
         "2026-02-01 00:00:00.000000",
         draw(st.none() | st.just("2126-01-31 12:00:00.000000")),
+        draw(st.none() | st.just("[]") | st.just('["a.b","ä"]')),
     )
-    packed = [(digest, struct.pack(f"<{len(one)}f", *one)) for digest, one in vectors if any(one)]
-    return KeptItem(row, tuple((digest, raw) for digest, raw in packed if any(raw)))
+    models = st.integers(0, 2**32 - 1)
+    kept = [KeptVector(digest, struct.pack(f"<{len(one)}f", *one), draw(models)) for digest, one in vectors]
+    return KeptItem(row, tuple(kept))
 
 
 def item(**changed: Any) -> dict[str, Any]:
@@ -144,7 +146,8 @@ def test_lines_may_be_written_by_hand() -> None:
         (item(embeddings=[{"float32": "AAAA"}]), "its bytes are not those"),
         (item(embeddings=[{"float32": "AACAPw==", "digest": "00"}]), "must be 16 bytes"),
         (item(embeddings=[{"float32": "AADAfw=="}]), "NaN"),
-        (item(embeddings=[{"float32": "AAAAAA=="}]), "all zeros"),
+        (item(embeddings=[{"float32": "AACAPw==", "model": 2**32}]), "a whole number of 32 bits"),
+        (item(index="a"), "index must be a list of paths"),
         (item(embeddings={}), "must be a list"),
         (item(surprise=1), "no field 'surprise'"),
         ({"end": {}}, "does not say how many"),

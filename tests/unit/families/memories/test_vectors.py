@@ -56,8 +56,9 @@ def test_signs_are_a_bit_per_dimension_the_first_highest() -> None:
 
 @given(vectors)
 def test_a_code_has_an_error_bound(values: list[float]) -> None:
-    coded = encode_vector(values, None)
-    scale, error, norm = HEADER.unpack_from(coded.code)
+    coded = encode_vector(values, None, model=7)
+    scale, error, norm, model = HEADER.unpack_from(coded.code)
+    assert model == coded.model == 7
     steps = struct.unpack("5b", coded.code[HEADER.size :])
     exact = decode_vector(coded.embedding)
     assert math.dist(exact, [scale * step for step in steps]) <= error * (1 + 1e-12)
