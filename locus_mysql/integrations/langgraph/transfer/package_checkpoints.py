@@ -24,6 +24,7 @@ from ....families.graphs import keys
 from ....families.graphs.operations import GraphOperations
 from ....families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ....families.graphs.values import EncodedValue
+from ....runtime.exact_json import canonical_text
 from ....runtime.sealing import refuse_clear_tables
 from ....runtime.transfer import TransferReport
 from ....transfer.engine import Advance, UnitSource, UnitTarget, transfer
@@ -404,9 +405,11 @@ def _same(one: SourceCheckpoint, values: Mapping[str, EncodedValue | None], foun
     """Return whether the target has this checkpoint. Of values that are its parent's, versions are compared."""
     read = found.values()
     rest = {name: value for name, value in one.content.items() if name != "channel_values"}
-    if found.head.kind != "json" or json.loads(found.head.data) != rest or found.parent_id != one.parent_id:
+    if found.head.kind != "json" or found.parent_id != one.parent_id:
         return False
-    if json.loads(found.metadata or "{}") != one.metadata:
+    if canonical_text([json.loads(found.head.data), json.loads(found.metadata or "{}")]) != canonical_text(
+        [rest, one.metadata]
+    ):
         return False
     if set(read) != set(values):
         return False
