@@ -140,6 +140,14 @@ def _encode_escaped(value: Any) -> bytes:
     return escaped
 
 
+def canonical_text(value: Any) -> str:
+    """Return a JSON value as text that equals another value's only if both are stored alike, apart from key order.
+
+    So 1, 1.0 and true differ, which Python takes for equal, and NaN equals itself.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
 def unencodable(state: object) -> InvalidInput:
     """Return the error for a state that has no JSON form. It names the path and the type of the first such value."""
     waiting: list[tuple[tuple[object, ...], object]] = [((), state)]

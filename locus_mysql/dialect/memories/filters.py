@@ -1,7 +1,7 @@
 """Filters of callers, compiled to conditions on columns of JSON text: `ItemFilter` and `compile_filter`.
 
 Values compare as JSON: numbers by value whatever their type, texts by code point, and a boolean is not a number. A
-missing field counts as null, except for ``$exists``.
+missing field counts as null, except for ``$exists``; a filter of the fields below one matches only objects.
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ class _Conditions:
             elif any(isinstance(key, str) and key.startswith("$") for key in wanted):
                 for operator, operand in wanted.items():
                     self.parts.append(self._operation(below, operator, operand))
-            elif not wanted:
-                self._compare(below)
-                path_type = f"JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin"
-                self.parts.append(f"COALESCE({path_type} = 'OBJECT', FALSE)")
             else:
+                if all(map(_admits_null, wanted.values())):  # any other condition implies that it is an object
+                    self._compare(below)
+                    path_type = f"JSON_TYPE(JSON_EXTRACT({self._column}, %s)) COLLATE utf8mb4_bin"
+                    self.parts.append(f"COALESCE({path_type} = 'OBJECT', FALSE)")
                 self.add(wanted, below, depth + 1)
 
     def _operation(self, path: str, operator: Any, operand: Any) -> str:
@@ -216,6 +216,19 @@ class _Conditions:
             raise _too_long()
         _check_limits(value, 0)
         return text
+
+
+def _admits_null(wanted: Any) -> bool:
+    """Return whether a missing field may fulfil what a filter wants of it."""
+    if not isinstance(wanted, Mapping):
+        return wanted is None
+    return bool(wanted) and all(
+        operator == "$ne"
+        or (operator == "$exists" and not operand)
+        or (operator == "$eq" and operand is None)
+        or (operator == "$in" and isinstance(operand, Sequence | set | frozenset) and None in operand)
+        for operator, operand in wanted.items()
+    )
 
 
 def _too_many(what: str) -> InvalidInput:

@@ -56,12 +56,10 @@ def fulfils(value: Any, filter: Mapping[str, Any]) -> bool:
         field = value[name] if exists else None
         if not isinstance(wanted, Mapping):
             holds = _same(field, wanted)
-        elif not wanted:
-            holds = isinstance(field, dict)
         elif _has_operators(wanted):
             holds = all(_holds(field, exists, operator, operand) for operator, operand in wanted.items())
         else:
-            holds = fulfils(field, wanted)
+            holds = isinstance(field, dict) and fulfils(field, wanted)
         if not holds:
             return False
     return True

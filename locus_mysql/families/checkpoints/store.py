@@ -180,7 +180,7 @@ class StoreOperations:
         """Return threads whose newest state has a value under a top-level key, by MySQL's ``JSON_CONTAINS``.
 
         Reads every thread's newest state until enough are found; for frequent queries, use metadata. States that are
-        damaged are left out, with a warning in the log.
+        damaged are left out, with a warning in the log. A thread that is saved while this reads may be missed.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.

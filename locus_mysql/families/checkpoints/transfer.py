@@ -14,6 +14,7 @@ from ...errors import CorruptCheckpoint, InvalidInput, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
+from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import fetching_keys
 from ...runtime.transfer import RecordPage, TransferReport
 from ..family import refuse_others
@@ -343,7 +344,9 @@ class _ThreadImport:
     async def _is_same(self, line: LineCheckpoint) -> bool:
         """Return whether a stored checkpoint is identical to the one in a line."""
         found = await self._stored.load(line.checkpoint_id)
-        if found is None or isinstance(found, Damaged) or found.metadata != line.metadata:
+        if found is None or isinstance(found, Damaged):
+            return False
+        if canonical_text(found.metadata) != canonical_text(line.metadata):
             return False
         if line.created_at is not None and found.created_at != line.created_at:
             return False
@@ -351,7 +354,7 @@ class _ThreadImport:
         if self._new(line).encode(None).state.text() == text:
             return True
         try:
-            return decode_state_text(text, self.thread_id) == line.state
+            return canonical_text(decode_state_text(text, self.thread_id)) == canonical_text(line.state)
         except CorruptCheckpoint:
             return False
 

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import hashlib
 
+from ...runtime.arguments import check_text
+
 _KEY_BYTES = 16
 
 
 def ns_key(ns: str) -> bytes:
     """The key of a namespace."""
-    return _digest(ns.encode())
+    return _digest(_encoded(ns))
 
 
 def version_key(ns: str, checkpoint_id: str) -> bytes:
     """The key of a checkpoint. The length comes first, so that different pairs of texts have different bytes."""
-    space = ns.encode()
-    return _digest(b"%d:%b%b" % (len(space), space, checkpoint_id.encode()))
+    space = _encoded(ns)
+    return _digest(b"%d:%b%b" % (len(space), space, _encoded(checkpoint_id)))
 
 
 def task_key(task_id: str) -> bytes:
     """The key of a task."""
-    return _digest(task_id.encode())
+    return _digest(_encoded(task_id))
 
 
 def run_key(run_id: str) -> bytes:
     """The key of a run."""
-    return _digest(run_id.encode())
+    return _digest(_encoded(run_id))
+
+
+def _encoded(name: str) -> bytes:
+    """Encode a name.
+
+    Raises:
+        InvalidInput: It contains a lone surrogate.
+    """
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        return check_text(name, f"The id or namespace {name!r:.60}").encode()
 
 
 def _digest(text: bytes) -> bytes:

@@ -13,6 +13,7 @@ from ...dialect.graphs.moving import MarkRow
 from ...dialect.graphs.result_rows import LoadedRow
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint
+from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from . import keys
@@ -282,7 +283,8 @@ def difference(kept: KeptVersion, found: LoadedVersion, parent: LoadedVersion | 
         return "its content"
     if kept.metadata != found.metadata:
         return "its metadata"
-    if {name: value.label for name, value in kept.values.items()} != dict(found.labels):
+    labels = {name: value.label for name, value in kept.values.items()}
+    if canonical_text(labels) != canonical_text(dict(found.labels)):
         return "the version of a value"
     for name, value in kept.values.items():
         wanted = value.encoded

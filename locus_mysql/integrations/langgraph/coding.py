@@ -2,7 +2,7 @@
 
 The saver's serialiser encodes each value by itself, so an encrypting one encrypts them all. The head of a checkpoint,
 which is its ids and versions, is stored as JSON, and so are the metadata, because queries search them. If JSON cannot
-represent one of these exactly, the serialiser encodes both.
+represent one of these as the serialiser would, the serialiser encodes both.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from langgraph.checkpoint.serde.types import TASKS, _DeltaSnapshot
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError
 from ...families.graphs.records import Base, LoadedVersion, LoadedWrite, NewValue, NewVersion
 from ...families.graphs.values import EncodedValue, Grown
+from ...runtime.arguments import check_text
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.matching import contains
 from .messages import load
@@ -43,6 +44,9 @@ FILTER_LIMIT = 65_536
 
 #: The metadata in which LangGraph counts, for each `DeltaChannel`, the steps since its last snapshot.
 _COUNTERS = "counters_since_delta_snapshot"
+
+#: Types of values that JSON and the serialiser return alike; subclasses, such as enums, are not.
+_PLAIN_TYPES = frozenset({str, int, float, bool, type(None)})
 
 #: Kinds of a head that contains the metadata too: encoded by the serialiser, whose own kind follows, or as JSON.
 _TYPED, _BOTH = "typed:", "both"
@@ -94,9 +98,14 @@ def new_writes(
     serde: SerializerProtocol, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> list[LoadedWrite]:
     """Convert writes of LangGraph's to writes to save. Special channels have fixed indexes, whatever their place."""
+    check_text(task_path, "Task path")
     return [
         LoadedWrite(
-            task_id, WRITES_IDX_MAP.get(channel, index), channel, task_path, EncodedValue(*serde.dumps_typed(value))
+            task_id,
+            WRITES_IDX_MAP.get(channel, index),
+            check_text(channel, "A channel's name"),
+            task_path,
+            EncodedValue(*serde.dumps_typed(value)),
         )
         for index, (channel, value) in enumerate(writes)
     ]
@@ -250,7 +259,7 @@ def encode_head(
     try:
         plain = {name: _with_lists(value) for name, value in metadata.items()}
         text = _json_text(plain)
-        if text is not None and _is_json(rest):
+        if text is not None and _is_json(rest) and _is_plain(metadata):
             return EncodedValue("json", encode_json(rest)), text
         queried = {name: value for name, value in plain.items() if _json_text({name: value}) is not None}
         return _whole(serde, dict(rest), metadata, plain), _json_text(queried)
@@ -263,7 +272,8 @@ def _whole(
 ) -> EncodedValue:
     """Encode a checkpoint without its values, together with all of its metadata.
 
-    The serialiser encodes both; or JSON if it cannot, as LangGraph's cannot encode integers beyond 64 bits.
+    The serialiser encodes both; or JSON if it cannot, as LangGraph's cannot encode integers beyond 64 bits and NumPy's
+    floats.
 
     Args:
         serde: The serialiser.
@@ -298,6 +308,14 @@ def _is_json(value: Mapping[str, Any]) -> bool:
     except InvalidInput:
         return False
     return True
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value has only types that JSON and the serialiser return alike: a tuple as a list."""
+    kind = type(value)
+    if kind is dict:
+        return all(map(_is_plain, value.values()))
+    return all(map(_is_plain, value)) if kind is list or kind is tuple else kind in _PLAIN_TYPES
 
 
 def _json_text(value: dict[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from ...engine.operation import Operation, Outdated
 from ...errors import CorruptCheckpoint, SetupError
 from ...families.graphs.operations import GraphOperations
 from ...families.graphs.records import LoadedVersion
-from ...runtime.arguments import check_thread_id
+from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.tenancy import Tenancy
 from . import coding
 
@@ -52,9 +52,9 @@ class Listing:
         configurable = config["configurable"] if config else {}
         self._thread_id = configurable["thread_id"] if config else None
         self._ns = configurable.get("checkpoint_ns")
-        self._checkpoint_id = get_checkpoint_id(config) if config else None
+        self._checkpoint_id = _checkpoint_id(config)
         self._matching = coding.filter_text(filter)
-        self._before_id = (None if before is None else get_checkpoint_id(before)) or None
+        self._before_id = _checkpoint_id(before) or None
         self._remaining = limit
         #: Whether there are no more pages.
         self.done = limit is not None and limit <= 0
@@ -161,3 +161,9 @@ class Listing:
                 f"{len(self._unreadable)} threads cannot be read; all others were listed. The first one: "
                 f"{self._unreadable[0]}"
             ) from self._unreadable[0]
+
+
+def _checkpoint_id(config: RunnableConfig | None) -> str | None:
+    """Return the id of the checkpoint that a config names; None if it names none."""
+    checkpoint_id = get_checkpoint_id(config) if config else None
+    return None if checkpoint_id is None else check_text(checkpoint_id, "Checkpoint id")

@@ -27,7 +27,7 @@ from ...families.graphs.arguments import check_id
 from ...families.graphs.base import VersionsOfTenants
 from ...families.graphs.copying import copy_thread
 from ...families.graphs.values import EncodedValue, Grown
-from ...runtime.arguments import check_thread_id
+from ...runtime.arguments import check_text, check_thread_id
 from . import coding
 from .errors import WrongType
 from .listing import Listing
@@ -164,6 +164,8 @@ class GraphOperations(VersionsOfTenants):
         """
         if not channels:
             return {}
+        for name in channels:
+            check_text(name, "A channel's name")
         tenant, thread_id, ns = self._key(config)
         checkpoint_id = get_checkpoint_id(config)
         if not checkpoint_id:

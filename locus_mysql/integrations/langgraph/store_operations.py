@@ -38,8 +38,8 @@ from ...families.memories.shortlist import NearestSearch
 from ...families.memories.vectors.scoring import QueryVector
 from ...families.memories.writing import ItemKey
 from ...runtime.gather import gather
-from .store_filters import finite
 from .store_options import check_index, check_paths, check_ttl, ttl_s
+from .store_values import as_json, finite
 
 
 class StoreOperations(MemoryOperations):
@@ -145,7 +145,7 @@ class StoreOperations(MemoryOperations):
     ) -> Operation[list[SearchItem]]:
         limit, offset = check_count(op.limit, "limit"), check_count(op.offset, "offset")
         self.sealed.refuse_value_filter(op.filter)
-        condition = adapt(compile_filter(finite(op.filter), "i.value"))
+        condition = adapt(compile_filter(finite(as_json(op.filter)), "i.value"))
         where = Range(path_of(op.namespace_prefix, empty=True, what="Namespace prefix"))
         if op.query:
             ranked = yield from self._rank(op.query, queries, where, condition, limit + offset if limit else 0)
@@ -197,7 +197,7 @@ class StoreOperations(MemoryOperations):
     def _put_of(self, op: PutOp) -> Put:
         if not isinstance(op.value, Mapping):
             raise InvalidInput(f"The value of an item must be a dict, not {type(op.value).__name__}.")
-        value = dict(op.value)
+        value = as_json(dict(op.value))
         expiry = ttl_s(op.ttl)
         named = None if op.index is None or op.index is False else check_paths(op.index)
         if op.index is False:

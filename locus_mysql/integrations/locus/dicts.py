@@ -6,7 +6,6 @@ Agents that use `MySQLCheckpointer` and clients that use this class continue eac
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import replace
 from math import isinf
 from typing import Any, Self
@@ -18,7 +17,7 @@ from ...families.checkpoints.new_checkpoint import NewCheckpoint, ParentRule
 from ...families.checkpoints.store import State, StoreOperations
 from ...runtime.arguments import check_checkpoint_id, check_tenant, encode_metadata
 from ...runtime.database import Database
-from ...runtime.exact_json import decode_json
+from ...runtime.exact_json import canonical_text, decode_json
 from ...runtime.methods import awaited
 from ...runtime.stores import AsyncStore
 from .agent_states import agent_checkpoint, is_provisional
@@ -107,7 +106,7 @@ class AgentDictOperations(StoreOperations):
             return False
         info = yield from self.checkpoints.queries.get_metadata(self._tenant, thread_id, checkpoint_id)
         text, _ = encode_metadata(new.metadata)
-        return info is not None and canonical_value(info["metadata"]) == canonical((text or "{}").encode())
+        return info is not None and canonical_text(info["metadata"]) == canonical((text or "{}").encode())
 
     def load_text(self, thread_id: str, checkpoint_id: str | None = None) -> Operation[bytes | None]:
         """Return the state of a checkpoint, or of a thread's newest, as JSON text; None if there is none.
@@ -174,9 +173,4 @@ def holds_infinity(value: Any) -> bool:
 
 def canonical(text: bytes) -> str:
     """Return JSON text in a canonical form: equal values, and only these, have equal texts."""
-    return canonical_value(decode_json(text))
-
-
-def canonical_value(value: Any) -> str:
-    """Return a value in canonical form."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return canonical_text(decode_json(text))

@@ -313,7 +313,7 @@ class LocusOperations:
         """Return threads whose newest state has a value under a top-level field, as defined by ``JSON_CONTAINS``.
 
         Reads every thread's newest state until enough are found; for frequent queries, use metadata. Damaged states are
-        left out, with a warning in the log.
+        left out, with a warning in the log. A thread that is saved while this reads may be missed.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``updated_at`` and ``data``, most recently saved first.

@@ -18,6 +18,7 @@ from ...families.family import refuse_others
 from ...families.memories.vectors.coding import decode_vector, encode_floats
 from ...runtime.checksummed_jsonl import Head, checksummed, floats_bytes, floats_text
 from ...runtime.database import Database
+from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import refuse_clear_tables
 from ...runtime.transfer import RecordPage, TransferReport
 from .family import own_prefix
@@ -355,6 +356,8 @@ def _compared(role: str, record: Mapping[str, Any]) -> dict[str, Any]:
             value = bytes(encode_floats(array("f", value)))
         elif name in _TIMES and isinstance(value, datetime):
             value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        elif isinstance(value, dict | list):
+            value = canonical_text(value)
         compared[name] = value
     return compared
 

@@ -19,6 +19,7 @@ from ...engine.operation import Operation
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Read, TranscriptKey, Write, Written
+from ...runtime.exact_json import canonical_text
 
 #: The kind of these transcripts. The session is their name; their collection is empty.
 KIND = "strands"
@@ -133,7 +134,7 @@ class SessionOperations:
         if written.added:
             return
         stored = yield from self._transcripts.find(key, str(item.item_id))
-        if stored is None or stored.content != item.content:
+        if stored is None or canonical_text(stored.content) != canonical_text(item.content):
             raise SessionException(
                 f"Message {item.item_id} already exists in agent {agent_id} in session {session_id}. Another process "
                 "has continued the session; restore the agent."

@@ -12,6 +12,9 @@ from . import texts
 #: Size of a chart in its own units. On the page it fills the available width.
 WIDTH, HEIGHT, MARGIN = 240.0, 56.0, 6.0
 
+#: Numbers beyond this, and NaN, are not drawn: a stored whole number may be larger than any float.
+MOST = 1e18
+
 #: Height of a chart of bars, and the number of its days.
 BARS_HEIGHT, DAYS = 80.0, 30
 
@@ -126,7 +129,8 @@ def _line(
     label: Callable[[float], str],
     least_range: tuple[float, float] = (0.0, 1.0),
 ) -> Line | None:
-    known = [(turn, float(value)) for turn in turns if (value := value_of(turn)) is not None]
+    values_of = ((turn, value_of(turn)) for turn in turns)
+    known = [(turn, float(value)) for turn, value in values_of if value is not None and -MOST < value < MOST]
     if len(known) < 2 or not any(value for _, value in known):
         return None
     values = [value for _, value in known]

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.base.id import uuid6
 
 from ci.purchasing_desk import FORMATTED, LONG, WAITING, fill_all_families
-from locus_mysql import CheckpointStore, Database, MemoryStore, MySQLConfig
+from locus_mysql import (
+    CheckpointStore,
+    Database,
+    MemoryStore,
+    MySQLConfig,
+    SyncCheckpointStore,
+    SyncMemoryStore,
+    SyncMySQLCheckpointSaver,
+    SyncWorkingMemory,
+)
+from locus_mysql.errors import InvalidInput
 from locus_mysql.families.registry import families
+from locus_mysql.integrations.langgraph import MySQLSaver
 from locus_mysql.working import TaskState, WorkingMemory
 
 from ..conftest import MakeConfig
@@ -102,6 +117,72 @@ async def test_a_timeline_shows_nodes_steps_changes_and_milliseconds(client: htt
     agent = checked_page(await client.get(AGENT + FORMATTED)).text
     assert "calls query" in agent
     assert "turn 2" in agent
+
+
+#: Numbers and texts beyond what a float, a date or a page's own arithmetic can hold.
+ODD_VALUES: list[Any] = [
+    *(10**400, -(10**400), 10**4200, 1e308, -1e308, 5e-324, float("nan"), float("inf"), -float("inf"), 2**63, -1, True),
+    *("", "NaN", "9" * 5_000, "\ud800", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-40", None),
+    *([], {}, [10**400], {"": None}, {"total_tokens": 10**400}),
+]
+
+
+@pytest.mark.parametrize("family", ["dicts", "versions", "graphs of LangGraph", "memories", "working"])
+async def test_pages_show_odd_stored_values(client: httpx.AsyncClient, make_config: MakeConfig, family: str) -> None:
+    config = make_config(driver="pymysql")
+    for at, odd in enumerate(ODD_VALUES):
+        await asyncio.to_thread(_store_odd, config, family, f"odd {at}", odd)
+    starts = {"memories": "/inspect/memories", "working": "/inspect/sessions"}
+    name = family if family == "dicts" else "versions"
+    links = {starts.get(family, f"/?family={name}"), f"/inspect/statistics?family={name}"}
+    seen: set[str] = set()
+    while links - seen:
+        link = min(links - seen)
+        seen.add(link)
+        page = checked_page(await client.get(link))
+        links |= {one for one in page.links() if one.startswith(("/inspect/memor", "/inspect/session"))}
+        links |= {one for one in page.links() if one.startswith("/inspect/thread?") and "&checkpoint" not in one}
+        links |= {one for one in page.links() if one.startswith("/inspect/difference?")} if len(seen) < 9 else set()
+    assert len(seen) > len(ODD_VALUES) // 2
+
+
+def _store_odd(config: MySQLConfig, family: str, name: str, odd: Any) -> None:
+    """Store a value wherever a page may look for a number, a time or a text."""
+    message = {"role": "user", "content": "hi", "usage_metadata": odd, "metadata": {"timestamp": odd}, "id": odd}
+    counted = {**message, "usage_metadata": {"total_tokens": odd, "input_tokens": odd}, "created_at": odd, "text": odd}
+    fields = {"confidence": odd, "iteration": odd, "total_tokens_used": odd, "step": odd, "started_at": odd}
+    states = [{"messages": [message, counted][: at + 1], **fields, "at": at} for at in range(2)]
+    with Database(config) as database:
+        if family == "dicts":
+            store = SyncCheckpointStore(database)
+            for state in states:
+                store.save(name, state)
+        elif family == "versions":
+            saver = SyncMySQLCheckpointSaver(database)
+            for at, state in enumerate(states):
+                parent = None if at == 0 else str(at - 1)
+                saver.put(thread_id=name, checkpoint_id=str(at), checkpoint_data=state, parent_checkpoint_id=parent)
+        elif family == "graphs of LangGraph":
+            graphs, config_of = MySQLSaver(database), {"thread_id": name, "checkpoint_ns": ""}
+            for at, state in enumerate(states):
+                values: dict[str, Any] = {**state, "messages": [AIMessage("hi", additional_kwargs=counted)] * (at + 1)}
+                if isinstance(odd, int) and odd.bit_length() > 64:  # which LangGraph's serialiser refuses
+                    values = {"messages": [HumanMessage("hi")] * (at + 1)}
+                content: Any = {"v": 4, "id": str(uuid6()), "ts": str(odd), "channel_values": values}
+                content |= {"channel_versions": dict.fromkeys(values, at), "versions_seen": {}}
+                metadata: Any = {"source": odd, "step": odd, "parents": odd}
+                with contextlib.suppress(TypeError):  # of LangGraph's serialiser
+                    stored = graphs.put({"configurable": config_of}, content, metadata, dict.fromkeys(values, at))
+                    config_of = stored["configurable"]
+        elif family == "memories":
+            with contextlib.suppress(InvalidInput):
+                SyncMemoryStore(database).put(("odd",), name, {"text": odd, "at": odd, "created_at": odd})
+        else:
+            session = SyncWorkingMemory(name, database)
+            session.set("variable", odd)
+            session.set("task", {"task_id": name, "status": "running", "progress": odd, "current_step": odd})
+            with contextlib.suppress(InvalidInput):  # NaN is not equal to itself
+                session.set_task_state(TaskState(task_id=name, data={"odd": odd}))
 
 
 async def test_an_older_page_of_a_timeline_shows_changes_too(

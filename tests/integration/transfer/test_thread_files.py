@@ -221,6 +221,20 @@ def test_an_import_leaves_checkpoints_with_other_content_unchanged(
     assert "'d-1' of thread 'odd' was left out: it differs in the tables" in capsys.readouterr().err
 
 
+@pytest.mark.kept_tables("dicts")
+@pytest.mark.parametrize("other", [({"n": True}, {"m": 1}), ({"n": 1.0}, {"m": 1}), ({"n": 1}, {"m": True})])
+def test_an_import_tells_values_apart_that_python_takes_for_equal(
+    config: MySQLConfig, make_config: MakeConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str], other: Any
+) -> None:
+    file = tmp_path / "threads.jsonl"
+    with SyncCheckpointStore(config) as store, SyncCheckpointStore(make_config(tenant="acme")) as acme:
+        store.save("t", {"n": 1}, "c", metadata={"m": 1})
+        acme.save("t", other[0], "c", metadata=other[1])
+        assert main(["export", str(file), "--family", "dicts"]) == 0
+        assert main(["import", str(file), "--tenant", "acme"]) == 1
+        assert "'c' of thread 't' was left out: it differs in the tables" in capsys.readouterr().err
+
+
 @pytest.mark.kept_tables("agents", "dicts")
 def test_lines_written_by_hand(config: MySQLConfig, tmp_path: Path) -> None:
     file = tmp_path / "hand.jsonl"

@@ -6,10 +6,12 @@ For moving from PostgreSQL, SQLite or memory. Only the public methods of both sa
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple, PendingWrite
+from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ....runtime.transfer import Notify, TransferReport
 from ....transfer.engine import Advance, UnitSource, UnitTarget, run_blocking, transfer
@@ -208,10 +210,10 @@ def _listed(found: CheckpointTuple) -> ListedCheckpoint:
 
 
 def same_tuple(saver: BaseCheckpointSaver[Any], one: CheckpointTuple, other: CheckpointTuple) -> bool:
-    """Return whether two checkpoints are equal, with metadata, parent and writes.
+    """Return whether two checkpoints are identical, with metadata, parent and writes.
 
     Args:
-        saver: Its serialiser compares values that do not compare by themselves.
+        saver: Its serialiser tells apart what Python takes for equal, such as 1 and True.
         one: A checkpoint.
         other: Another one.
     """
@@ -220,9 +222,20 @@ def same_tuple(saver: BaseCheckpointSaver[Any], one: CheckpointTuple, other: Che
         parent = None if found.parent_config is None else found.parent_config["configurable"].get("checkpoint_id")
         return dict(found.checkpoint), dict(found.metadata), parent, list(found.pending_writes or [])
 
-    if parts(one) == parts(other):
-        return True
-    return saver.serde.dumps_typed(parts(one)) == saver.serde.dumps_typed(parts(other))
+    return _is_same(saver.serde, parts(one), parts(other))
+
+
+def _is_same(serde: SerializerProtocol, one: Any, other: Any) -> bool:
+    """Return whether two values are written alike, apart from the order of keys and of the elements of sets."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_is_same(serde, value, other[name]) for name, value in one.items())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(partial(_is_same, serde), one, other))
+    if one is None or isinstance(one, str | int | float):
+        return repr(one) == repr(other)
+    return serde.dumps_typed(one) == serde.dumps_typed(other) or (isinstance(one, set | frozenset) and one == other)
 
 
 def _put_arguments(original: CheckpointTuple, parent: CheckpointTuple | None) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from locus.core.state import AgentState
 
 from ....families.checkpoints.coding.codec import EncodedState
-from ....runtime.exact_json import decode_json, encode_json
+from ....runtime.exact_json import canonical_text, decode_json
 from ....transfer.thread_sides import ListedCheckpoint, UnreadableCheckpoint
 from ..state_texts import decode_state, encode_state
 
@@ -102,20 +102,18 @@ def same_states(one: AgentState | EncodedState, other: AgentState | EncodedState
     states = [
         decode_state(state.text(), thread_id) if isinstance(state, EncodedState) else state for state in (one, other)
     ]
-    if states[0] == states[1]:
-        return True
-    return _sorted_text(texts[0], states[0]) == _sorted_text(texts[1], states[1])  # NaN is not equal to itself
+    return _sorted_text(states[0]) == _sorted_text(states[1])
 
 
-def _sorted_text(text: bytes, state: AgentState) -> bytes:
-    """Return a state's text with its sets sorted."""
-    content = decode_json(text)
+def _sorted_text(state: AgentState) -> str:
+    """Return a state's canonical text, with its sets sorted."""
+    content = decode_json(encode_state(state).text())
     for name, value in content.items():
         if isinstance(getattr(state, name, None), set | frozenset):
             value.sort(key=str)
-    return encode_json(content)
+    return canonical_text(content)
 
 
 def same_metadata(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether two metadata are equal as JSON."""
-    return one == other or encode_json(dict(one)) == encode_json(dict(other))
+    return canonical_text(dict(one)) == canonical_text(dict(other))

@@ -64,7 +64,7 @@ def fulfils(value: Any, filter: dict[str, Any]) -> bool:
         elif any(key.startswith("$") for key in wanted):
             fits = all(holds(field, there, operator, operand) for operator, operand in wanted.items())
         else:
-            fits = isinstance(field, dict) and fulfils(field, wanted) if not wanted else fulfils(field, wanted)
+            fits = isinstance(field, dict) and fulfils(field, wanted)
         if not fits:
             return False
     return True

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
+import random
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, TypeAlias
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, NamedTuple, TypeAlias
+from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
@@ -23,6 +26,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 
 from locus_mysql.errors import ConfigError, CorruptCheckpoint, InvalidInput
 from locus_mysql.integrations.langgraph import AsyncMySQLStore, MySQLStore
@@ -34,6 +38,12 @@ from ...families.checkpoints.conftest import EACH_WAY, SIDES, raw, side_name, sq
 pytestmark = pytest.mark.kept_tables("memories")
 
 Make: TypeAlias = Callable[..., Any]
+
+
+class Place(NamedTuple):
+    city: str
+    id: UUID
+
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -226,6 +236,77 @@ async def test_filters_are_those_of_the_store_in_memory(store: Any) -> None:
         found = await store.asearch(("d",), filter=filter, limit=50)
         assert {item.key for item in found} == {item.key for item in memory.search(("d",), filter=filter, limit=50)}
         assert all(item.score is None for item in found)
+
+
+def random_value(chosen: random.Random, depth: int) -> Any:
+    kinds: list[Callable[[], Any]] = [lambda: None, lambda: chosen.choice(("x", "y")), lambda: chosen.randint(1, 3)]
+    if depth:
+        kinds += 3 * [
+            lambda: {name: random_value(chosen, depth - 1) for name in chosen.sample("abc", chosen.randint(0, 2))}
+        ]
+        kinds += [lambda: [random_value(chosen, 0) for _ in range(chosen.randint(0, 2))]]
+    return chosen.choice(kinds)()
+
+
+def random_filter(chosen: random.Random, depth: int) -> dict[str, Any]:
+    """Return a filter; the in-memory store orders numbers only, so there are no comparisons of order."""
+    return {
+        name: random_filter(chosen, depth - 1)
+        if depth and chosen.random() < 0.6
+        else chosen.choice(
+            (random_value(chosen, 0), {"$ne": random_value(chosen, 1)}, {"$eq": random_value(chosen, 1)})
+        )
+        for name in chosen.sample("abc", chosen.randint(0 if depth < 2 else 1, 2))
+    }
+
+
+async def test_random_filters_are_those_of_the_store_in_memory(store: Any) -> None:
+    chosen, memory = random.Random(1), InMemoryStore()
+    values = [{name: random_value(chosen, 2) for name in chosen.sample("abc", 2)} for _ in range(60)]
+    puts = [PutOp(("d",), f"{n:02}", value) for n, value in enumerate(values)]
+    await store.abatch(puts)
+    memory.batch(puts)
+    filters = [{"c": {"a": None}}, {"c": {"a": {"$ne": 1}}}, {"c": {"a": {"b": None}}}, {"c": {"a": {"$eq": None}}}]
+    filters += [random_filter(chosen, 2) for _ in range(300)]
+    searches = [SearchOp(("d",), filter=filter, limit=100) for filter in filters]
+    for search, mine, theirs in zip(searches, await store.abatch(searches), memory.batch(searches), strict=True):
+        assert sorted(item.key for item in mine) == sorted(item.key for item in theirs), search.filter
+
+
+async def test_tuples_times_and_uuids_are_stored_as_the_store_in_sqlite_stores_them(store: Any) -> None:
+    value = {
+        "pair": (1, ("a", Place("Rome", UUID(int=1)))),
+        "at": datetime(2026, 1, 2, 3, 4, 5, 6, UTC),
+        "local": datetime(2026, 1, 2, 3, 4),
+        "day": date(2026, 1, 2),
+        "clock": time(3, 4, 5),
+        "id": UUID(int=7),
+        "in": [{"id": UUID(int=8)}],
+    }
+    with SqliteStore.from_conn_string(":memory:") as sqlite:
+        sqlite.setup()
+        sqlite.put(("d",), "k", {**value, "pair": (1, ("a", ("Rome", UUID(int=1))))})
+        expected = sqlite.get(("d",), "k")
+    await store.aput(("d",), "k", value)
+    assert expected is not None
+    assert (await store.aget(("d",), "k")).value == expected.value
+    for name in value:
+        for filter in ({name: value[name]}, {name: {"$eq": value[name]}}, {name: {"$in": [value[name]]}}):
+            assert [item.key for item in await store.asearch(("d",), filter=filter)] == ["k"], filter
+    assert await store.asearch(("d",), filter={"at": {"$lt": datetime(2026, 1, 2, tzinfo=UTC)}}) == []
+    assert len(await store.asearch(("d",), filter={"at": {"$gte": datetime(2026, 1, 2, tzinfo=UTC)}})) == 1
+    inside: list[Any] = []
+    inside.append(inside)
+    for refused in ({"a": object()}, {"a": {1, 2}}, {"a": b"x"}, {1: 2}, {"a": inside}, {"a": float("nan")}):
+        with pytest.raises(InvalidInput):
+            await store.aput(("d",), "k", refused)
+
+
+async def test_times_and_tuples_are_embedded_as_they_are_stored(make_store: Make) -> None:
+    store = make_store(index={"dims": len(LETTERS), "embed": embed, "fields": ["$", "who"]})
+    await store.aput(("d",), "k", {"who": ("zoe",), "at": date(2026, 1, 2)})
+    await store.aput(("d",), "l", {"who": ["abc"]})
+    assert [item.key for item in await store.asearch(("d",), query="zoe")] == ["k", "l"]
 
 
 @pytest.mark.parametrize("text", ["{no json", "", '{"a": 1e999}'])

@@ -89,6 +89,20 @@ def test_creating_existing_records_and_updating_missing_ones_is_refused(make_rep
     assert ids(repository.list_messages("s", "a")) == [0]
 
 
+def test_a_message_is_stored_once_and_only_if_it_is_the_same_value_by_value(make_repository: MakeRepository) -> None:
+    repository, other = make_repository(), make_repository()
+    filled(repository)
+    first = message(0, "x", score=1, ratio=float("nan"))
+    repository.create_message("s", "a", first)
+    other.create_message("s", "a", first)
+    for score in (True, 1.0, "1"):
+        changed = SessionMessage.from_dict(first.to_dict())
+        changed.message["score"] = score  # type: ignore[typeddict-unknown-key]
+        with pytest.raises(SessionException, match="already exists"):
+            other.create_message("s", "a", changed)
+    assert ids(repository.list_messages("s", "a")) == [0]
+
+
 def test_updates_keep_the_time_of_creation(make_repository: MakeRepository) -> None:
     repository, other = make_repository(), make_repository()
     filled(repository, messages=2)

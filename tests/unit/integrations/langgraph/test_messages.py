@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+import enum
+import itertools
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
 
+import numpy as np
 import ormsgpack
 import pytest
 from hypothesis import given, settings
@@ -98,6 +103,65 @@ CHANGES: dict[str, Any] = {
 }
 
 
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Place(NamedTuple):
+    city: str
+
+
+@dataclass
+class Order:
+    item: object
+
+
+#: Values that are equal, or have the same bytes, and are written differently.
+ALIKE: dict[str, list[Any]] = {
+    "numbers": [1, True, 1.0, Level.LOW, Decimal(1), np.float64(1), np.int64(1)],
+    "zeros": [0.0, -0.0, 0, False],
+    "texts": ["a", b"a", bytearray(b"a"), ["a"], ("a",), Place("a"), {"a"}, {"a": None}],
+    "arrays": [np.arange(6), np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2), np.arange(6).tobytes()],
+    "types": [np.zeros(2, "<f4"), np.zeros(1, "<i8"), np.zeros(8, "u1"), np.asfortranarray(np.zeros((2, 4), "u1"))],
+    "models": [Order(1), Order(True), {"item": 1}, HumanMessage("x"), AIMessage("x")],
+    "keys": [{"1": 2}, {1: 2}, {True: 2}, {1.0: 2}],
+    "surrogates": ["\ud800", "\udfff", "?"],
+}
+
+
+@pytest.mark.parametrize("alike", ALIKE)
+def test_a_value_replaced_by_a_similar_one_is_encoded_as_langgraph_encodes_it(alike: str) -> None:
+    for before, after in itertools.permutations(ALIKE[alike], 2):
+        pieces = MessagePieces(10_000_000)
+        messages = [*conversation(50), ToolMessage("x", tool_call_id="1", artifact=before), *conversation(3)]
+        if _encodable(messages):
+            assert dump(pieces, messages) == whole(messages)
+        messages[50] = ToolMessage("x", tool_call_id="1", artifact=after)
+        if _encodable(messages):
+            assert dump(pieces, messages) == whole(messages), (before, after)
+
+
+def _encodable(value: Any) -> bool:
+    try:
+        SERDE.dumps_typed(value)
+    except TypeError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("index", [0, 20, 40])
+def test_messages_that_the_serialiser_pickles_are_pickled_as_a_whole(index: int) -> None:
+    serde = JsonPlusSerializer(pickle_fallback=True)
+    pieces, messages = MessagePieces(10_000_000), conversation(41)
+    plain = dump(pieces, messages, serde)
+    messages[index].additional_kwargs["wei"] = 2**64
+    pickled = dump(pieces, messages, serde)
+    assert (plain.kind, pickled.kind) == ("msgpack", "pickle")
+    assert load(serde, pickled) == messages
+    del messages[index].additional_kwargs["wei"]
+    assert dump(pieces, messages, serde) == plain
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("index", [1, 33, 97, 99])
 def test_a_message_changed_in_place_is_noticed(change: str, index: int) -> None:
@@ -129,6 +193,7 @@ def test_messages_that_did_not_change_are_not_encoded_again() -> None:
 def test_pieces_that_did_not_change_are_the_same_objects() -> None:
     pieces = MessagePieces(10_000_000)
     messages = conversation(75)
+    messages[40] = ToolMessage("x", tool_call_id="1", artifact=np.arange(6))  # compared by its encoded form
     first = pieces.dump(SERDE, ("key",), messages)
     second = pieces.dump(SERDE, ("key",), [*copy.deepcopy(messages), HumanMessage("one more")])
     assert isinstance(first, Grown)

@@ -17,8 +17,9 @@ from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Lineage, encode_delta, extend
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import agent_states
-from locus_mysql.integrations.locus.dicts import AgentDictOperations, canonical, canonical_value
+from locus_mysql.integrations.locus.dicts import AgentDictOperations, canonical
 from locus_mysql.integrations.locus.operations import LocusOperations
+from locus_mysql.runtime.exact_json import canonical_text
 
 CONFIG = MySQLConfig(database="app")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -108,4 +109,4 @@ def test_a_number_beyond_every_float_is_refused_and_the_word_is_not() -> None:
     ],
 )
 def test_values_are_the_same_as_json_is(one: object, other: object, equal: bool) -> None:
-    assert (canonical_value(one) == canonical_value(other)) is equal
+    assert (canonical_text(one) == canonical_text(other)) is equal

@@ -32,6 +32,13 @@ def test_a_line_stays_within_its_chart_and_has_a_summary() -> None:
     assert "first 0.00, last 7.50, least -3.00, most 7.50" in line.summary
 
 
+def test_numbers_that_no_chart_can_show_are_left_out() -> None:
+    turns = [turn(value, 10**400 if value else 5) for value in (0.5, float("nan"), float("inf"), 0.25, 10**400)]
+    (line,) = lines_of(turns)
+    assert [point.label for point in line.points] == ["0.50", "0.25"]
+    assert lines_of([turn(None, tokens) for tokens in (10**400, 10**300, -(10**19), 7)]) == []
+
+
 def test_bars_stand_at_their_days_on_an_axis_of_thirty_days() -> None:
     values = {"2026-11-01": 5, "2026-11-03": 10, "2026-11-04": 0, "2026-09-01": 99}
 

@@ -1,13 +1,16 @@
-"""Infinities and NaN in filters, which LangGraph's other stores compare with and JSON cannot hold: `finite`."""
+"""Values of LangGraph's stores that JSON cannot hold: `as_json` converts them, and `finite` those in filters."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
+from uuid import UUID
 
 from ...dialect.memories.filters import OPERATORS
+from ...errors import InvalidInput
 
 #: A condition that no value fulfils.
 _NOTHING: Mapping[str, Any] = {"$in": []}
@@ -16,6 +19,28 @@ _NOTHING: Mapping[str, Any] = {"$in": []}
 _ANY_NUMBER: Mapping[str, Any] = {"$gte": -sys.float_info.max}
 
 _BELOW, _ABOVE = ("$lt", "$lte"), ("$gt", "$gte")
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with lists for tuples and text for times, dates and UUIDs, as LangGraph's store in SQLite has it.
+
+    Raises:
+        InvalidInput: It contains itself, or is nested too deeply.
+    """
+    try:
+        return _as_json(value)
+    except RecursionError:
+        raise InvalidInput("A value contains itself or is nested too deeply. Nothing was done.") from None
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(part) for part in value]
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value
 
 
 def finite(filter: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
