@@ -27,7 +27,7 @@ SERVER_ENDED = 4
 NOT_WRITABLE = 5
 
 #: How long the server may take to start, and the probe whether it makes tables. A server that hangs is killed.
-START_TIMEOUT_S, PROBE_TIMEOUT_S = 100.0, 20.0
+START_TIMEOUT_S, PROBE_TIMEOUT_S = 60.0, 20.0
 
 #: How long the server may take to end.
 STOP_TIMEOUT_S = 30.0

@@ -23,8 +23,8 @@ FIELDS_LIMIT = 1_000
 DEPTH_LIMIT = 50
 
 #: Most values of two states, arrays and objects included, that are compared in full; and beyond it, the greatest depth,
-#: and the most items of a list or an object, that are compared one by one.
-VALUES_LIMIT, COARSE_DEPTH, COARSE_ITEMS = 400_000, 3, 10_000
+#: and the most items of lists and objects together, that are compared one by one.
+VALUES_LIMIT, COARSE_DEPTH, COARSE_ITEMS = 400_000, 3, 40_000
 
 #: First characters of a message that decide whether it is a changed version of another one.
 COMPARED_CHARACTERS = 2_000
@@ -43,6 +43,7 @@ class _Comparing:
     """Intermediate results and the remaining budget of a comparison of two values."""
 
     def __init__(self, before: Any, after: Any) -> None:
+        self._items_left = COARSE_ITEMS
         self._is_large = _has_more_values((before, after), VALUES_LIMIT)
         self.keys = Keys(whole=self._is_large)
         self.budget = ComparisonBudget()
@@ -50,9 +51,11 @@ class _Comparing:
 
     def may_divide(self, before: Sized, after: Sized, depth: int) -> bool:
         """Return whether the items of two lists or objects may be compared one by one."""
-        if depth >= DEPTH_LIMIT:
-            return False
-        may = not self._is_large or (depth < COARSE_DEPTH and len(before) + len(after) <= COARSE_ITEMS)
+        if depth >= DEPTH_LIMIT or not self._is_large:
+            return depth < DEPTH_LIMIT
+        size = len(before) + len(after)
+        may = depth < COARSE_DEPTH and size <= self._items_left
+        self._items_left -= size if may else 0
         self.budget.used_up = self.budget.used_up or not may
         return may
 

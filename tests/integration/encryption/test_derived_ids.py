@@ -99,7 +99,9 @@ async def test_an_event_is_stored_once_by_several_processes_and_after_a_rotation
     services = [opened(AdkSessionService, "2026-10") for _ in range(4)]
     session = await services[0].create_session(**ADA)
     loaded = [await service.get_session(**ADA) for service in services]
-    await asyncio.gather(*(service.append_event(one, said(FACT)) for service, one in zip(services, loaded, strict=True)))
+    await asyncio.gather(
+        *(service.append_event(one, said(FACT)) for service, one in zip(services, loaded, strict=True))
+    )
     await rotate(make_config)
     service = opened(AdkSessionService, "2026-11", "2026-11")
     await service.append_event(session, said(FACT))  # again, after an error: with the session as it was before

@@ -377,7 +377,7 @@ def stop(process: int) -> None:
     os.kill(process, signal.SIGSTOP)
 
 
-async def test_a_server_whose_keeper_was_killed_is_ended_by_the_next_start(folder: Path) -> None:
+def test_a_server_whose_keeper_was_killed_is_ended_by_the_next_start(folder: Path) -> None:
     program = writing(folder, "sync")
     assert program.stdout is not None
     program.stdout.readline()
@@ -387,9 +387,9 @@ async def test_a_server_whose_keeper_was_killed_is_ended_by_the_next_start(folde
     for process in (keeper, program.pid):
         os.kill(process, signal.SIGKILL)
     program.communicate(timeout=DEADLINE_S)
-    async with CheckpointStore(dsn(folder)) as store:
-        await store.save("t", {"n": 1})
-        assert await store.load("t") == {"n": 1}
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+        assert store.load("t") == {"n": 1}
     assert not runs(server)
 
 
@@ -430,7 +430,7 @@ from locus_mysql import SyncCheckpointStore
 print("begun", flush=True)
 SyncCheckpointStore(sys.argv[1]).save("t", {"n": 1})
 """
-    moments = random.Random(9)  # noqa: S311 - moments of kills
+    moments = random.Random(9)
     for number in range(4):
         folder = tmp_path / str(number)
         program = python(code, dsn(folder))

@@ -12,7 +12,7 @@ import pytest
 from locus_mysql.engine import embedded_keeper
 
 #: A server whose files may be marked: ``broken``, if it makes no tables, and ``rows``, if a table has a row.
-PRETENDED = '''
+PRETENDED = """
 from pathlib import Path
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
     def fetchall(self): return self.found
 
 def open(db_dir): return Server(Path(db_dir))
-'''
+"""
 
 
 def keep(folder: Path, packages: Path) -> subprocess.CompletedProcess[str]:
