@@ -27,11 +27,13 @@ class OwnerTable:
         table: Its unquoted name.
         key: The columns of its primary key.
         link: The columns that are equal in both rows: the first ones of the other table's primary key.
+        size: Its column with the sum of the lengths of the encrypted column; empty if it has none.
     """
 
     table: str
     key: tuple[str, ...]
     link: tuple[str, ...]
+    size: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,14 @@ EMPTY = "DELETE FROM {emptied} LIMIT %s"
 # Replace the bytes of a row if they are still those that were read.
 REPLACE = "UPDATE {table} SET {assignments} WHERE {this} AND SHA2({column}, 256) = %s{same}"
 
+# Correct the size of the owner of a row that `REPLACE` is about to replace. The owner is locked first, as in writes.
+RESIZE = """
+UPDATE {owner_table} o
+  JOIN {table} t ON {same_link}
+   SET o.{size} = o.{size} - LENGTH(t.{column}) + %s
+ WHERE {this_owner} AND {this_row} AND SHA2(t.{column}, 256) = %s
+"""
+
 
 class ResealingStatements(Statements):
     """Statements about one encrypted column.
@@ -130,6 +140,7 @@ class ResealingStatements(Statements):
     """
 
     def __init__(self, column: SealedColumn) -> None:
+        owner = column.owner_table
         super().__init__(
             {
                 "table": f"`{column.table}`",
@@ -141,10 +152,14 @@ class ResealingStatements(Statements):
                 "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),
                 "emptied": f"`{column.emptied}`",
                 "owner": ", ".join(column.owner),
-                "owner_table": f"`{column.owner_table.table}`" if column.owner_table else "",
-                "owner_key": ", ".join(column.owner_table.key) if column.owner_table else "",
-                "link": ", ".join(column.owner_table.link) if column.owner_table else "",
+                "owner_table": f"`{owner.table}`" if owner else "",
+                "owner_key": ", ".join(owner.key) if owner else "",
+                "link": ", ".join(owner.link) if owner else "",
                 "same": " AND checksum = %s" if column.checksum else "",
+                "this_row": " AND ".join(f"t.{name} = %s" for name in column.key),
+                "this_owner": " AND ".join(f"o.{name} = %s" for name in owner.key) if owner else "",
+                "same_link": " AND ".join(f"t.{name} = o.{name}" for name in owner.link) if owner else "",
+                "size": owner.size if owner else "",
             }
         )
         self._column = column
@@ -200,11 +215,11 @@ class ResealingStatements(Statements):
         """Remove some rows of that table."""
         return Statement(self._text(EMPTY), (limit,))
 
-    def replace(self, row: Mapping[str, Any], content: bytes | str, digest: str) -> Statement:
-        """Replace the bytes of a row, and remove its other clear text.
+    def replace(self, row: Mapping[str, Any], content: bytes | str, digest: str) -> tuple[Statement, ...]:
+        """Replace the bytes of a row, and remove its other clear text; the last statement does it.
 
         Args:
-            row: The columns of the row by name.
+            row: The columns of the row by name, and those of its owner's key.
             content: The new value.
             digest: The SHA-256 of the bytes that are replaced, in hexadecimal.
         """
@@ -217,7 +232,12 @@ class ResealingStatements(Statements):
         if self._column.checksum is not None:
             names.append("checksum = %s")
             params = (content, self._column.checksum(row, content), *key, digest, row["checksum"])
-        return Statement(self._text(REPLACE, assignments=", ".join(names)), params)
+        replacement = Statement(self._text(REPLACE, assignments=", ".join(names)), params)
+        owner = self._column.owner_table
+        if owner is None or not owner.size:
+            return (replacement,)
+        of_owner = tuple(row[name] for name in owner.key)
+        return Statement(self._text(RESIZE), (len(content), *of_owner, *key, digest)), replacement
 
 
 def _beyond(key: Sequence[str], after: RowKey) -> tuple[str, tuple[Param, ...]]:

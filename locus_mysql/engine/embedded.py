@@ -139,6 +139,8 @@ class _Server:
             self._keeper.kill()
             self._keeper.wait()
         self._answers.close()
+        if self._keeper.returncode < 0:  # killed, so it could not stop the server
+            embedded_keeper.end_leftovers(self._folder)
 
     def reset_in_child(self) -> None:
         """After a fork: the server ends with the process that started it, so the child closes its end of the pipe."""

@@ -3,7 +3,7 @@
 It is a separate process because pylibseekdb ends its server when a forked child of the process that opened it exits.
 It takes the folder's lock, starts the server, prints the path of its socket as a line of JSON, and creates a database
 for each line on its standard input. That input ends with the program, however the program ends; then the server is
-stopped.
+stopped. Whoever has the lock may end any server of the folder.
 
 Run by its path, so it imports nothing of this package. It exits with `IN_USE` if another process uses the folder.
 """
@@ -11,8 +11,13 @@ Run by its path, so it imports nothing of this package. It exits with `IN_USE` i
 import json
 import os
 import select
+import shutil
+import signal
+import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +25,9 @@ from typing import Any
 IN_USE = 3
 SERVER_ENDED = 4
 NOT_WRITABLE = 5
+
+#: How long the server may take to start, and the probe whether it makes tables. A server that hangs is killed.
+START_TIMEOUT_S, PROBE_TIMEOUT_S = 60.0, 20.0
 
 #: How long the server may take to end.
 STOP_TIMEOUT_S = 30.0
@@ -55,23 +63,115 @@ def main(folder: Path, database: str, program: int, packages: str) -> int:
     # Not before the program's own: PYTHONPATH may have changed.
     sys.path.append(packages)
     os.environ.setdefault("TELEMETRY_ENABLED", "false")
-    import pylibseekdb  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
     answers = _keep_from_server(1)
-    (folder / "server").mkdir(mode=0o700, exist_ok=True)
     run = folder / "server/run"
     _remove_links_to(run)
-    instance = pylibseekdb.open(db_dir=str(folder / "server"))
-    server = _watch_server(run / "seekdb.pid")
+    instance = server = None
+    hangs = threading.Timer(START_TIMEOUT_S, _end_servers, [folder])
+    hangs.daemon = True
+    hangs.start()
     try:
+        instance = _started(folder)
+        server = _watch_server(run / "seekdb.pid")
         _create(instance, database)
+        hangs.cancel()
         _answer(answers, {"socket": _socket(run, instance.connection_options()["unix_socket"])})
         return _serve(instance, answers, server)
     finally:
-        instance.close()
+        if instance is not None:
+            instance.close()
         if server is not None:
             select.select([server], [], [], STOP_TIMEOUT_S)
+        _end_servers(folder)
         os.close(lock)
+
+
+def _started(folder: Path) -> Any:
+    """Start the server; return its instance.
+
+    The server's files are made again if their first start did not succeed, or if they hold no rows and the server
+    makes no tables: a server that ends within a second of its first start leaves such files.
+    """
+    import pylibseekdb  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+    files, unfinished = folder / "server", folder / "unfinished"
+    _end_servers(folder)  # of a keeper that was killed
+    while True:
+        if unfinished.exists():
+            shutil.rmtree(files, ignore_errors=True)
+        is_new = not files.exists()
+        if is_new:
+            unfinished.touch(mode=0o600)
+        files.mkdir(mode=0o700, exist_ok=True)
+        instance = pylibseekdb.open(db_dir=str(files))
+        if is_new or _has_rows(instance) or _makes_tables(instance, folder):
+            unfinished.unlink(missing_ok=True)
+            return instance
+        unfinished.touch(mode=0o600)
+        instance.close()
+        _end_servers(folder)
+
+
+def _has_rows(instance: Any) -> bool:
+    """Return whether any table of the user has a row."""
+    tables = _run(
+        instance,
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE'"
+        " AND TABLE_SCHEMA NOT IN ('information_schema', 'mysql', 'oceanbase')",
+    )
+    return any(_run(instance, f"SELECT 1 FROM `{schema}`.`{table}` LIMIT 1") for schema, table in tables)  # noqa: S608 - names of existing tables
+
+
+def _makes_tables(instance: Any, folder: Path) -> bool:
+    """Return whether the server makes a table. If it does not in time, it is killed."""
+    hangs = threading.Timer(PROBE_TIMEOUT_S, _end_servers, [folder])
+    hangs.start()
+    try:
+        _run(instance, "CREATE TABLE IF NOT EXISTS locus_mysql_probe (a INT)")
+        _run(instance, "DROP TABLE locus_mysql_probe")
+    except Exception:
+        return False
+    finally:
+        hangs.cancel()
+    return True
+
+
+def end_leftovers(folder: Path) -> None:
+    """End the servers of a folder whose keeper was killed; does nothing if another process has the lock."""
+    import fcntl
+
+    with suppress(OSError):  # there is no lock yet, or another process has it
+        descriptor = os.open(folder / "lock", os.O_RDWR)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _end_servers(folder)
+        finally:
+            os.close(descriptor)
+
+
+def _end_servers(folder: Path) -> None:
+    """Kill the servers whose data are in a folder, and wait until they have ended. Needs the folder's lock."""
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while (processes := _servers(folder)) and time.monotonic() < deadline:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(POLL_S)
+
+
+def _servers(folder: Path) -> list[int]:
+    """Return the running servers whose data are in a folder, by their command lines."""
+    own = b"--base-dir=" + os.fsencode(folder / "server")
+    found = []
+    if not Path("/proc/self/cmdline").exists():  # macOS
+        listed = subprocess.run(["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, check=False).stdout
+        return [int(line.split()[0]) for line in listed.splitlines() if b"seekdb " + own + b" --" in line]
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            program, *arguments = file.read_bytes().split(b"\0")  # a zombie has no command line
+            if program.endswith(b"seekdb") and own in arguments:
+                found.append(int(file.parent.name))
+    return found
 
 
 def _lock(file: Path, program: int) -> int | None:
@@ -180,11 +280,18 @@ def _serve(instance: Any, answers: int, server: int | None) -> int:
 
 
 def _create(instance: Any, database: str) -> None:
+    _run(instance, f"CREATE DATABASE IF NOT EXISTS `{database}`")
+
+
+def _run(instance: Any, sql: str) -> Any:
+    """Run a statement; return its rows."""
     connection = instance.connect(database="test", autocommit=True)
     try:
         cursor = connection.cursor()
-        cursor.execute(f"CREATE DATABASE IF NOT EXISTS `{database}`")
+        cursor.execute(sql)
+        rows = cursor.fetchall() if sql.startswith("SELECT") else ()
         cursor.close()
+        return rows
     finally:
         connection.close()
 

@@ -76,10 +76,13 @@ def plan(config: ConnectionOptions, schema: Schema) -> Operation[Plan]:
     """
     number = yield from _find_layout(config, schema)
     steps: list[Step] = []
+    creations, created = _creations(schema), set[tuple[str, ...]]()
     for upgrade in _upgrades(schema, number):
         for step in upgrade.steps:
-            if not (yield from _is_done(step)):
+            # A table is created in its last form, in which later steps on it are done.
+            if step.params[:1] not in created and not (yield from _is_done(step)):
                 steps.append(step)
+                created |= {step.params} if step in creations else set()
         steps += _comments(schema, upgrade)
     return Plan(schema.family, number, schema.layout_version, (yield from _translated(steps)))
 
@@ -133,9 +136,6 @@ def _upgrade(
             if not (yield from _is_done(step)):
                 report(step)
                 yield from _carry_out(step, held)
-        if upgrade.to == schema.layout_version:
-            for statement in schema.create():  # tables that are new in this layout
-                yield Batch((held, statement), atomic=False)
         for step in _comments(schema, upgrade):
             yield from _carry_out(step, held)
 
@@ -183,7 +183,7 @@ def _find_layout(config: ConnectionOptions, schema: Schema) -> Operation[int | N
 
 
 def _upgrades(schema: Schema, number: int | None) -> list[Upgrade]:
-    """Return the upgrades from a layout on."""
+    """Return the upgrades from a layout on. The first one begins with the creation of tables, for later comments."""
     if number is None or number >= schema.layout_version:
         return []
     found = [upgrade for upgrade in schema.upgrades if upgrade.to > number]
@@ -192,7 +192,21 @@ def _upgrades(schema: Schema, number: int | None) -> list[Upgrade]:
             f"The tables of family {schema.family!r} have layout {number}, from which this version has no steps. "
             "Migrate them with an earlier version of locus-mysql first."
         )
-    return found
+    first, *later = found
+    return [first._replace(steps=(*_creations(schema), *first.steps)), *later]
+
+
+def _creations(schema: Schema) -> list[Step]:
+    """Return the steps that create the tables."""
+    return [
+        Step(
+            f"create table {name}",
+            statement.sql,
+            "SELECT 1 AS done FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = %s",
+            (name,),
+        )
+        for name, statement in zip(schema.names, schema.create(), strict=True)
+    ]
 
 
 def _comments(schema: Schema, upgrade: Upgrade) -> list[Step]:

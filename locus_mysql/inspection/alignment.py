@@ -44,10 +44,15 @@ class Keys:
 
     The key of an array or object is a text or a digest of the keys of its parts, and each key is computed once. So the
     keys of a value take time linear in its size, however deep it is. The values must live as long as this object.
+
+    Args:
+        whole: Whether the key of an array or object is that of its whole text. That is faster for one key of a value of
+            very many parts, but takes the time of its size again for each part that contains it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, whole: bool = False) -> None:
         self._known: dict[int, str] = {}
+        self._whole = whole
 
     def of(self, value: Any) -> str:
         """Return the key of a value."""
@@ -61,11 +66,13 @@ class Keys:
             return _encode(value)
         key = self._known.get(id(value))
         if key is None:
-            form: Any = (
-                {name: self._short(part) for name, part in value.items()}
-                if isinstance(value, Mapping)
-                else [self._short(part) for part in value]
-            )
+            form: Any = value
+            if not self._whole:
+                form = (
+                    {name: self._short(part) for name, part in value.items()}
+                    if isinstance(value, Mapping)
+                    else [self._short(part) for part in value]
+                )
             key = f"\0{_encode(form)}"
             if len(key) > _LONG_KEY:
                 text = key.encode("utf-8", "surrogatepass")

@@ -1,14 +1,15 @@
 """Compares two states, message by message and field by field. Pure functions.
 
 Lists are compared by their common items (see `alignment`). Of the other items, similar ones are reported as changed,
-the others as removed and added. The number of comparisons has a limit.
+the others as removed and added. The number of comparisons has a limit. Of states of very many values, only the upper
+levels are compared, and long lists and objects as a whole.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
 from ..families.inspection.conversation import path_of_messages
@@ -20,6 +21,10 @@ FIELDS_LIMIT = 1_000
 
 #: Greatest depth of compared fields. Deeper values are compared as a whole.
 DEPTH_LIMIT = 50
+
+#: Most values of two states, arrays and objects included, that are compared in full; and beyond it, the greatest depth,
+#: and the most items of lists and objects together, that are compared one by one.
+VALUES_LIMIT, COARSE_DEPTH, COARSE_ITEMS = 400_000, 3, 40_000
 
 #: First characters of a message that decide whether it is a changed version of another one.
 COMPARED_CHARACTERS = 2_000
@@ -35,17 +40,29 @@ _IDENTIFIER = re.compile(r"[^\W\d][\w-]*")
 
 
 class _Comparing:
-    """Intermediate results and the remaining budget of a comparison of two states."""
+    """Intermediate results and the remaining budget of a comparison of two values."""
 
-    def __init__(self) -> None:
-        self.keys = Keys()
+    def __init__(self, before: Any, after: Any) -> None:
+        self._items_left = COARSE_ITEMS
+        self._is_large = _has_more_values((before, after), VALUES_LIMIT)
+        self.keys = Keys(whole=self._is_large)
         self.budget = ComparisonBudget()
         self.words: dict[int, frozenset[str]] = {}
+
+    def may_divide(self, before: Sized, after: Sized, depth: int) -> bool:
+        """Return whether the items of two lists or objects may be compared one by one."""
+        if depth >= DEPTH_LIMIT or not self._is_large:
+            return depth < DEPTH_LIMIT
+        size = len(before) + len(after)
+        may = depth < COARSE_DEPTH and size <= self._items_left
+        self._items_left -= size if may else 0
+        self.budget.used_up = self.budget.used_up or not may
+        return may
 
 
 def difference(before: StateView, after: StateView) -> Difference:
     """Return the changes from one state of a thread to another one."""
-    comparing = _Comparing()
+    comparing = _Comparing(before.state, after.state)
     messages = _message_changes(before.messages, after.messages, comparing)
     fields: list[FieldChange] = []
     cut = False
@@ -60,7 +77,7 @@ def difference(before: StateView, after: StateView) -> Difference:
 
 def message_changes(before: Sequence[Message], after: Sequence[Message]) -> list[MessageChange]:
     """Return the change of each message, in the order of the conversation."""
-    return _message_changes(before, after, _Comparing())
+    return _message_changes(before, after, _Comparing(None, None))
 
 
 def _message_changes(before: Sequence[Message], after: Sequence[Message], comparing: _Comparing) -> list[MessageChange]:
@@ -89,14 +106,18 @@ def field_changes(before: Any, after: Any) -> Iterator[FieldChange]:
         before: A JSON value.
         after: Another JSON value.
     """
-    return _field_changes(before, after, "", 0, _Comparing())
+    return _field_changes(before, after, "", 0, _Comparing(before, after))
 
 
 def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _Comparing) -> Iterator[FieldChange]:
     """Compare the values at a path."""
     if comparing.keys.of(before) == comparing.keys.of(after):
         return
-    if depth < DEPTH_LIMIT and isinstance(before, Mapping) and isinstance(after, Mapping):
+    both_objects = isinstance(before, Mapping) and isinstance(after, Mapping)
+    both_lists = isinstance(before, list) and isinstance(after, list)
+    if not (both_objects or both_lists) or not comparing.may_divide(before, after, depth):
+        yield FieldChange(path, "changed", before, after)
+    elif both_objects:
         for name in [*before, *(name for name in after if name not in before)]:
             field_path = _under(path, name)
             if name not in after:
@@ -105,10 +126,8 @@ def _field_changes(before: Any, after: Any, path: str, depth: int, comparing: _C
                 yield FieldChange(field_path, "added", None, after[name])
             else:
                 yield from _field_changes(before[name], after[name], field_path, depth + 1, comparing)
-    elif depth < DEPTH_LIMIT and isinstance(before, list) and isinstance(after, list):
-        yield from _changes_of_list(before, after, path, depth, comparing)
     else:
-        yield FieldChange(path, "changed", before, after)
+        yield from _changes_of_list(before, after, path, depth, comparing)
 
 
 def _changes_of_list(
@@ -127,6 +146,16 @@ def _changes_of_list(
             yield FieldChange(f"{path}[{other}]", "added", None, after[other])
         else:
             yield from _field_changes(before[index], after[other], f"{path}[{other}]", depth + 1, comparing)
+
+
+def _has_more_values(values: Sequence[Any], limit: int) -> bool:
+    """Return whether values hold more than this number of values together, in time proportional to the limit."""
+    waiting, count = list(values), 0
+    while waiting and count <= limit:
+        value = waiting.pop()
+        if isinstance(value, Mapping | list) and (count := count + len(value)) <= limit:
+            waiting += value.values() if isinstance(value, Mapping) else value
+    return count > limit
 
 
 def _is_changed(before: Message, after: Message, words: dict[int, frozenset[str]]) -> bool:

@@ -173,13 +173,14 @@ class _Resealing:
         for start in range(0, len(keys), BATCH_ROWS):
             (found,) = yield Batch.of(self._statements.rows(keys[start : start + BATCH_ROWS]))
             rows = [dict[str, Any](zip(self._column.columns, values, strict=True)) for values in found.rows]
-            replaced = tuple(statement for row in rows if (statement := self._replacement(row, owners)) is not None)
+            replaced = [statements for row in rows if (statements := self._replacement(row, owners))]
             if replaced:
-                results = yield Batch(replaced)
-                self._counts.replaced += sum(result.affected for result in results)
+                results = yield Batch(tuple(statement for statements in replaced for statement in statements))
+                each = len(replaced[0])
+                self._counts.replaced += sum(result.affected for result in results[each - 1 :: each])
 
-    def _replacement(self, row: dict[str, Any], owners: Owners) -> Statement | None:
-        """Return the statement that encrypts a row anew; None, and a message, if the row cannot be decrypted."""
+    def _replacement(self, row: dict[str, Any], owners: Owners) -> tuple[Statement, ...]:
+        """Return the statements that encrypt a row anew; none, and a message, if the row cannot be decrypted."""
         column = self._column
         content = _bytes(row[column.column], is_text=column.is_text)
         key = tuple(row[name] for name in column.key)
@@ -188,7 +189,7 @@ class _Resealing:
             owner = owners.get(tuple(row[name] for name in column.owner_table.link))
             if owner is None:
                 self._leave(key, f"{what} belongs to no row of table {column.owner_table.table!r}. Delete it.")
-                return None
+                return ()
             row |= zip(column.owner, owner, strict=True)
         bound = self._sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
         identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
@@ -196,7 +197,7 @@ class _Resealing:
             clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
         except DecryptionFailed as error:
             self._leave(key, str(error))
-            return None
+            return ()
         sealed = bound.seal(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
         row |= dict.fromkeys(column.dropped)

@@ -8,6 +8,7 @@ tenant, owner, column and identity of the row. So bytes of another row, column, 
 from __future__ import annotations
 
 import base64
+import hashlib
 import hmac
 import os
 from collections.abc import Generator, Iterable
@@ -199,6 +200,20 @@ def of_text(text: str) -> bytes:
         except ValueError:
             pass
     return text.encode("utf-8", "surrogatepass")
+
+
+def content_digest(content: bytes, secret: bytes | None, *place: str) -> str:
+    """Return a digest that identifies content within a place, in hexadecimal; without a secret, that of the content.
+
+    Args:
+        content: The content.
+        secret: Random bytes, which are stored encrypted, so that digests stay the same when the keys change.
+        place: The tenant, and what else the row belongs to. Equal content elsewhere has another digest.
+    """
+    if secret is None:
+        return hashlib.sha256(content).hexdigest()
+    parts = [*(part.encode(errors="surrogatepass") for part in place), content]
+    return hmac.digest(secret, b"".join(b"%d:%b" % (len(part), part) for part in parts), "sha256").hex()
 
 
 def refuse_clear_tables(config: MySQLConfig, schema: Schema) -> None:

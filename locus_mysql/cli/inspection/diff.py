@@ -121,7 +121,12 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
     if found.cut:
         screen.line(Segment("Not all changed fields are shown.", "dim"))
     if found.coarse:
-        screen.line(Segment("There are many changes: some changed messages are shown as removed and added.", "dim"))
+        screen.line(
+            Segment(
+                "There is too much to compare everything: some changes are shown as removed and added, or as a whole.",
+                "dim",
+            )
+        )
     if not changed and not found.fields:
         screen.line(Segment("The two checkpoints have the same content.", "dim"))
 

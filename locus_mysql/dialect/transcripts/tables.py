@@ -104,9 +104,7 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             row=("item_id", "seq"),
             column="content",
             name="content",
-            owner_table=OwnerTable(
-                names["transcripts"], ("tenant", "kind", "collection", "name", "part"), ("tenant", "sid")
-            ),
+            owner_table=OwnerTable(names["transcripts"], ("tenant", *owner), ("tenant", "sid"), size="size_bytes"),
             identity=lambda row: row_identity(row["item_id"], row["seq"]),
             checksum=lambda row, content: sealed_at(item_checksum(_key(row), row["item_id"], content), row["seq"]),
         ),

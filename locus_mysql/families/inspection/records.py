@@ -290,7 +290,8 @@ class Difference:
         messages: The change of each message, including unchanged ones.
         fields: The changed fields.
         cut: Whether more fields changed than ``fields`` contains.
-        coarse: Whether too much changed to compare everything, so that some changes are given as removed and added.
+        coarse: Whether too much changed to compare everything, so that some changes are given as removed and added, or
+            as those of a whole list or object.
     """
 
     thread_id: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,7 +10,9 @@ from google.adk.events.event_actions import EventActions
 from google.adk.sessions.state import State
 
 from ...errors import CorruptCheckpoint, InvalidInput
+from ...families.transcripts.records import TranscriptKey
 from ...runtime.exact_json import encode_json
+from ...runtime.sealing import content_digest
 
 #: An item's id contains the id of its event, unless that is longer than this, in bytes.
 EVENT_ID_BYTES = 200
@@ -56,9 +57,19 @@ def event_of(content: Any) -> Event:
         ) from None
 
 
-def item_id_of(event: Event, content: Mapping[str, Any]) -> str:
-    """Return the id of an event's item: equal for equal events, different for different events with one id."""
-    digest = hashlib.sha256(encode_json(content)).hexdigest()
+def item_id_of(
+    event: Event, content: Mapping[str, Any], tenant: str, session: TranscriptKey, secret: bytes | None
+) -> str:
+    """Return the id of an event's item: equal for equal events, different for different events with one id.
+
+    Args:
+        event: The event.
+        content: The event as JSON.
+        tenant: The tenant.
+        session: The session's transcript.
+        secret: The app's secret; None without encryption. See `content_digest`.
+    """
+    digest = content_digest(encode_json(content), secret, tenant, session.collection, session.name)
     encoded = event.id.encode(errors="surrogatepass")
     if len(encoded) <= EVENT_ID_BYTES and event.id.isprintable():
         return f"{event.id}:{digest[:16]}"

@@ -13,8 +13,8 @@ KIND = "google-adk"
 #: The kind of states that sessions share. The app is their collection.
 STATE_KIND = "google-adk-state"
 
-#: The name of an app's state, and the prefix of the user's id in the name of a user's state.
-APP_STATE, USER_STATE = "app", "user:"
+#: The names of an app's state and of its secret, and the prefix of the user's id in the name of a user's state.
+APP_STATE, APP_SECRET, USER_STATE = "app", "secret", "user:"
 
 _MARKER = re.compile(r"locus:(\d+):(\d+)")
 
@@ -59,6 +59,11 @@ def ids_of(key: TranscriptKey) -> tuple[str, str]:
 def app_key(app_name: str) -> TranscriptKey:
     """Return the transcript with the state of an app."""
     return TranscriptKey(STATE_KIND, app_name, APP_STATE)
+
+
+def secret_key(app_name: str) -> TranscriptKey:
+    """Return the transcript with the secret from which ids of an app's encrypted events are derived."""
+    return TranscriptKey(STATE_KIND, app_name, APP_SECRET)
 
 
 def user_key(app_name: str, user_id: str) -> TranscriptKey:

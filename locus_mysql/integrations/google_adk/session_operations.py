@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from google.adk.errors import StaleSessionError
@@ -22,7 +24,7 @@ from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
 from ...runtime.gather import gather
 from .events import changes_in, event_id_of, event_of, item_id_of, json_of_event, json_of_state, merged
-from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, session_key, user_key
+from .keys import KIND, STATE_KIND, Marker, app_key, ids_of, secret_key, session_key, user_key
 
 #: The number of events that a read of the events since a time begins with; each further read takes four times as many.
 RECENT_EVENTS = 64
@@ -50,6 +52,8 @@ class SessionOperations:
     def __init__(self, config: MySQLConfig) -> None:
         self.config = config
         self._transcripts = TranscriptOperations(config)
+        #: The secrets of apps, from which ids of encrypted events are derived.
+        self._secrets: dict[str, bytes] = {}
         self.schema = self._transcripts.schema
 
     def create_session(
@@ -171,7 +175,7 @@ class SessionOperations:
         """Store an event at the end of a session, and its changes of states, all or nothing.
 
         One round trip; five if another process has changed one of the shared states since this one read or wrote it.
-        An equal event is stored once.
+        An equal event is stored once. With ``encryption``, the first event of an app takes one to three more.
 
         Args:
             session: The caller's session object; it is not changed.
@@ -187,7 +191,8 @@ class SessionOperations:
             yield from self._without_marker(key, session)
         )
         changes = changes_in(content.get("actions", {}).get("stateDelta") or {})
-        item = NewItem(content, item_id_of(event, content))
+        secret = (yield from self._secret(session.app_name)) if self.config.encryption else None
+        item = NewItem(content, item_id_of(event, content, self.config.tenant, key, secret))
         writes = [
             Write(
                 key, [item], fold=_update(changes.session), tag=repr(float(event.timestamp)), expected=marker.revision
@@ -201,6 +206,19 @@ class SessionOperations:
         if not written.added:
             return Appended(is_new=False, marker=None)
         return Appended(is_new=True, marker=Marker(written.revision, marker.last_seq + 1))
+
+    def _secret(self, app_name: str) -> Operation[bytes]:
+        """Return an app's secret, which is stored by the first call."""
+        key = secret_key(app_name)
+        while app_name not in self._secrets:
+            stored = yield from self._transcripts.get(key)
+            if stored is None:
+                new = Write(key, header=Header({"secret": secrets.token_hex(32)}), expected=0, expires=False)
+                with suppress(VersionConflict):  # another process stored one
+                    yield from self._transcripts.write([new])
+            else:
+                self._secrets[app_name] = bytes.fromhex(_state(stored)["secret"])
+        return self._secrets[app_name]
 
     def _after_conflict(
         self, key: TranscriptKey, session: Session, item: NewItem, marker: Marker

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
+import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 
 from strands.memory.types import MemoryEntry, Metadata, SearchOptions
 
 from ...config import MySQLConfig
 from ...engine.counters import Counters
-from ...errors import InvalidInput
+from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.embedding import EmbedFunction, Procedure
 from ...families.memories.embedding_options import EmbeddingOptions
 from ...families.memories.operations import MemoryOperations
+from ...families.memories.puts import Put
 from ...families.memories.searching import Way
+from ...runtime.sealing import content_digest
 
 #: The first label of the namespaces.
 LABEL = "strands"
+
+#: The namespace and the key of the secret from which keys of encrypted memories are derived.
+SECRET = (("strands-secret",), "keys")
 
 
 class MemoryStoreOperations:
@@ -40,6 +46,7 @@ class MemoryStoreOperations:
         self._namespace = self.items.root = (LABEL, *namespace)
         self._limit = check_count(limit, "max_search_results", 1)
         self._writable = writable
+        self._secret: bytes | None = None
         self.schema = self.items.schema
 
     @property
@@ -73,7 +80,7 @@ class MemoryStoreOperations:
         return [MemoryEntry(content=hit.item.value, metadata=hit.item.metadata or None) for hit in hits]
 
     def add(self, content: str, metadata: Metadata | None = None) -> Procedure[str]:
-        """Store a memory; returns its key. Two round trips.
+        """Store a memory; returns its key. Two round trips; with ``encryption``, one to three more at first.
 
         A memory of the same content, but for white space around it, is stored once, with the metadata it had first: the
         framework may add what it extracted several times.
@@ -89,9 +96,20 @@ class MemoryStoreOperations:
             raise InvalidInput("The memory store is not writable. Create it with writable=True to add memories.")
         if not content.strip():
             raise InvalidInput("The content of a memory must not be empty.")
-        key = hashlib.sha256(content.strip().encode(errors="surrogatepass")).hexdigest()[:32]
+        if self.items.sealed.is_on and self._secret is None:
+            self._secret = yield from self._stored_secret()
+        encoded = content.strip().encode(errors="surrogatepass")
+        key = content_digest(encoded, self._secret, self.config.tenant, *self._namespace)[:32]
         if (yield from self.items.get(self._namespace, key)) is None:
             yield from self.items.put(self._namespace, key, content, metadata=metadata)
         else:
             yield from self.items.embed_stored([(self._namespace, key)])
         return key
+
+    def _stored_secret(self) -> Procedure[bytes]:
+        """Return the tenant's secret, which is stored by the first call."""
+        while (text := (yield from self.items.get(*SECRET))) is None:
+            new = Put(*SECRET, secrets.token_hex(32), ttl_s=None, index=False)
+            with suppress(VersionConflict):  # another process stored one
+                yield from self.items.write_batch([new], [], absent=[SECRET])
+        return bytes.fromhex(text)

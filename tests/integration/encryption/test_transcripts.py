@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from typing import Any
 
-from locus_mysql import Database, reencrypt
+from locus_mysql import Database, Encryption, reencrypt
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
 from locus_mysql.families.transcripts.store import TranscriptStore
 from locus_mysql.inspection.inspector import Inspector
@@ -64,6 +65,34 @@ async def test_a_state_that_a_fold_keeps_is_encrypted_with_the_active_key(make_c
     assert (transcript.header.state, transcript.header.tag) == ({"n": 1}, "b")
     for store in (old, new, only_new):
         await store.close()
+
+
+async def test_sizes_are_those_of_the_contents_after_each_encryption(make_config: MakeConfig, run_sql: Any) -> None:
+    ids = ["2026-10", "a-much-longer-id-of-a-key", "k"]
+    known = {key_id: secrets.token_bytes(32) for key_id in ids}
+    configs = [make_config()]
+    configs += [make_config(encryption=Encryption(keys=known, active=active)) for active in ids]
+    other = KEY._replace(name="u")
+    async with TranscriptStore(configs[0]) as store:
+        await store.append(KEY, [NewItem("é" * 100), NewItem({"n": 1}, "a"), NewItem("x" * 5_000)])
+        await store.append(other, [NewItem(1)], header=Header({"s": 1}))
+    sizes = (
+        f"SELECT t.name, t.size_bytes, SUM(LENGTH(i.content)) FROM {configs[0].database}.locus_transcripts t"
+        f" JOIN {configs[0].database}.locus_transcript_items i USING (tenant, sid) GROUP BY 1, 2"
+    )
+    before: Any = None
+    for config in configs[1:]:
+        async with Database(config) as database:
+            (counts,) = await reencrypt(database, family="transcripts")
+        assert counts.replaced == 5
+        rows = run_sql(sizes)
+        assert [int(stored) for _, stored, _ in rows] == [int(counted) for _, _, counted in rows]
+        assert rows != before
+        before = rows
+    async with TranscriptStore(configs[-1]) as store:
+        await store.clear(KEY)
+        transcript: Any = await store.get(KEY)
+    assert transcript.size_bytes == 0
 
 
 async def test_words_are_found_by_a_program_with_keys(make_config: MakeConfig) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ from locus_mysql import (
 from locus_mysql.cli import main as cli
 from locus_mysql.config import MySQLConfig
 from locus_mysql.embedded import stop_server
-from locus_mysql.engine import embedded
+from locus_mysql.engine import embedded, embedded_keeper
 from locus_mysql.errors import SetupError, Unavailable
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
@@ -369,6 +371,79 @@ async def test_no_server_is_left_behind_by_a_killed_program(folder: Path) -> Non
     program.send_signal(signal.SIGKILL)
     program.communicate(timeout=DEADLINE_S)
     await until(lambda: not runs(process), "the end of the server")
+
+
+def stop(process: int) -> None:
+    os.kill(process, signal.SIGSTOP)
+
+
+def test_a_server_whose_keeper_was_killed_is_ended_by_the_next_start(folder: Path) -> None:
+    program = writing(folder, "sync")
+    assert program.stdout is not None
+    program.stdout.readline()
+    server = server_process(folder)
+    stop(server)  # it neither ends nor answers
+    keeper = int(Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()[1])
+    for process in (keeper, program.pid):
+        os.kill(process, signal.SIGKILL)
+    program.communicate(timeout=DEADLINE_S)
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+        assert store.load("t") == {"n": 1}
+    assert not runs(server)
+
+
+def test_no_server_outlives_a_keeper_that_does_not_answer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SyncCheckpointStore(dsn(folder)) as store:
+        store.save("t", {"n": 1})
+    server = server_process(folder)
+    with Database.embedded(folder, database="another", retry_deadline_s=0) as db:
+        monkeypatch.setattr(embedded, "ANSWER_TIMEOUT_S", 0.5)
+        stop(server)
+        stop(keeper_process(folder))
+        with pytest.raises(Unavailable, match="did not answer"):
+            SyncCheckpointStore(db).load("t")
+    assert not runs(server)
+
+
+def test_a_start_that_fails_for_lack_of_space_leaves_no_server_and_the_next_one_succeeds(folder: Path) -> None:
+    code = """
+import resource, sys
+from locus_mysql import SyncCheckpointStore
+if sys.argv[2:]:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+with SyncCheckpointStore(sys.argv[1], retry_deadline_s=0) as store:
+    store.save("t", {"n": 1})
+    print(store.load("t"))
+"""
+    for limit in (10_000, 2**25):
+        output, errors = python(code, dsn(folder), limit).communicate(timeout=DEADLINE_S)
+        assert (output, "did not start" in errors) == ("", True)
+        assert embedded_keeper._servers(folder) == []
+    assert python(code, dsn(folder)).communicate(timeout=DEADLINE_S) == ("{'n': 1}\n", "")
+
+
+def test_a_program_that_is_killed_during_its_first_call_leaves_a_usable_folder(tmp_path: Path) -> None:
+    code = """
+import sys
+from locus_mysql import SyncCheckpointStore
+print("begun", flush=True)
+SyncCheckpointStore(sys.argv[1]).save("t", {"n": 1})
+"""
+    moments = random.Random(9)
+    for number in range(4):
+        folder = tmp_path / str(number)
+        program = python(code, dsn(folder))
+        assert program.stdout is not None
+        program.stdout.readline()
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(moments.uniform(0.3, 2))
+        program.kill()
+        program.communicate(timeout=DEADLINE_S)
+        with SyncCheckpointStore(dsn(folder)) as store:
+            store.save("u", {"n": 2})
+            assert store.load("u") == {"n": 2}
+        stop_server(folder)
 
 
 def test_a_server_that_was_killed_is_started_again_within_the_call(folder: Path) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,19 @@ class UpgradedToys(ToyFamily):
 
     def schema(self, config: MySQLConfig) -> Schema:
         return toys_of_layout(self.number, config.table_prefix)
+
+
+class ShelvedToys(UpgradedToys):
+    """A family whose layout 2 also adds a table, to which layout 3 adds a column."""
+
+    def schema(self, config: MySQLConfig) -> Schema:
+        shelves = f"{config.table_prefix}toy_shelves"
+        schema = super().schema(config)
+        label = "  label INT NULL,\n" if self.number > 2 else ""
+        added = Table(shelves, f"(\n  shelf INT NOT NULL,\n{label}  PRIMARY KEY (shelf)\n)")
+        second, *third = schema.upgrades
+        third = [one._replace(steps=(*one.steps, add_column(shelves, "label", "INT NULL"))) for one in third]
+        return replace(schema, tables=(*schema.tables, added), upgrades=(second, *third))
 
 
 class Killed(Exception):
@@ -148,6 +162,46 @@ def test_a_migration_that_was_ended_before_any_step_is_continued(
     migrate(config, family="toys", report=later.append)
     assert words(later) == ALL[last:]
     check_migrated(config, run_sql)
+
+
+@pytest.mark.parametrize("last", [None, 0, 1, 3])
+def test_a_table_that_one_of_two_layouts_adds_is_created(
+    last: int | None, config: MySQLConfig, run_sql: RunSQL
+) -> None:
+    unregister_family("toys")
+    register_family(ShelvedToys(3))
+    done: list[Step] = []
+
+    def report(step: Step) -> None:
+        if len(done) == last:
+            raise Killed
+        done.append(step)
+
+    if last is not None:
+        with pytest.raises(Killed):
+            migrate(config, family="toys", report=report)
+        check(config, 1)  # the comment says that these can still use the tables
+    last = None
+    migrate(config, family="toys", report=report)
+    assert words(done) == ["create table locus_toy_shelves", *ALL]
+    check_migrated(config, run_sql)
+    with Database(config) as database:
+        assert database.synchronous.run(describe(ShelvedToys(3).schema(config))).differences == ((), ())
+        database.synchronous.run(ensure_schema(config, ShelvedToys(3).schema(config), "validate"))
+
+
+def test_the_printed_statements_create_a_table_that_one_of_two_layouts_adds(
+    config: MySQLConfig, run_sql: RunSQL, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unregister_family("toys")
+    register_family(ShelvedToys(3))
+    options = ["--dsn", dsn_of(config), "--driver", "pymysql"]
+    assert cli.main(["migrate", "--sql", "--family", "toys", *options]) == 0
+    for statement in re.sub(r"^--.*$", "", capsys.readouterr().out, flags=re.MULTILINE).split(";")[:-1]:
+        run_sql(statement.replace("`locus_", f"`{config.database}`.`locus_").replace(f"LIMIT {AT_ONCE}", ""))
+    check_migrated(config, run_sql)
+    assert cli.main(["migrate", *options]) == 0
+    assert capsys.readouterr().out == "current  toys, layout 3\n"
 
 
 def test_one_that_was_ended_between_the_comments_of_two_tables_is_continued(

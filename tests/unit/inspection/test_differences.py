@@ -14,10 +14,12 @@ from locus.core.state import AgentState
 
 from locus_mysql.families.inspection.conversation import messages_of
 from locus_mysql.families.inspection.records import CheckpointRow, Difference, StateView
+from locus_mysql.inspection import differences
 from locus_mysql.inspection.alignment import Keys, common, key_of, pairs
 from locus_mysql.inspection.differences import (
     FIELDS_LIMIT,
     SETS,
+    VALUES_LIMIT,
     difference,
     field_changes,
     message_changes,
@@ -226,6 +228,50 @@ def test_comparing_takes_time_linear_in_both_states(made: Any) -> None:
         )
 
     assert_linear(lambda size: steps_of(compared, size), 30)
+
+
+LARGE = {
+    "many lists": lambda n: {"x": [[] for _ in range(n)]},
+    "many numbers": lambda n: {"x": [7 * i % 10 for i in range(n)]},
+    "many objects": lambda n: {"x": [{"a": i, str(n): 1} for i in range(n)]},
+    "many fields": lambda n: {f"{n} {i}": i for i in range(n)},
+    "deep": lambda n: {"x": [[[[[i, n]]]] for i in range(n)]},
+    "many long lists": lambda n: {str(i): [*range(99), n] for i in range(n // 50)},
+}
+
+
+@pytest.mark.parametrize("made", LARGE.values(), ids=LARGE)
+def test_the_steps_of_a_comparison_of_any_two_states_are_bounded(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = 4_000
+    monkeypatch.setattr(differences, "VALUES_LIMIT", limit)
+    monkeypatch.setattr(differences, "COARSE_ITEMS", limit // 2)
+    one, other, larger = (made(limit * times + times) for times in (1, 2, 4))
+    between_views = [(view(one), view(other)), (view(other), view(larger))]
+    small, large = (steps_of(lambda pair=pair: difference(*pair)) for pair in between_views)
+    assert large <= 1.5 * small + limit
+    found = difference(*between_views[0])
+    assert found.coarse
+    assert len(found.fields) >= 1
+
+
+def test_large_states_are_compared_by_their_upper_levels_truly() -> None:
+    large = list(range(VALUES_LIMIT))
+    before = {"goal": "x", "data": {"large": large, "more": large}, "deep": {"a": {"b": {"c": {"d": 1, "e": 2}}}}}
+    after = {
+        "goal": "y",
+        "data": {"large": [*large, 1], "more": [*large]},
+        "deep": {"a": {"b": {"c": {"e": 2, "d": 2}}}},
+    }
+    found = between(before, after)
+    assert [(one.path, one.change) for one in found.fields] == [
+        ("goal", "changed"),
+        ("data.large", "changed"),
+        ("deep.a.b", "changed"),
+    ]
+    assert found.coarse
+    reordered = {**before, "deep": {"a": {"b": {"c": {"e": 2, "d": 1}}}}}
+    same = between(before, reordered)
+    assert (same.fields, same.coarse) == ([], False)
 
 
 def test_a_difference_beyond_the_compared_part_is_reported() -> None:
