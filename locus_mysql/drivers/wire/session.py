@@ -53,6 +53,7 @@ SETTINGS_OF_MYSQL = {
     "sql_big_selects": "1",
     "use_secondary_engine": "OFF",
     "tmp_table_size": "67108864",
+    "range_optimizer_max_mem_size": "8388608",
 }
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
