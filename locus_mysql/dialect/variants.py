@@ -62,8 +62,8 @@ class Variant:
         name: The engine's name in messages.
         families: The supported families of tables. Others are refused.
         rules: The differences that all statements share, applied in this order.
-        settings: Assignments that a new session needs there, beside MySQL's, with a place for the time limit of a
-            statement in microseconds.
+        settings: Variables that a new session sets there to literals, beside those of all engines.
+        limit_us: The variable with the time limit of a statement, in microseconds.
         errors: Numbers of the engine's own errors, and the numbers of MySQL's that mean the same to a caller.
         supports_group_commit: Whether writes of several calls may be sent in one transaction.
     """
@@ -74,7 +74,8 @@ class Variant:
         *,
         families: Collection[str],
         rules: Iterable[Rule],
-        settings: str,
+        settings: Mapping[str, str],
+        limit_us: str,
         errors: Mapping[int, int],
         supports_group_commit: bool,
     ) -> None:
@@ -82,6 +83,7 @@ class Variant:
         self.supports_group_commit = supports_group_commit
         self.families = frozenset(families)
         self.settings = settings
+        self.limit_us = limit_us
         self.errors = errors
         self._rules = {
             tables: [(re.compile(rule.pattern), rule.replacement) for rule in rules if rule.tables is tables]
@@ -244,13 +246,10 @@ OCEANBASE = Variant(
             "UTC_TIMESTAMP moves in steps of 10 ms, and backwards now and then. The session's time zone is UTC.",
         ),
     ),
-    # Hints with SET_VAR are ignored, and so is max_execution_time: a SELECT ran for 51 s with a limit of 0.5 s.
-    # ob_query_timeout, in microseconds, limits all statements. Deadlocks are not detected: a lock timeout of 10 s ends
-    # them.
-    settings=(
-        "@@SESSION.cte_max_recursion_depth = 1000000, @@SESSION.ob_trx_lock_timeout = 10000000,"
-        " @@SESSION.ob_query_timeout = %s"
-    ),
+    # max_execution_time is ignored: a SELECT ran for 51 s with a limit of 0.5 s. ob_query_timeout limits all
+    # statements. Deadlocks are not detected: a lock timeout of 10 s ends them.
+    settings={"ob_trx_lock_timeout": "10000000"},
+    limit_us="ob_query_timeout",
     errors={
         4012: 3024,  # the query timeout
         3140: 3141,  # invalid JSON as the argument of a function, by which guards undo their batch

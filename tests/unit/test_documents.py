@@ -21,6 +21,7 @@ from locus_mysql import errors
 from locus_mysql.cli.main import COMMANDS, main
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.failures import GOODBYES
+from locus_mysql.drivers.wire import session
 from locus_mysql.engine.failures import ERROR_CLASSES, READ_ONLY
 from locus_mysql.runtime.stats import Stats
 from locus_mysql.runtime.stores import AsyncStore
@@ -378,3 +379,9 @@ def test_the_table_of_numbers_lists_all_stats() -> None:
     )
     for field in fields(Stats):
         assert re.search(rf"^ +{field.name}: ", Stats.__doc__ or "", re.MULTILINE)
+
+
+def test_the_table_of_settings_is_what_sessions_set() -> None:
+    table = rows(section("Settings of each session", "docs/operations.md"))
+    named = [name for cell, *_ in table for name in re.findall(r"`(\w+)`", cell)]
+    assert named == [*session.SETTINGS, *session.SETTINGS_OF_MYSQL]

@@ -94,8 +94,7 @@ HAVING score > 0
 """
 
 HISTORY = """{chosen}
-SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+SELECT chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
        chosen.sound AND COALESCE(followed.sound, TRUE)
   FROM chosen
   LEFT JOIN followed ON followed.chosen_seq = chosen.seq
@@ -113,8 +112,7 @@ lineage (seq, base_seq) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    LIMIT 500
 )
-SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
        chosen.sound AND COALESCE(followed.sound, TRUE), c.seq, c.token, c.payload
   FROM lineage
   JOIN chosen

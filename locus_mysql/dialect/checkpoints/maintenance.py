@@ -51,7 +51,7 @@ UPDATE {checkpoints} c
 # Delete the unnamed rows that no named state has among its parents or bases. Bases are parents too, unless parents are
 # damaged. In this statement and the next two, DISTINCT ends the recursion even if damaged rows form a cycle.
 SWEEP_LEAVES = """
-DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
+DELETE c FROM {checkpoints} c
   LEFT JOIN (WITH RECURSIVE followed (seq, parent_seq, base_seq) AS (
                SELECT seq, parent_seq, base_seq FROM {checkpoints}
                 WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
@@ -101,7 +101,7 @@ DELETE c FROM {checkpoints} c
 # Empty the payloads of unnamed rows that no named state builds on. Relies on the index bases: rows already empty have
 # no base_seq.
 SWEEP_PAYLOADS = """
-UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+UPDATE {checkpoints} c
   LEFT JOIN (WITH RECURSIVE needed (seq, base_seq) AS (
                SELECT seq, base_seq FROM {checkpoints}
                 WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
@@ -135,7 +135,7 @@ UPDATE {checkpoints} c
 
 # Remove the search texts of unnamed rows that no named state continues.
 SWEEP_TEXTS = """
-UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+UPDATE {checkpoints} c
   LEFT JOIN (WITH RECURSIVE held (seq, parent_seq, continues) AS (
                SELECT seq, parent_seq, continues FROM {checkpoints}
                 WHERE tenant = %s AND thread_id = %s AND checkpoint_id IS NOT NULL
@@ -174,7 +174,7 @@ UPDATE {checkpoints} c
 # Rows that are needed only as a link to their parents. The rows that follow them get the nearest parent that is needed
 # for its content; then the links can be deleted.
 SWEEP_BYPASS = """
-UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+UPDATE {checkpoints} c
   JOIN (WITH RECURSIVE up (seq, hollow_seq, parent_seq, continues) AS (
           SELECT k.seq, x.seq, x.parent_seq, IF(k.continues = 1 AND x.continues <> 1, 0, k.continues)
             FROM {checkpoints} k

@@ -74,8 +74,7 @@ WITH found AS (
    ORDER BY score DESC, found.created_at DESC, found.seq DESC
    LIMIT %s
 )
-SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
+SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
        LEFT(hit.search_text, {SNIPPET_CHARACTERS})
   FROM best
   JOIN {checkpoints} hit ON hit.tenant = %s AND hit.thread_id = best.thread_id AND hit.seq = best.seq
@@ -184,8 +183,7 @@ WITH RECURSIVE chosen AS (
    LIMIT %s
 ),
 {FOLLOWED}
-SELECT /*+ SET_VAR(cte_max_recursion_depth = 1000000) */
-       chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
+SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
        chosen.sound AND COALESCE(followed.sound, TRUE)
   FROM chosen
   LEFT JOIN followed ON followed.chosen_seq = chosen.seq

@@ -109,7 +109,7 @@ UPDATE {checkpoints} c
 # Remove the text of the row whose id was just cleared if no state continues it, and the texts of unnamed rows that only
 # this row continued.
 FORGET_TEXT = """
-UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {checkpoints} c
+UPDATE {checkpoints} c
   JOIN (WITH RECURSIVE unheld (seq, parent_seq, continues) AS (
           SELECT x.seq, x.parent_seq, x.continues FROM {checkpoints} x
            WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL
@@ -156,7 +156,7 @@ UPDATE {checkpoints} c
 # follows. Relies on the indexes parents and bases. A base is always an ancestor, so it has a state that follows it;
 # only where parents are damaged, a row is kept because a named state builds on it.
 REMOVE_LEAF = """
-DELETE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ c FROM {checkpoints} c
+DELETE c FROM {checkpoints} c
   JOIN (WITH RECURSIVE gone (seq, parent_seq) AS (
           SELECT x.seq, x.parent_seq FROM {checkpoints} x
            WHERE x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND x.checkpoint_id IS NULL

@@ -99,7 +99,7 @@ UPDATE {versions} v
 # Mark with 2 the hidden rows that no other row needs: neither as the parent that its values continue, directly or
 # through others, nor as the parent whose writes it reads.
 MARK_UNNEEDED = """
-UPDATE /*+ SET_VAR(cte_max_recursion_depth = 1000000) */ {versions} v
+UPDATE {versions} v
   LEFT JOIN (
     WITH RECURSIVE needed (version_key, parent_key, needs) AS (
       SELECT p.version_key, p.parent_key, IF(x.needs = 1 AND p.unlinked = 0, p.needs, 0)

@@ -1,10 +1,10 @@
-"""Checks and settings of a new session: the server's version, SQL mode, time zone, isolation level, character set."""
+"""Checks and settings of a new session: the server's version, the variables that change what statements do."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...config import ConnectionOptions
 from ...dialect.server_roles import READ_ONLY
@@ -27,11 +27,34 @@ _SQL_MODE = (
 #: The largest ``max_execution_time``, in milliseconds.
 MOST_SELECT_MS = 2**32 - 1
 
-#: READ COMMITTED: no gap locks, so savers of different threads do not wait for each other.
-_SETTINGS = (
-    "SET @@SESSION.sql_mode = %s, @@SESSION.time_zone = '+00:00', @@SESSION.autocommit = 1,"
-    " @@SESSION.transaction_isolation = 'READ-COMMITTED'"
-)
+#: Variables that change what statements do, and their values in each session: the server's own values, `init_connect`
+#: and parameter groups do not matter then. Every account may set them, on every supported version of every engine.
+#: docs/operations.md says why each is set.
+SETTINGS = {
+    "sql_mode": f"'{_SQL_MODE}'",
+    "time_zone": "'+00:00'",
+    "timestamp": "DEFAULT",
+    "autocommit": "1",
+    "transaction_isolation": "'READ-COMMITTED'",
+    "transaction_read_only": "0",
+    "sql_select_limit": f"{2**63 - 1}",  # OceanBase takes no larger one
+    "sql_safe_updates": "0",
+    "sql_auto_is_null": "0",
+    "foreign_key_checks": "1",
+    "unique_checks": "1",
+    "group_concat_max_len": "1048576",
+    "lc_messages": "'en_US'",
+    "cte_max_recursion_depth": "1000000",
+}
+
+#: More of them, on MySQL only.
+SETTINGS_OF_MYSQL = {
+    "completion_type": "0",
+    "sql_big_selects": "1",
+    "use_secondary_engine": "OFF",
+    "tmp_table_size": "67108864",
+    "range_optimizer_max_mem_size": "8388608",
+}
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
 #: OceanBase reports this version of MySQL, unless it is configured to report another.
@@ -51,11 +74,18 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
         variant: The engine's variant of the dialect; None for MySQL.
     """
     if variant is not None:
-        return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), *_settings_of(config, variant), _ASK
-    if config.select_timeout_s is None:
-        return _NAMES, Statement(_SETTINGS, (_SQL_MODE,)), _ASK
-    limit_ms = min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000))
-    return _NAMES, Statement(f"{_SETTINGS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)), _ASK
+        limit_s = config.select_timeout_s or config.read_timeout_s + config.write_timeout_s
+        limits = {**variant.settings, variant.limit_us: str(math.ceil(limit_s * 1_000_000))}
+        return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), _set({**SETTINGS, **limits}), _ASK
+    settings = {**SETTINGS, **SETTINGS_OF_MYSQL}
+    if config.select_timeout_s is not None:
+        settings["max_execution_time"] = str(min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000)))
+    return _NAMES, _set(settings), _ASK
+
+
+def _set(settings: Mapping[str, str]) -> Statement:
+    """Return the statement that sets variables of the session to literals."""
+    return Statement("SET " + ", ".join(f"@@SESSION.{name} = {value}" for name, value in settings.items()))
 
 
 def max_allowed_packet(results: Sequence[Result]) -> int:
@@ -70,11 +100,6 @@ def session_of(results: Sequence[Result]) -> ServerSession | None:
     if len(row) < 4 or not row[1] or not row[2]:
         return None
     return ServerSession(int(str(row[1])), str(row[2]), read_only=str(row[3]) == "1")
-
-
-def _settings_of(config: ConnectionOptions, variant: Variant) -> tuple[Statement, ...]:
-    limit_s = config.select_timeout_s or config.read_timeout_s + config.write_timeout_s
-    return Statement(_SETTINGS, (_SQL_MODE,)), Statement(f"SET {variant.settings}", (math.ceil(limit_s * 1_000_000),))
 
 
 def variant(results: Sequence[Result]) -> Variant:

@@ -40,7 +40,8 @@ def variant() -> Variant:
         "Elsewhere",
         families=("toys",),
         rules=(Rule("FROM", "OUT OF", ""),),
-        settings="",
+        settings={},
+        limit_us="limit_us",
         errors={},
         supports_group_commit=False,
     )
