@@ -54,6 +54,8 @@ SETTINGS_OF_MYSQL = {
     "use_secondary_engine": "OFF",
     "tmp_table_size": "67108864",
     "range_optimizer_max_mem_size": "8388608",
+    # Before 8.0.22 there are no such flags, and an empty text changes none.
+    "optimizer_switch": "CONCAT('' /*!80022 , 'subquery_to_derived=off,hypergraph_optimizer=off' */)",
 }
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
