@@ -86,6 +86,7 @@ def schema(arguments: argparse.Namespace) -> int:
             "--partitions is for OceanBase: give --engine oceanbase. MySQL's partitions are all on one server, and its "
             "partitioned tables have no full-text index."
         )
+    print("SET SESSION innodb_ft_enable_stopword = 0;  -- full-text indexes that this session makes have all words")
     for schema in found:
         for statement in schema.create():
             print(f"{statement.sql};")

@@ -33,6 +33,10 @@ _SETTINGS = (
     " @@SESSION.transaction_isolation = 'READ-COMMITTED'"
 )
 
+#: Full-text indexes contain every word: with English stop words, the parser ngram leaves out each pair of letters with
+#: an "a" or "i", as in Miami. What counts is the session that makes an index; OceanBase has no such setting.
+_NO_STOP_WORDS = ", @@SESSION.innodb_ft_enable_stopword = 0"
+
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
 #: OceanBase reports this version of MySQL, unless it is configured to report another.
 AMBIGUOUS = "5.7.25"
@@ -53,9 +57,13 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
     if variant is not None:
         return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), *_settings_of(config, variant), _ASK
     if config.select_timeout_s is None:
-        return _NAMES, Statement(_SETTINGS, (_SQL_MODE,)), _ASK
+        return _NAMES, Statement(_SETTINGS + _NO_STOP_WORDS, (_SQL_MODE,)), _ASK
     limit_ms = min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000))
-    return _NAMES, Statement(f"{_SETTINGS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)), _ASK
+    return (
+        _NAMES,
+        Statement(f"{_SETTINGS}{_NO_STOP_WORDS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)),
+        _ASK,
+    )
 
 
 def max_allowed_packet(results: Sequence[Result]) -> int:

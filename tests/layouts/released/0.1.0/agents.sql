@@ -13,7 +13,7 @@ CREATE TABLE `locus_threads` (
   KEY `recent` (`tenant`,`updated_at`),
   KEY `expiry` (`expires_at`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: agents layout 1';
-INSERT INTO `locus_threads` (`tenant`, `thread_id`, `last_seq`, `first_seq`, `version`, `created_at`, `updated_at`, `expires_at`, `turn_token`, `turn_until`) VALUES (0x64656661756c74, 0x74, 1, 1, 0xa4d30e99c589c7bb3f27ca9081ea8efb, '2026-11-24 01:11:05.490871', '2026-11-24 01:11:05.490871', NULL, NULL, NULL);
+INSERT INTO `locus_threads` (`tenant`, `thread_id`, `last_seq`, `first_seq`, `version`, `created_at`, `updated_at`, `expires_at`, `turn_token`, `turn_until`) VALUES (0x64656661756c74, 0x74, 1, 1, 0x2c6c15780746459f79f266f43e55f2b5, '2026-11-28 03:12:22.960424', '2026-11-28 03:12:22.960424', NULL, NULL, NULL);
 CREATE TABLE `locus_checkpoints` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `thread_id` varchar(512) COLLATE utf8mb4_0900_bin NOT NULL,
@@ -28,6 +28,7 @@ CREATE TABLE `locus_checkpoints` (
   `metadata` mediumtext COLLATE utf8mb4_0900_bin,
   `metadata_keys` json DEFAULT NULL,
   `search_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
+  `tenant_word` varchar(4) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci GENERATED ALWAYS AS (if((`search_text` is null),NULL,repeat(convert(char(227,(144 + (crc32(`tenant`) & 31)),(128 + ((crc32(`tenant`) >> 5) & 63)),227,(144 + ((crc32(`tenant`) >> 11) & 31)),(128 + ((crc32(`tenant`) >> 16) & 63))) using utf8mb4),2))) STORED,
   `pending_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
   `unindexed` tinyint DEFAULT NULL,
   `oldest_at` datetime(6) DEFAULT NULL,
@@ -39,9 +40,9 @@ CREATE TABLE `locus_checkpoints` (
   KEY `parents` (`tenant`,`thread_id`,`parent_seq`),
   KEY `pending` (`unindexed`),
   KEY `metadata_pairs` ((cast(`metadata_keys` as unsigned array)),`tenant`),
-  FULLTEXT KEY `words` (`search_text`)
+  FULLTEXT KEY `words` (`tenant_word`,`search_text`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: agents layout 1';
-INSERT INTO `locus_checkpoints` (`tenant`, `thread_id`, `seq`, `checkpoint_id`, `parent_seq`, `base_seq`, `continues`, `token`, `payload`, `metadata`, `metadata_keys`, `search_text`, `pending_text`, `unindexed`, `oldest_at`, `checksum`, `created_at`) VALUES (0x64656661756c74, 0x74, 1, 0x6666303566333565656335633430613738353861313364363964316662393638, NULL, 1, 0, 0xa4d30e99c589c7bb3f27ca9081ea8efb, 0x020b5c164bed96c96ac33010865dfa224167a768b12c2997be44215008c1d192189cb8c45d28250fd2b7ed2f2571d65e7a2be4620ff28c46f678fe6fbeefb26c7c9f655f116ef1cba5abc5b3ed3ec732ac552cc1990cb348a8a332f442ca14dcd3590e4b46ee969aabfac8638614929e1f0452b0d802670a290416f7cdaa18420fa0d1526c4ee07635614e73864d18a49d972e302e65b0ca056a95365a3b519495a7dc975a934964e0e909102e645ee4445a1f68a914e365a542259c358a5ba10c3594d12053707fb8981583010eafb516a52fa811ca0aa154e51c0fce39ab82e4335392c90442d0a315c690a1e0e77c3d520a54f046d47d1f9c566bd71b37a25e40f31f1095b1212f9e281b3136a2c583326849f58c5eb824eaa52bda2bbaf60d883f61433a5faded621aea260eb0a4816c4f5dbd065ed20c4ca0a639996368c12d8e46473e3043bd727decbc6967587b6d5d9ba628d81684dfc6252fd829c13edb7bed3f48dca4ee16d17b3b8a7898dddb6c09e60198edca93df757fbcf06b3fa8bbc1f273f08237f1cd23829276fe15053f, NULL, NULL, NULL, 0x5768657265206973206d792070617263656c3f, 1, NULL, 849838420, '2026-11-24 01:11:05.494708');
+INSERT INTO `locus_checkpoints` (`tenant`, `thread_id`, `seq`, `checkpoint_id`, `parent_seq`, `base_seq`, `continues`, `token`, `payload`, `metadata`, `metadata_keys`, `search_text`, `pending_text`, `unindexed`, `oldest_at`, `checksum`, `created_at`) VALUES (0x64656661756c74, 0x74, 1, 0x3835383236363730303161643439373161623065663466643036333134343064, NULL, 1, 0, 0x2c6c15780746459f79f266f43e55f2b5, 0x0249151501ed964b6ac33010865d7a91e0b55bf4b4e46e7a8942a010422c8d13831397b80f4ac9417adbfe52123baf6eba2b64638bd18c47f678fe6fbe6f92647c9b245f016ee1cbc5abc3def63987326c4d28c1890cf340a88332f442ca0ddce3590653a177a6e6a23e8a902186c4fd4120250f2d70a29052c2b86f56c3113a80c66ab93982dbc58419cb381ec221ed924a414c95a5b245ee72a194a44acf880bcd14d2a793c0c0e313205cea4c65a9f19a5ba1493952b6f422979562aed0b9f30698a518dc1f2e64c56080c35b6b654e8a15d238298d99792f2aefbd3395166591a7930984a0472b16771c053fe5eb8152a08257a2eefbe0b85abbdeb812f50c9aff80a89cdf09fbc42486e70721ee0d33868967f4c239512fb82a195cfb06c49fb049e74d5bc2d8d16ced16d3aa6ec21c9b3650efa9afd75856f5caf7f6301c85ede0f35ed3076e730c34b839b07c88039de2081d74721b8dcdd7d6b771bcda3b6eb3a5dd5bb904df62aaba5b60b19b49084bdfae28fd5df7c70b5ad3a8ee46cbcfd10b5e819a470445edfc2b0a7e00, NULL, NULL, NULL, 0x5768657265206973206d792070617263656c3f, 1, NULL, 1270071691, '2026-11-28 03:12:22.962306');
 CREATE TABLE `locus_ledger` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `token` binary(16) NOT NULL,

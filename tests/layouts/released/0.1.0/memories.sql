@@ -7,7 +7,7 @@ CREATE TABLE `locus_memory_scopes` (
   `earlier` binary(16) DEFAULT NULL,
   PRIMARY KEY (`tenant`,`path`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_scopes` (`tenant`, `path`, `stamp`, `purged`, `token`, `earlier`) VALUES (0x64656661756c74, 0x75736572730061646100, 849045316900690, 849045316900690, 0x64080f9c59d26cb881a67045b487a682, NULL);
+INSERT INTO `locus_memory_scopes` (`tenant`, `path`, `stamp`, `purged`, `token`, `earlier`) VALUES (0x64656661756c74, 0x75736572730061646100, 849150743148313, 849150743148313, 0xf6ac6a16aeeb4e6965cf6a206781b3d4, NULL);
 CREATE TABLE `locus_memory_items` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `path` varbinary(1000) NOT NULL,
@@ -17,6 +17,7 @@ CREATE TABLE `locus_memory_items` (
   `version` bigint unsigned NOT NULL,
   `ttl_us` bigint unsigned DEFAULT NULL,
   `search_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
+  `tenant_word` varchar(4) CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci GENERATED ALWAYS AS (if((`search_text` is null),NULL,repeat(convert(char(227,(144 + (crc32(`tenant`) & 31)),(128 + ((crc32(`tenant`) >> 5) & 63)),227,(144 + ((crc32(`tenant`) >> 11) & 31)),(128 + ((crc32(`tenant`) >> 16) & 63))) using utf8mb4),2))) STORED,
   `pending_text` longtext CHARACTER SET utf8mb4 COLLATE utf8mb4_0900_ai_ci,
   `unindexed` tinyint DEFAULT NULL,
   `created_at` datetime(6) NOT NULL,
@@ -26,9 +27,9 @@ CREATE TABLE `locus_memory_items` (
   PRIMARY KEY (`tenant`,`path`,`item_key`),
   KEY `expiry` (`expires_at`),
   KEY `pending` (`unindexed`),
-  FULLTEXT KEY `words` (`search_text`)
+  FULLTEXT KEY `words` (`tenant_word`,`search_text`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_items` (`tenant`, `path`, `item_key`, `value`, `metadata`, `version`, `ttl_us`, `search_text`, `pending_text`, `unindexed`, `created_at`, `updated_at`, `expires_at`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0x7b2274657874223a22416461206c696b657320746561227d, NULL, 1, NULL, NULL, 0x416461206c696b657320746561, 1, '2026-11-26 21:55:16.901706', '2026-11-26 21:55:16.901706', NULL, 1042760157);
+INSERT INTO `locus_memory_items` (`tenant`, `path`, `item_key`, `value`, `metadata`, `version`, `ttl_us`, `search_text`, `pending_text`, `unindexed`, `created_at`, `updated_at`, `expires_at`, `checksum`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0x7b2274657874223a22416461206c696b657320746561227d, NULL, 1, NULL, NULL, 0x416461206c696b657320746561, 1, '2026-11-28 03:12:23.148904', '2026-11-28 03:12:23.148904', NULL, 1042760157);
 CREATE TABLE `locus_memory_vectors` (
   `tenant` varchar(128) COLLATE utf8mb4_0900_bin NOT NULL,
   `path` varbinary(1000) NOT NULL,
@@ -50,7 +51,7 @@ CREATE TABLE `locus_memory_codes` (
   PRIMARY KEY (`tenant`,`path`,`item_key`,`number`),
   KEY `changes` (`tenant`,`path`,`stamp`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_codes` (`tenant`, `path`, `item_key`, `number`, `stamp`, `code`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, 849045316900690, 0x080402814020703fb54647814020603fa8f4979b77e3e13f7f40);
+INSERT INTO `locus_memory_codes` (`tenant`, `path`, `item_key`, `number`, `stamp`, `code`) VALUES (0x64656661756c74, 0x75736572730061646100, 0x746561, 0, 849150743148313, 0x080402814020703fb54647814020603fa8f4979b77e3e13f7f40);
 CREATE TABLE `locus_memory_signs` (
   `owner` varbinary(1513) NOT NULL,
   `item_key` varbinary(1000) NOT NULL,
@@ -69,4 +70,4 @@ CREATE TABLE `locus_memory_ledger` (
   PRIMARY KEY (`tenant`,`token`),
   KEY `age` (`recorded_at`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin ROW_FORMAT=DYNAMIC COMMENT='locus-mysql: memories layout 1';
-INSERT INTO `locus_memory_ledger` (`tenant`, `token`, `outcome`, `recorded_at`) VALUES (0x64656661756c74, 0x64080f9c59d26cb881a67045b487a682, 1, '2026-11-26 21:55:16.908219');
+INSERT INTO `locus_memory_ledger` (`tenant`, `token`, `outcome`, `recorded_at`) VALUES (0x64656661756c74, 0xf6ac6a16aeeb4e6965cf6a206781b3d4, 1, '2026-11-28 03:12:23.151058');
