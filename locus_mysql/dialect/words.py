@@ -26,8 +26,15 @@ PARTS_LIMIT = 16
 #: Maximum number of characters of a query that are read.
 QUERY_CHARACTERS = 10_000
 
+#: Up to this number of rows of a tenant, a search compares their texts.
+FEW_TEXTS = 1_000
+
 #: MySQL does not index shorter words by default, so the text itself shows whether a phrase contains them.
-_INDEXED_LENGTH = 3
+_INDEXED_LENGTH: dict[Parser, int] = {"default": 3, "ngram": 2}
+
+# A word that the index would not contain, because it is too short, is not found in texts either.
+INDEXED_LENGTH = "CHAR_LENGTH(%s) >= @@innodb_ft_min_token_size"
+OCEANBASE.instead_of(INDEXED_LENGTH, "%s IS NOT NULL")
 
 _PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -63,22 +70,40 @@ def advice_on_index(table: str, parser: Parser) -> str:
     )
 
 
-def matches_of(alias: str, table: str) -> str:
-    """Return the piece ``{MATCHES}``: a condition on the full-text index, whose parameters are those of `_against`.
+def pieces_of(alias: str, table: str) -> dict[str, str]:
+    """Return the pieces of a family's statements that `WordSearch` uses: ``{MATCHES}``, ``{INDEXED}`` and phrases.
 
-    InnoDB reads all texts of all tenants that have a word, unless a word before it excludes them, and returns error 188
-    if they are too many (12,000 rows of another tenant, with the smallest ``innodb_ft_result_cache_limit``). So the
-    first word is that of the tenant, except where the table has no other tenant: it costs 0.4 µs for each of its texts.
+    InnoDB reads the texts of all tenants that have a word, and returns error 188 if they are too many for
+    ``innodb_ft_result_cache_limit``. A word of the tenant before it excludes texts of others cheaply (1 µs each) where
+    the word is no phrase, but still counts them. So
+
+    - a tenant that is alone in the table searches for the words,
+    - one with at most `FEW_TEXTS` rows for its own word, and the texts themselves are compared,
+    - another one for its own word and the words.
+
+    Args:
+        alias: The alias of the table.
+        table: Its role.
     """
-    column = f"({alias}.tenant_word, {alias}.search_text)"
-    alone = f"(SELECT MIN(tenant) FROM {{{table}}}) = %s AND (SELECT MAX(tenant) FROM {{{table}}}) = %s"  # noqa: S608 - constants
-    matches = f"MATCH {column} AGAINST (IF({alone}, %s, %s) IN BOOLEAN MODE)"
+    rows = f"{{{table}}}"
+    alone = f"(SELECT MIN(tenant) FROM {rows}) = %s AND (SELECT MAX(tenant) FROM {rows}) = %s"  # noqa: S608
+    few = f"(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} WHERE tenant = %s LIMIT {FEW_TEXTS + 1}) AS own) <= {FEW_TEXTS}"  # noqa: S608
+    columns = f"({alias}.tenant_word, {alias}.search_text)"
+    matches = f"MATCH {columns} AGAINST (IF({alone}, %s, IF({few}, %s, %s)) IN BOOLEAN MODE)"
+    indexed = f"(({alone}) OR NOT {few})"
+    given = "%s IS NOT NULL AND "
     OCEANBASE.instead_of(
         matches,
-        f"(%s IS NOT NULL AND %s IS NOT NULL AND MATCH ({alias}.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE)"
-        " AND %s IS NOT NULL)",
+        f"({given * 2}MATCH ({alias}.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND {given * 2}%s IS NOT NULL)",
     )
-    return matches
+    OCEANBASE.instead_of(indexed, f"({given * 2}%s IS NOT NULL)")
+    return {
+        "MATCHES": matches,
+        "INDEXED": indexed,
+        "INDEXED_LENGTH": INDEXED_LENGTH,
+        "PHRASE": phrase_in(f"{alias}.search_text"),
+        "PENDING_PHRASE": phrase_in(f"{alias}.pending_text"),
+    }
 
 
 def phrase_in(column: str) -> str:
@@ -112,22 +137,16 @@ class WordSearch:
     def __init__(self, tenant: str, parts: Sequence[str], parser: Parser, text: str, pending: str) -> None:
         self._tenant = tenant
         self._parser = parser
+        self._parts = parts
+        self._text = text
         self._numbers = range(len(parts) if len(parts) > 1 else 0)
-        if parser == "ngram":  # phrases cost all tenants' texts, so only a tenant that is alone uses the index for them
-            self._matches = self._against(" ".join(f'"{part}"' for part in parts), f"+{_word_of(tenant)}*")
-        else:
-            self._matches = self._for_all(parts)
-        self._holds = [self._held(part, text) for part in parts]
         self._pending = [self._in_text(part, pending, "{PENDING_PHRASE}") for part in parts]
 
     @property
     def indexed(self) -> Condition:
-        """The condition that an indexed text may contain a part."""
-        if self._numbers or not self._needs_text:
-            return self._matches
-        return Condition(
-            f"{self._matches.sql} AND {self._holds[0].sql}", (*self._matches.params, *self._holds[0].params)
-        )
+        """The condition that an indexed text contains the only part, or may contain one of several."""
+        matches = self._matches(self._parts)
+        return matches if self._numbers else _both(matches, self._verified(self._parts[0]))
 
     @property
     def waiting(self) -> Condition:
@@ -137,7 +156,7 @@ class WordSearch:
 
     def flags(self, *, pending: bool = False) -> Condition:
         """The columns of ``found`` that show which parts a text contains."""
-        conditions = [(self._pending if pending else self._holds)[number] for number in self._numbers]
+        conditions = [self._pending[n] if pending else self._held(self._parts[n]) for n in self._numbers]
         return Condition(
             "".join(f", {condition.sql} AS holds{number}" for number, condition in enumerate(conditions)),
             tuple(param for condition in conditions for param in condition.params),
@@ -162,33 +181,39 @@ class WordSearch:
         held = " + ".join(f"found.holds{n} * held.weight{n}" for n in self._numbers)
         return f"({held}) / ({' + '.join(f'held.weight{n}' for n in self._numbers)})"
 
-    @property
-    def _needs_text(self) -> bool:
-        return "LIKE" in self._holds[0].sql or "PHRASE" in self._holds[0].sql
+    def _matches(self, parts: Sequence[str]) -> Condition:
+        """Return the condition that a text may contain all words of any of the parts."""
+        own, ngram = f"+{_word_of(self._tenant)}*", self._parser == "ngram"
+        words = [
+            " ".join(f'+"{word}"' if ngram else f"+{word}" for word in _indexed_words(part, self._parser))
+            for part in parts
+        ]
+        alone = " ".join(f"({some})" for some in words)
+        # To the parser ngram each word is a phrase.
+        among = own if ngram else " ".join(f"({own} {some})" for some in words)
+        return Condition("{MATCHES}", (self._tenant, self._tenant, alone, self._tenant, own, among))
 
-    def _against(self, alone: str, among_others: str) -> Condition:
-        return Condition("{MATCHES}", (self._tenant, self._tenant, alone, among_others))
-
-    def _for_all(self, parts: Sequence[str]) -> Condition:
-        """Return the condition that a text contains all words of any of the parts."""
-        words = [" ".join(f"+{word}" for word in _indexed_words(part)) for part in parts]
-        tenant = f"+{_word_of(self._tenant)}*"
-        return self._against(" ".join(f"({some})" for some in words), " ".join(f"({tenant} {some})" for some in words))
-
-    def _held(self, part: str, text: str) -> Condition:
-        """Return the condition that an indexed text contains a part, 0 or 1."""
+    def _held(self, part: str) -> Condition:
+        """Return the condition that an indexed text contains a part: 0 or 1."""
+        verified = self._verified(part)
         if self._parser == "ngram":
-            return self._in_text(part, text, "{PHRASE}")
-        matches = self._for_all([part])
-        if _is_word(part):
-            return Condition(f"({matches.sql} > 0)", matches.params)
-        within = self._in_text(part, text, "{PHRASE}")
-        return Condition(f"({matches.sql} > 0 AND {within.sql})", (*matches.params, *within.params))
+            return verified
+        matches = self._matches([part])
+        return _both(matches._replace(sql=f"{matches.sql} > 0"), verified)
+
+    def _verified(self, part: str) -> Condition:
+        """Return the condition that a text contains a part, if the index says that it may."""
+        contains = self._in_text(part, self._text, "{PHRASE}")
+        if self._parser == "ngram" or not _is_word(part):
+            return contains
+        beside = (self._tenant, self._tenant, self._tenant, like(f"*{part}*"), *contains.params)
+        return Condition(f"({{INDEXED}} OR ({self._text} LIKE %s AND {contains.sql}))", beside)
 
     def _in_text(self, part: str, column: str, phrase: str) -> Condition:
-        if self._parser == "default":
-            return Condition(f"({phrase})", (like(f"* {part} *"),))
-        return Condition(f"({phrase})" if " " in part else f"({column} LIKE %s)", (like(f"*{part}*"),))
+        if self._parser == "ngram":
+            return Condition(f"({phrase})" if " " in part else f"({column} LIKE %s)", (like(f"*{part}*"),))
+        within = Condition(f"({phrase})", (like(f"* {part} *"),))
+        return _both(Condition("{INDEXED_LENGTH}", (part,)), within) if _is_word(part) else within
 
 
 def parts_of(query: str) -> list[str]:
@@ -239,15 +264,19 @@ def excerpt(text: str, offset: int, radius: int = 80) -> str:
     return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")
 
 
+def _both(one: Condition, other: Condition) -> Condition:
+    return Condition(f"({one.sql} AND {other.sql})", (*one.params, *other.params))
+
+
 def _word_of(tenant: str) -> str:
     """Return the first two characters of `TENANT_WORD`."""
     bits = crc32(tenant.encode())
     return chr(0x3400 + (bits & 31) * 64 + (bits >> 5 & 63)) + chr(0x3400 + (bits >> 11 & 31) * 64 + (bits >> 16 & 63))
 
 
-def _indexed_words(part: str) -> list[str]:
+def _indexed_words(part: str, parser: Parser) -> list[str]:
     words = part.split()
-    return [word for word in words if len(word) >= _INDEXED_LENGTH] or words
+    return [word for word in words if len(word) >= _INDEXED_LENGTH[parser]] or words
 
 
 def _is_word(part: str) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from ..statement import Statement
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
-from ..words import matches_of, phrase_in
+from ..words import pieces_of
 
 T = TypeVar("T")
 
@@ -35,9 +35,7 @@ ROWS_PER_STATEMENT = 100
 #: ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding ``v``, with a checksum without the digest,
 #: so that the digest need not be read.
 PIECES = {
-    "MATCHES": matches_of("i", "items"),
-    "PHRASE": phrase_in("i.search_text"),
-    "PENDING_PHRASE": phrase_in("i.pending_text"),
+    **pieces_of("i", "items"),
     "LIVE_ITEM": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
     "US_SINCE_2000": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
     "NOW": "UTC_TIMESTAMP(6)",
