@@ -37,7 +37,7 @@ def test_schema_prints_statements_that_each_end_with_a_semicolon(capsys: pytest.
     assert len(statements) == sum(len(family.schema(MySQLConfig()).names) for family in printed)
     assert "CREATE TABLE IF NOT EXISTS `locus_threads`" in statements[0]
     assert "CREATE TABLE IF NOT EXISTS `locus_checkpoints`" in statements[1]
-    assert "FULLTEXT KEY words (search_text)\n" in statements[1]
+    assert "FULLTEXT KEY words (tenant_word, search_text)\n" in statements[1]
     assert statements[-1].endswith(";")
 
 
