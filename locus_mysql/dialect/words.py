@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from .like import like
+from .schema import NeededIndex
 from .statement import Param
 from .variants import OCEANBASE
 
@@ -58,15 +59,23 @@ def index_keys(parser: Parser) -> tuple[str, str]:
     return "KEY pending (unindexed)", f"FULLTEXT KEY {INDEX_NAMES[parser]} (tenant_word, search_text){with_parser}"
 
 
-def advice_on_index(table: str, parser: Parser) -> str:
-    """Return what to do if a table lacks the full-text index, or has that of the other parser."""
+def needed_index(table: str, parser: Parser, instead: str = "Set search=False") -> NeededIndex:
+    """Return the full-text index that a table needs, with the statements that make it.
+
+    Args:
+        table: The table's name.
+        parser: The parser of the configuration.
+        instead: What else helps if the table has no full-text index.
+    """
     other: Parser = "default" if parser == "ngram" else "ngram"
     pending, words = index_keys(parser)
-    return (
-        f"If it has index {INDEX_NAMES[other]!r}, set search_parser={other!r}, or replace that index: SET SESSION "
-        f"innodb_ft_enable_stopword = 0; ALTER TABLE `{table}` DROP KEY {INDEX_NAMES[other]}, ADD {words}; If it has "
-        "neither, set search=False, or add both indexes: SET SESSION innodb_ft_enable_stopword = 0; ALTER TABLE "
-        f"`{table}` ADD {pending}, ADD {words};"
+    alter = f"SET SESSION innodb_ft_enable_stopword = 0; ALTER TABLE `{table}`"
+    return NeededIndex(
+        table,
+        INDEX_NAMES[parser],
+        f"{instead}, or add the full-text index: {alter} ADD {pending}, ADD {words}",
+        INDEX_NAMES[other],
+        f"Set search_parser={other!r}, or replace the index: {alter} DROP KEY {INDEX_NAMES[other]}, ADD {words}",
     )
 
 

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from .. import ledger
 from ..resealing import SealedColumn
-from ..schema import NeededIndex, Schema, Table
+from ..schema import Schema, Table
 from ..template import fill
-from ..words import INDEX_NAMES, TENANT_WORD, Parser, advice_on_index, index_keys
+from ..words import TENANT_WORD, Parser, index_keys, needed_index
 
 #: The kind of states in a set of tables. Each kind has tables of its own, so a state of one kind is never read,
 #: replaced or deleted as another.
@@ -108,13 +108,15 @@ def checkpoint_schema(table_prefix: str, kind: Kind, *, search: bool, search_par
         "threads": THREADS,
         "checkpoints": fill(CHECKPOINTS, pieces),
     }
-    advice = f"If other programs set encryption=, set it. {advice_on_index(names['checkpoints'], search_parser)}"
+    needed = needed_index(
+        names["checkpoints"], search_parser, "Set search=False, or set encryption=, if other programs use it"
+    )
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(
         kind,
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
-        (NeededIndex(names["checkpoints"], INDEX_NAMES[search_parser], advice),) if search else (),
+        (needed,) if search else (),
         former_names=() if kind == "agents" else (f"{table_prefix}threads",),
         encrypts=True,
     )

@@ -8,9 +8,9 @@ from zlib import crc32
 
 from .. import ledger
 from ..resealing import SealedColumn
-from ..schema import NeededIndex, Schema, Table
+from ..schema import Schema, Table
 from ..template import fill
-from ..words import INDEX_NAMES, TENANT_WORD, Parser, advice_on_index, index_keys
+from ..words import TENANT_WORD, Parser, index_keys, needed_index
 from .vectors import embedding_checksum
 from .writing import item_checksum
 
@@ -127,13 +127,12 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "d
         "codes": CODES,
         "signs": SIGNS,
     }
-    advice = advice_on_index(names["items"], search_parser)
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in definitions.items())
     return Schema(
         "memories",
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
-        (NeededIndex(names["items"], INDEX_NAMES[search_parser], advice),) if search else (),
+        (needed_index(names["items"], search_parser),) if search else (),
         encrypts=True,
     )
 
