@@ -49,6 +49,9 @@ TENANT_WORD = (
     f" AS (if((search_text is null),NULL,repeat(convert(char({_IDEOGRAPHS}) using utf8mb4),2))) STORED"
 )
 
+#: Goes before a statement that makes the index, as connections of this package do.
+NO_STOP_WORDS = "SET SESSION innodb_ft_enable_stopword = 0"
+
 #: The names of the full-text index by its parser: a table that was made for the other parser lacks the index.
 INDEX_NAMES: dict[Parser, str] = {"default": "words", "ngram": "ngrams"}
 
@@ -69,7 +72,7 @@ def needed_index(table: str, parser: Parser, instead: str = "Set search=False") 
     """
     other: Parser = "default" if parser == "ngram" else "ngram"
     pending, words = index_keys(parser)
-    alter = f"SET SESSION innodb_ft_enable_stopword = 0; ALTER TABLE `{table}`"
+    alter = f"{NO_STOP_WORDS}; ALTER TABLE `{table}`"
     return NeededIndex(
         table,
         INDEX_NAMES[parser],
