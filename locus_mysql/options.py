@@ -315,8 +315,8 @@ class StoreOptions(BaseModel):
     search: bool = _option(True, "Keep a full-text index.")
     search_parser: Literal["default", "ngram"] = _option(
         "default",
-        "`default` splits words at spaces; `ngram` is for Chinese, Japanese and Korean. Fixed when the tables are "
-        "created.",
+        "`default` finds whole words; `ngram` finds parts of words, for Chinese, Japanese and Korean. Tables that were "
+        "made with the other one are refused, with the statement that replaces their index.",
         advanced=True,
     )
     compression: Literal["zlib", "none"] = _option(

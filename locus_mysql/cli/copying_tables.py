@@ -86,13 +86,14 @@ def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, opti
 
     if arguments.pattern != "*":
         raise UsageError("LangGraph's savers cannot select threads by --pattern. Name them with --thread.")
-    if arguments.family not in (None, "memories"):
+    config = config_of_side(target, options[1], arguments.tenant)
+    items = arguments.family is not None
+    moving = find_family(arguments.family).transfer(config) if items else None
+    if items and (moving is None or moving.noun != stores.NOUN):
         raise UsageError(
             "From LangGraph's packages, threads are copied, or with --family memories the items of a store."
         )
-    config = config_of_side(target, options[1], arguments.tenant)
-    items = arguments.family == "memories"
-    report = TransferReport("item" if items else "checkpoint", dry_run=arguments.dry_run)
+    report = TransferReport(stores.NOUN if items else "checkpoint", dry_run=arguments.dry_run)
     with Progress("items" if items else "threads") as progress:
         report.notify = progress.notify
         try:

@@ -10,6 +10,7 @@ from ..config import MySQLConfig
 from ..dialect import Schema
 from ..dialect.partitioning import MAX_PARTITIONS, CannotPartition, partitioned
 from ..dialect.variants import OCEANBASE, FamilyRefused
+from ..dialect.words import NO_STOP_WORDS
 from ..errors import UsageError
 from ..families.family import Family, HasUserModel
 from ..families.registry import families, find_family
@@ -86,9 +87,11 @@ def schema(arguments: argparse.Namespace) -> int:
             "--partitions is for OceanBase: give --engine oceanbase. MySQL's partitions are all on one server, and its "
             "partitioned tables have no full-text index."
         )
-    for schema in found:
-        for statement in schema.create():
-            print(f"{statement.sql};")
+    statements = [statement.sql for schema in found for statement in schema.create()]
+    if any("FULLTEXT" in statement for statement in statements):
+        print(f"{NO_STOP_WORDS};")
+    for statement in statements:
+        print(f"{statement};")
     return OK
 
 

@@ -77,11 +77,15 @@ class NeededIndex:
         table: The table's name.
         index: The index's name.
         advice: What to do if it is missing.
+        other: The index that a table made with another configuration has instead; empty if there is none.
+        other_advice: What to do then.
     """
 
     table: str
     index: str
     advice: str
+    other: str = ""
+    other_advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)

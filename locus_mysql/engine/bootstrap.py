@@ -134,7 +134,13 @@ def _by_name(tables: Sequence[ExistingTable]) -> dict[str, ExistingTable]:
 
 def _check_needed(schema: Schema, tables: Mapping[str, ExistingTable]) -> None:
     for needed in schema.needed:
-        if needed.index not in (tables[needed.table.casefold()].indexes or "").split(","):
+        indexes = (tables[needed.table.casefold()].indexes or "").split(",")
+        if needed.index not in indexes and needed.other in indexes:
+            raise SchemaMismatch(
+                f"Table {needed.table!r} was made with index {needed.other!r} instead of {needed.index!r}. "
+                f"{needed.other_advice}"
+            )
+        if needed.index not in indexes:
             raise SchemaMismatch(f"Table {needed.table!r} was made without index {needed.index!r}. {needed.advice}")
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from ..dialect import Schema
 from ..dialect.schema import ExistingTable
+from ..dialect.words import INDEX_NAMES
 
 #: The indexes for searches by word: of the texts, and of the rows whose text is not indexed yet.
-SEARCH_INDEXES = ("words", "pending")
+SEARCH_INDEXES = (*INDEX_NAMES.values(), "pending")
 
 
 def warn_of_clear_words(schema: Schema, tables: Iterable[ExistingTable]) -> tuple[str, ...]:

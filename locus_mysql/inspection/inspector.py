@@ -258,7 +258,7 @@ class Inspector:
     async def search(self, query: str, *, family: str = "agents", limit: int = 20) -> list[Hit]:
         """Return checkpoints whose messages contain words, best first.
 
-        MySQL ignores words under three letters and its stop words.
+        MySQL ignores words under three letters.
 
         Raises:
             InvalidInput: The tables have no full-text index.

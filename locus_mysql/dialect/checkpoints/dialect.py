@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
 
 from ..dialect import Dialect
+from ..words import Parser
 from .inspection import InspectionStatements
 from .ledger import CheckpointLedger
 from .loading import LoadingStatements
@@ -39,9 +39,10 @@ class CheckpointDialect(Dialect):
         kind: Kind = "agents",
         *,
         search: bool = True,
-        search_parser: Literal["default", "ngram"] = "default",
+        search_parser: Parser = "default",
     ) -> None:
         schema = checkpoint_schema(table_prefix, kind, search=search, search_parser=search_parser)
+        self._parser: Parser = search_parser
         super().__init__(schema, table_names(table_prefix, kind), PIECES)
 
     @cached_property
@@ -62,7 +63,7 @@ class CheckpointDialect(Dialect):
     @cached_property
     def queries(self) -> QueryStatements:
         """Finding checkpoints by metadata or text, and describing them."""
-        return QueryStatements(self._pieces)
+        return QueryStatements(self._pieces, self._parser)
 
     @cached_property
     def inspection(self) -> InspectionStatements:

@@ -8,11 +8,9 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ..inspection import ThreadMarker
-from ..like import like
 from ..statement import Param, Query
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
-from .queries import HitRow
 from .thread_pages import Step
 
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
@@ -77,19 +75,6 @@ SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_byte
                  LIMIT {newest}) AS newest
  WHERE {LIVE_THREAD} AND JSON_OVERLAPS(newest.metadata_keys, CAST(%s AS JSON))
  ORDER BY newest.created_at DESC, newest.seq DESC
- LIMIT %s
-"""
-
-# Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it
-# regularly; moving it here would be a write.
-WAITING = """
-SELECT c.thread_id, c.checkpoint_id, c.created_at, {score} AS score, LEFT(c.pending_text, {SNIPPET_CHARACTERS})
-  FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT {rows}) AS w
-  JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
-  JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
- WHERE c.tenant = %s AND c.checkpoint_id IS NOT NULL AND c.unindexed = 1 AND {LIVE_ROW}
-HAVING score > 0
- ORDER BY score DESC, c.created_at DESC, c.seq DESC
  LIMIT %s
 """
 
@@ -264,19 +249,6 @@ class InspectionStatements(Statements):
         """Search only the newest checkpoints of each thread of a step, like `tagged`, but without the last row."""
         text = self._text(TAGGED_LATELY, **step.pieces, newest=str(newest))
         return Query(text, (*step.params, tenant, keys, limit), row=TaggedRow)
-
-    def waiting(self, tenant: str, parts: Sequence[str], waiting_rows: int, limit: int) -> Query[HitRow]:
-        """Return hits, in the form of `QueryStatements.search`, in text that is not indexed yet.
-
-        Args:
-            tenant: The tenant.
-            parts: Words and phrases; a hit holds at least one of them.
-            waiting_rows: The number of unindexed rows to examine, of all tenants.
-            limit: The maximum number of hits to return.
-        """
-        score = " + ".join(["IF(c.pending_text LIKE %s, LN(2), 0)"] * len(parts))
-        text = self._text(WAITING, score=score, rows=str(waiting_rows))
-        return Query(text, (*(f"%{like(part)}%" for part in parts), tenant, limit), row=HitRow)
 
     def markers(self, tenant: str, thread_ids: Sequence[str]) -> Query[ThreadMarker]:
         """Return those of these threads that exist; the marker is the version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..checksums import checksum_sql
+from ..words import pieces_of
 
 #: Characters of a hit's text that a search returns.
 SNIPPET_CHARACTERS = 65_536
@@ -37,6 +38,7 @@ def _for_aliases(name: str, piece: str) -> Mapping[str, str]:
 
 
 PIECES = {
+    **pieces_of("c", "checkpoints"),
     # A thread that has not expired, for the alias t.
     "LIVE_THREAD": "(t.expires_at IS NULL OR t.expires_at > UTC_TIMESTAMP(6))",
     # The same, and a row that was saved since the thread last expired, for the aliases t and c.

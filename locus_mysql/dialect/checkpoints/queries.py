@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ..server_roles import READ_ONLY
 from ..statement import Param, Query, Statement
 from ..template import Statements
+from ..words import Parser, WordSearch
 
 GET_METADATA = """
 SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
@@ -55,27 +56,26 @@ UPDATE {checkpoints} c
  WHERE c.unindexed = 1
 """
 
-# Uses the full-text index words. MySQL's own score depends on the texts of all tenants: the fewer of all rows contain a
-# word, the higher it is. So only its sign is used, which shows whether a text contains a word; the weight of a word
-# depends on how many of the tenant's own hits contain it.
+# Uses the full-text index: see `words`. MySQL's own score depends on the texts of all tenants: the fewer of all rows
+# contain a word, the higher it is.
 #
 # A hit in an unnamed row counts for a named state that follows it and so contains the text, too: the recursion goes
 # down along the index parents until it finds one. It also ends where rows are damaged, as it only goes to rows with a
 # higher seq.
 SEARCH = """
 WITH found AS (
-  SELECT c.thread_id, c.seq, c.created_at{flags}
-    FROM {checkpoints} c
-    JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
-   WHERE MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND c.tenant = %s AND {LIVE_ROW}{bound}
+  (SELECT c.thread_id, c.seq, c.created_at{flags}
+     FROM {checkpoints} c
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE {indexed} AND c.tenant = %s AND {LIVE_ROW}{having}{bound}){waiting}
 ), best AS (
   SELECT found.thread_id, found.seq, found.created_at, {score} AS score
-    FROM found{held}
+    FROM found{weights}
    ORDER BY score DESC, found.created_at DESC, found.seq DESC
    LIMIT %s
 )
 SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
-       LEFT(hit.search_text, {SNIPPET_CHARACTERS})
+       LEFT(COALESCE(hit.search_text, hit.pending_text), {SNIPPET_CHARACTERS})
   FROM best
   JOIN {checkpoints} hit ON hit.tenant = %s AND hit.thread_id = best.thread_id AND hit.seq = best.seq
   JOIN LATERAL (
@@ -93,8 +93,19 @@ SELECT best.thread_id, heir.checkpoint_id, heir.created_at, best.score,
  ORDER BY best.score DESC, heir.created_at DESC, best.seq DESC
 """
 
-# The number of hits, and the number of them that contain each part of the query.
-COUNT_HITS = ", (SELECT COUNT(*) AS hits{counts} FROM found) AS held"
+# Text that is not in the full-text index yet, found by the index pending. There is little, as writers move it
+# regularly; an inspector may not.
+WAITING = """
+  UNION ALL
+  (SELECT c.thread_id, c.seq, c.created_at{pending_flags}
+     FROM (SELECT tenant, thread_id, seq FROM {checkpoints} FORCE INDEX (pending)
+            WHERE unindexed = 1 LIMIT {waiting_rows}) AS w
+     JOIN {checkpoints} c ON c.tenant = w.tenant AND c.thread_id = w.thread_id AND c.seq = w.seq
+     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
+    WHERE {pending} AND c.tenant = %s AND c.unindexed = 1 AND {LIVE_ROW})"""
+
+#: The maximum number of hits that a search of an inspector examines, and of rows that wait for the index.
+BOUND, WAITING_ROWS = 5_000, 2_000
 
 # The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
 # key. The order must name all columns of that key: by seq alone, MySQL 9.7 sorts all rows of the thread.
@@ -302,7 +313,16 @@ class HealthRow(NamedTuple):
 
 
 class QueryStatements(Statements):
-    """Finding and describing checkpoints."""
+    """Finding and describing checkpoints.
+
+    Args:
+        pieces: See `Statements`.
+        parser: The parser of the full-text index.
+    """
+
+    def __init__(self, pieces: Mapping[str, str], parser: Parser = "default") -> None:
+        super().__init__(pieces)
+        self._parser = parser
 
     def get_metadata(self, tenant: str, thread_id: str, checkpoint_id: str | None) -> Query[MetadataRow]:
         """A checkpoint, or the thread's newest."""
@@ -358,32 +378,33 @@ class QueryStatements(Statements):
         locking = "FOR UPDATE SKIP LOCKED" if skip_locked else ""
         return Statement(self._text(INDEX_PENDING, locking=locking), (limit,))
 
-    def search(
-        self, tenant: str, query: str, parts: Sequence[str], limit: int, bound: int | None = None
-    ) -> Query[HitRow]:
+    def search(self, tenant: str, parts: Sequence[str], limit: int, *, inspects: bool = False) -> Query[HitRow]:
         """The best hits, with the first `SNIPPET_CHARACTERS` of their texts.
 
         Args:
             tenant: The tenant whose checkpoints are searched.
-            query: Words and phrases. A hit holds at least one of them.
-            parts: The words and phrases that are used for the score.
+            parts: Words and phrases. A hit holds at least one of them.
             limit: The maximum number of hits to return.
-            bound: The maximum number of hits to examine, the first ones of the index; None for all.
+            inspects: Whether to examine at most `BOUND` hits, the first ones of the index, and texts not yet indexed.
         """
-        numbers = range(len(parts) if len(parts) > 1 else 0)  # every hit contains a single part
-        holds = "MATCH (c.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0"
-        flags = "".join(f",\n         {holds} AS holds{n}" for n in numbers)
-        counts = "".join(f", SUM(holds{n}) AS hits{n}" for n in numbers)
-        score = " + ".join(f"IF(found.holds{n}, LN(1 + held.hits / held.hits{n}), 0)" for n in numbers) or "LN(2)"
+        words = WordSearch(tenant, parts, self._parser, "c.search_text", "c.pending_text")
+        flags, pending_flags = words.flags(), words.flags(pending=True)
+        waiting = (*pending_flags.params, *words.waiting.params, tenant) if inspects else ()
         text = self._text(
             SEARCH,
-            flags=flags,
-            held=COUNT_HITS if numbers else "",
-            counts=counts,
-            score=score,
-            bound="" if bound is None else f"\n   LIMIT {bound:d}",
+            flags=flags.sql,
+            indexed=words.indexed.sql,
+            having=words.having,
+            bound=f" LIMIT {BOUND}" if inspects else "",
+            waiting=WAITING if inspects else "",
+            pending_flags=pending_flags.sql,
+            pending=words.waiting.sql,
+            waiting_rows=str(WAITING_ROWS),
+            weights=words.weights,
+            score=words.score,
         )
-        return Query(text, (*(parts[n] for n in numbers), query, tenant, limit, tenant), row=HitRow)
+        params = (*flags.params, *words.indexed.params, tenant, *waiting, limit, tenant)
+        return Query(text, params, row=HitRow)
 
     def list_with_metadata(self, tenant: str, limit: int) -> Query[NewestRow]:
         """The newest checkpoint of each of the most recent threads."""

@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 from .. import ledger
 from ..resealing import SealedColumn
-from ..schema import NeededIndex, Schema, Table
+from ..schema import Schema, Table
 from ..template import fill
+from ..words import TENANT_WORD, Parser, index_keys, needed_index
 
 #: The kind of states in a set of tables. Each kind has tables of its own, so a state of one kind is never read,
 #: replaced or deleted as another.
@@ -80,6 +81,7 @@ CHECKPOINTS = """
   metadata      MEDIUMTEXT      NULL,
   metadata_keys JSON            NULL,
   search_text   LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
+  {tenant_word},
   pending_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   unindexed     TINYINT         NULL,
   oldest_at     DATETIME(6)     NULL,
@@ -94,9 +96,7 @@ CHECKPOINTS = """
 """
 
 
-def checkpoint_schema(
-    table_prefix: str, kind: Kind, *, search: bool, search_parser: Literal["default", "ngram"]
-) -> Schema:
+def checkpoint_schema(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser) -> Schema:
     """The tables of one kind of states.
 
     Args:
@@ -106,24 +106,21 @@ def checkpoint_schema(
         search_parser: Its parser.
     """
     names = table_names(table_prefix, kind)
-    parser = " WITH PARSER ngram" if search_parser == "ngram" else ""
-    # The full-text index, and the index that finds text not yet in it.
-    keys = ("KEY pending (unindexed)", f"FULLTEXT KEY words (search_text){parser}") if search else ()
+    keys = index_keys(search_parser) if search else ()
+    pieces = {"tenant_word": TENANT_WORD, "search": "".join(f",\n  {key}" for key in keys)}
     definitions = {
         "threads": THREADS,
-        "checkpoints": fill(CHECKPOINTS, {"search": "".join(f",\n  {key}" for key in keys)}),
+        "checkpoints": fill(CHECKPOINTS, pieces),
     }
-    added = ", ".join(f"ADD {key}" for key in keys)
-    advice = (
-        "Set search=False, or set encryption=, if other programs use it, or add the full-text index: "
-        f"ALTER TABLE `{names['checkpoints']}` {added}"
+    needed = needed_index(
+        names["checkpoints"], search_parser, "Set search=False, or set encryption=, if other programs use it"
     )
     tables = tuple(Table(names[role], definition.strip()) for role, definition in definitions.items())
     return Schema(
         kind,
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
-        (NeededIndex(names["checkpoints"], "words", advice),) if search else (),
+        (needed,) if search else (),
         former_names=() if kind == "agents" else (f"{table_prefix}threads",),
         encrypts=True,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
 
 from ..dialect import Dialect
+from ..words import Parser
 from .inspection import InspectionStatements
 from .ledger import MemoryLedger
 from .maintenance import MaintenanceStatements
@@ -31,9 +31,10 @@ class MemoryDialect(Dialect):
         table_prefix: str = "locus_",
         *,
         search: bool = True,
-        search_parser: Literal["default", "ngram"] = "default",
+        search_parser: Parser = "default",
     ) -> None:
         schema = memory_schema(table_prefix, search=search, search_parser=search_parser)
+        self._parser: Parser = search_parser
         super().__init__(schema, table_names(table_prefix), PIECES)
 
     @cached_property
@@ -44,7 +45,7 @@ class MemoryDialect(Dialect):
     @cached_property
     def reading(self) -> ReadingStatements:
         """Finding items by key, by field and by word."""
-        return ReadingStatements(self._pieces)
+        return ReadingStatements(self._pieces, self._parser)
 
     @cached_property
     def vectors(self) -> VectorStatements:

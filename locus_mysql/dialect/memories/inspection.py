@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 from ..checksums import checksum_sql, version_sql
 from ..inspection import CreatedRow
-from ..like import like
 from ..statement import Query
 from .pieces import MemoryStatements
 from .ranges import Range
-from .reading import ScoredItemRow
 
 #: The number of characters of an item's value that a list shows.
 PREVIEW_CHARACTERS = 400
@@ -65,19 +62,6 @@ SELECT i.path, i.item_key, LEFT(i.value, %s), LENGTH(i.value) + COALESCE(LENGTH(
  WHERE i.tenant = %s AND i.path = %s AND i.item_key = %s AND {LIVE_ITEM}
 """
 
-# Items whose text waits for the full-text index, by the index pending, and that contain any part of a query. There are
-# few, as each search of a store indexes them. The score is the share of the parts that an item contains.
-PENDING = """
-SELECT {COLUMNS}, ({held}) / {parts}e0
-  FROM (SELECT tenant, path, item_key FROM {items} FORCE INDEX (pending) WHERE unindexed = 1 LIMIT %s) AS waiting
-  STRAIGHT_JOIN {items} i
-     ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
- WHERE i.tenant = %s{range} AND i.unindexed = 1 AND {LIVE_ITEM} AND ({any})
- ORDER BY 10 DESC, i.updated_at DESC, i.path, i.item_key
- LIMIT %s
-"""
-HOLDS = "(i.pending_text LIKE %s)"
-
 # The items created on each of the last 30 days, among the first ones in the order of the primary key; and a row without
 # a day with the number of these.
 CREATED = """
@@ -90,9 +74,6 @@ WITH first AS (
 UNION ALL
 (SELECT NULL, COUNT(*) FROM first)
 """
-
-#: The maximum number of waiting texts that are searched.
-PENDING_LOOKED_AT = 10_000
 
 
 class NamespaceSizeRow(NamedTuple):
@@ -168,17 +149,3 @@ class InspectionStatements(MemoryStatements):
     def created(self, tenant: str, limit: int) -> Query[CreatedRow]:
         """Return the number of items created on each day, among at most ``limit`` of them, and their number."""
         return Query(self._text(CREATED), (tenant, limit), row=CreatedRow)
-
-    def pending(self, tenant: str, where: Range, parts: Sequence[str], limit: int) -> Query[ScoredItemRow]:
-        """Return items that are not in the full-text index yet and contain any of these texts."""
-        holds = [HOLDS] * len(parts)
-        text = self._text(
-            PENDING,
-            held=" + ".join(holds),
-            any=" OR ".join(holds),
-            parts=str(len(parts)),
-            range=where.condition("i"),
-        )
-        patterns = tuple(like(f"*{literal}*") for literal in parts)
-        params = (*patterns, PENDING_LOOKED_AT, tenant, *where.params, *patterns, limit)
-        return Query(text, params, row=ScoredItemRow)

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from ..statement import Statement
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
+from ..words import pieces_of
 
 T = TypeVar("T")
 
@@ -34,6 +35,7 @@ ROWS_PER_STATEMENT = 100
 #: ``{COLUMNS}`` are those of an item; ``{EMBEDDING}`` those of an embedding ``v``, with a checksum without the digest
 #: and the model, so that the digest need not be read.
 PIECES = {
+    **pieces_of("i", "items"),
     "LIVE_ITEM": "(i.expires_at IS NULL OR i.expires_at > UTC_TIMESTAMP(6))",
     "US_SINCE_2000": "TIMESTAMPDIFF(MICROSECOND, '2000-01-01', UTC_TIMESTAMP(6))",
     "NOW": "UTC_TIMESTAMP(6)",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 from ..statement import Param, Query
 from ..template import placeholders
+from ..words import Parser, WordSearch
 from .filters import ItemFilter
 from .pieces import CountRow, MemoryStatements, PathRow, portions
 from .ranges import Range
@@ -48,25 +49,40 @@ SELECT s.path FROM {scopes} s
  LIMIT %s
 """
 
-# Uses the full-text index words. Only the sign of MySQL's score is used, as the score depends on the texts of all
-# tenants.
+# Uses the full-text index: see `words`.
 WORDS = """
-SELECT {COLUMNS}, found.score
-  FROM (SELECT i.tenant, i.path, i.item_key, i.updated_at, {score} AS score
-          FROM {items} i
-         WHERE MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE)
-           AND i.tenant = %s{range}{after} AND {LIVE_ITEM}{filter}
-         ORDER BY score DESC, i.updated_at DESC, i.path, i.item_key
-         LIMIT %s OFFSET %s) AS found
-  JOIN {items} i ON i.tenant = found.tenant AND i.path = found.path AND i.item_key = found.item_key
- ORDER BY found.score DESC, found.updated_at DESC, i.path, i.item_key
+WITH found AS (
+  (SELECT i.path, i.item_key, i.updated_at{flags}
+     FROM {items} i
+    WHERE {indexed} AND i.tenant = %s{range} AND {LIVE_ITEM}{filter}{having}){waiting}
+), best AS (
+  SELECT found.path, found.item_key, found.updated_at, {score} AS score
+    FROM found{weights}
+   ORDER BY score DESC, found.updated_at DESC, found.path, found.item_key
+   LIMIT %s OFFSET %s
+)
+SELECT {COLUMNS}, best.score
+  FROM best
+  JOIN {items} i ON i.tenant = %s AND i.path = best.path AND i.item_key = best.item_key
+ ORDER BY best.score DESC, best.updated_at DESC, i.path, i.item_key
 """
-HOLDS = "(MATCH (i.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) > 0)"
 
-# The items that follow an item in the order of LIST; and in that of WORDS, where {held} is the number of parts of
-# the query that an item contains.
+# Items whose text waits for the full-text index, by the index pending. There are few, as each search of a store indexes
+# them; an inspector may not.
+WAITING = """
+  UNION ALL
+  (SELECT i.path, i.item_key, i.updated_at{pending_flags}
+     FROM (SELECT tenant, path, item_key FROM {items} FORCE INDEX (pending)
+            WHERE unindexed = 1 LIMIT {waiting_rows}) AS waiting
+     STRAIGHT_JOIN {items} i
+       ON i.tenant = waiting.tenant AND i.path = waiting.path AND i.item_key = waiting.item_key
+    WHERE {pending} AND i.unindexed = 1 AND i.tenant = %s{range} AND {LIVE_ITEM}{filter})"""
+
+#: The maximum number of waiting texts that an inspector searches.
+WAITING_ROWS = 10_000
+
+# The items that follow an item in the order of LIST.
 OLDER = "(i.updated_at < %s OR (i.updated_at = %s AND (i.path > %s OR (i.path = %s AND i.item_key > %s))))"
-WORSE = "(({held}) < %s OR (({held}) = %s AND {older}))"
 
 
 class ItemRow(NamedTuple):
@@ -84,7 +100,7 @@ class ItemRow(NamedTuple):
 
 
 class ScoredItemRow(NamedTuple):
-    """An `ItemRow` with the share of a query's parts that the item holds."""
+    """An `ItemRow` with its score: see `words`."""
 
     path: bytes
     key: bytes
@@ -111,7 +127,16 @@ class KeyRow(NamedTuple):
 
 
 class ReadingStatements(MemoryStatements):
-    """Finding items by key, by field and by word."""
+    """Finding items by key, by field and by word.
+
+    Args:
+        pieces: See `Statements`.
+        parser: The parser of the full-text index.
+    """
+
+    def __init__(self, pieces: Mapping[str, str], parser: Parser = "default") -> None:
+        super().__init__(pieces)
+        self._parser = parser
 
     def get(
         self, tenant: str, keys: Sequence[tuple[bytes, bytes]], condition: ItemFilter | None = None
@@ -176,12 +201,11 @@ class ReadingStatements(MemoryStatements):
         tenant: str,
         where: Range,
         condition: ItemFilter,
-        query: str,
         parts: Sequence[str],
         limit: int,
         *,
         offset: int = 0,
-        after: ScoredItemRow | None = None,
+        inspects: bool = False,
     ) -> Query[ScoredItemRow]:
         """Return items that hold any part of a query, best first.
 
@@ -189,41 +213,34 @@ class ReadingStatements(MemoryStatements):
             tenant: The tenant.
             where: The namespaces.
             condition: The filter that the items match.
-            query: The query.
-            parts: Its words and phrases.
+            parts: Words and phrases.
             limit: The maximum number of items.
             offset: Items to skip.
-            after: The last item of the page before.
+            inspects: Whether to search texts that are not indexed yet, too.
         """
-        several = len(parts) > 1
-        held = " + ".join([HOLDS] * len(parts))
-        score = f"({held}) / {len(parts)}e0" if several else "1"  # as floats: whole numbers give four digits
-        scored: tuple[Param, ...] = tuple(parts) if several else ()
-        after_params: tuple[Param, ...] = ()
-        condition_after = ""
-        if after is not None and several:
-            condition_after = f" AND {WORSE}"
-            count = round(float(after.score) * len(parts))
-            after_params = (*parts, count, *parts, count, *_older_params(after))
-        elif after is not None:
-            condition_after, after_params = f" AND {OLDER}", _older_params(after)
+        words = WordSearch(tenant, parts, self._parser, "i.search_text", "i.pending_text")
+        flags, pending_flags = words.flags(), words.flags(pending=True)
+        within = (tenant, *where.params, *condition.params)
         text = self._text(
             WORDS,
-            score=score,
+            flags=flags.sql,
+            indexed=words.indexed.sql,
             range=where.condition("i"),
-            after=condition_after,
-            held=held,
-            older=OLDER,
             filter=condition.sql,
+            having=words.having,
+            waiting=WAITING if inspects else "",
+            pending_flags=pending_flags.sql,
+            pending=words.waiting.sql,
+            waiting_rows=str(WAITING_ROWS),
+            score=words.score,
+            weights=words.weights,
         )
-        return Query(
-            text,
-            (*scored, query, tenant, *where.params, *after_params, *condition.params, limit, offset),
-            row=ScoredItemRow,
-        )
+        waiting = (*pending_flags.params, *words.waiting.params, *within) if inspects else ()
+        params = (*flags.params, *words.indexed.params, *within, *waiting, limit, offset, tenant)
+        return Query(text, params, row=ScoredItemRow)
 
 
-def _older_params(item: ItemRow | ScoredItemRow) -> tuple[Param, ...]:
+def _older_params(item: ItemRow) -> tuple[Param, ...]:
     """The parameters of `OLDER`."""
     time = f"{item.updated_at:%Y-%m-%d %H:%M:%S.%f}"
     return (time, time, item.path, item.path, item.key)

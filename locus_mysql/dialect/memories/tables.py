@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 from zlib import crc32
 
 from .. import ledger
 from ..resealing import SealedColumn
-from ..schema import NeededIndex, Schema, Table
+from ..schema import Schema, Table
+from ..template import fill
+from ..words import TENANT_WORD, Parser, index_keys, needed_index
 from .vectors import embedding_checksum
 from .writing import item_checksum
 
@@ -53,6 +55,7 @@ ITEMS = """(
   ttl_us       BIGINT UNSIGNED NULL,
   embed_paths  LONGTEXT        NULL,
   search_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
+  {tenant_word},
   pending_text LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   unindexed    TINYINT         NULL,
   created_at   DATETIME(6)     NOT NULL,
@@ -111,7 +114,7 @@ def table_names(table_prefix: str) -> dict[str, str]:
     return {role: f"{table_prefix}memory_{role}" for role in ROLES}
 
 
-def memory_schema(table_prefix: str, *, search: bool, search_parser: Literal["default", "ngram"] = "default") -> Schema:
+def memory_schema(table_prefix: str, *, search: bool, search_parser: Parser = "default") -> Schema:
     """Return the tables of long-term memory.
 
     Args:
@@ -120,24 +123,20 @@ def memory_schema(table_prefix: str, *, search: bool, search_parser: Literal["de
         search_parser: The parser of that index.
     """
     names = table_names(table_prefix)
-    parser = " WITH PARSER ngram" if search_parser == "ngram" else ""
-    keys = ("KEY pending (unindexed)", f"FULLTEXT KEY words (search_text){parser}")
-    indexes = "".join(f",\n  {key}" for key in keys) if search else ""
+    indexes = "".join(f",\n  {key}" for key in index_keys(search_parser)) if search else ""
     definitions = {
         "scopes": SCOPES,
-        "items": f"{ITEMS}{indexes}\n",
+        "items": fill(ITEMS, {"tenant_word": TENANT_WORD}) + indexes + "\n",
         "vectors": VECTORS,
         "codes": CODES,
         "signs": SIGNS,
     }
-    added = ", ".join(f"ADD {key}" for key in keys)
-    advice = f"Set search=False, or add the index: ALTER TABLE `{names['items']}` {added}"
     tables = tuple(Table(names[role], definition + _ENGINE) for role, definition in definitions.items())
     return Schema(
         "memories",
         LAYOUT_VERSION,
         (*tables, ledger.table(names["ledger"])),
-        (NeededIndex(names["items"], "words", advice),) if search else (),
+        (needed_index(names["items"], search_parser),) if search else (),
         encrypts=True,
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...dialect.checkpoints.queries import CheckpointPosition, HitRow
 from ...dialect.checkpoints.saving import ListedId
+from ...dialect.words import parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from ...runtime.arguments import (
@@ -21,7 +22,6 @@ from ...runtime.exact_json import check_json
 from ...runtime.matching import Containment
 from ...runtime.sealing import NO_WORDS
 from ...runtime.server_times import aware
-from ...runtime.words import parts_of
 from .context import Context
 from .metadata_pairs import holds, lookup_text
 from .records import (
@@ -164,10 +164,9 @@ class Queries:
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Return checkpoints whose text matches words of a query, best first, then newest first. One round trip.
 
-        The score is the sum over the query's words in the text: each counts ``ln(1 + hits / hits with this
-        word)``, where only hits of this tenant and query are counted, so other tenants' texts do not affect the score.
-        Each text belongs to the checkpoint that added it. MySQL ignores words under three letters and its stop words:
-        https://dev.mysql.com/doc/refman/9.0/en/fulltext-stopwords.html
+        The score is the share of the query's words that the text contains, above 0 to 1; the rarer a word among the
+        hits, the more it weighs. Only hits of this tenant and query are counted, so other tenants' texts do not affect
+        the score. Each text belongs to the checkpoint that added it. MySQL ignores words under three letters.
         """
         check_text(query, "Query")
         limit = check_limit(limit)
@@ -175,10 +174,10 @@ class Queries:
             if self._context.sealing.is_on:
                 raise InvalidInput(NO_WORDS)
             raise InvalidInput("Search is off in this configuration; set search=True.")
-        query = query.replace("*", " ")  # a syntax error to MySQL 9.7 where it follows no word, and no operator here
-        if not query.strip() or not limit:
+        parts = parts_of(query)
+        if not parts or not limit:
             return []
-        find = self._sql.queries.search(tenant, query, parts_of(query), limit * 4 + 20)
+        find = self._sql.queries.search(tenant, parts, limit * 4 + 20)
         index = self._sql.queries.index_pending(INDEXED_PER_SEARCH)
         try:
             if self._context.config.reads == "primary":

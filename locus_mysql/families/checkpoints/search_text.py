@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from ...dialect.checkpoints.pieces import SNIPPET_CHARACTERS
-from ...runtime.words import excerpt
+from ...dialect.words import excerpt
 from .coding.delta import Delta
 
 #: Separates the text that later states share from the text that only this checkpoint has, which is removed with it.

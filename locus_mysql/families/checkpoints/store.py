@@ -170,9 +170,8 @@ class StoreOperations:
     def search(self, query: str, limit: int = 10) -> Operation[list[SearchHit]]:
         """Return checkpoints that contain words of a query, best first, the newest of equals first.
 
-        The score depends on which of the words a text holds, not on how often; the rarer a word is among the tenant's
-        hits of this query, the more it counts. Scores of different queries cannot be compared. Words under three
-        letters and MySQL's stop words are not found, unless the server is configured otherwise.
+        The score, above 0 to 1, depends on which of the words a text holds, not on how often; the rarer a word is among
+        the tenant's hits of this query, the more it counts. Words under three letters are not found.
         """
         return (yield from self.checkpoints.queries.search(self._tenant, query, limit))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ...config import MySQLConfig
@@ -14,9 +13,7 @@ from ...dialect.memories.ranges import Range
 from ...engine.operation import Operation, fetch
 from ...errors import InvalidInput
 from ...runtime.arguments import check_limit
-from ...runtime.damaged_rows import readable
 from ...runtime.server_times import aware
-from ...runtime.words import parts_of
 from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.growth import EXAMINED, Growth, growth_of
 from ..inspection.memory_records import ItemHit, ItemRow, ItemView, NamespaceRow
@@ -28,7 +25,7 @@ from .embedding import EmbedFunction, Procedure
 from .embedding_options import EmbeddingOptions
 from .namespaces import encoded_key, path_of
 from .operations import MemoryOperations
-from .records import MemoryHit, MemoryItem, hit_of
+from .records import MemoryHit, MemoryItem
 from .sealed_items import SealedItems
 from .searching import Way
 from .vectors.scoring import Metric
@@ -124,20 +121,7 @@ class Memories:
         """
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         found: list[MemoryHit] = yield from self._searching.search(prefix, query=query, limit=limit, way=way)
-        if way == "word" or (way is None and not self._embeds):
-            found = [*(yield self._pending(query, prefix, limit)), *found]
-        hits = {(hit.item.namespace, hit.item.key): hit for hit in reversed(_hits(found))}
-        return sorted(hits.values(), key=lambda hit: (hit.score, hit.item.updated_at), reverse=True)[:limit]
-
-    def _pending(self, query: str, prefix: Sequence[str], limit: int) -> Operation[list[MemoryHit]]:
-        """Return hits among the items whose text waits for the full-text index."""
-        parts = [part.strip('"') for part in parts_of(query)]
-        if not parts:
-            return []
-        where = Range(path_of(prefix, empty=True, what="Namespace prefix"))
-        pending = self._sql.inspection.pending(self._tenant, where, parts, limit)
-        rows = yield from fetch(pending, allow_secondary=True)
-        return list(readable(partial(hit_of, self._tenant, sealed=self._sealed), rows))
+        return _hits(found)
 
     def _item(self, row: PreviewRow | WholeItemRow) -> ItemRow:
         return ItemRow(

@@ -289,9 +289,9 @@ class MemoryOperations:
         """Search a namespace and those below it: by field, by word, by meaning, or by word and meaning.
 
         Scores are comparable between calls of one kind. By word: the share of the query's words and phrases (in double
-        quotes) that the item contains, at least one. By meaning: the cosine, from -1 to 1; the inner product; or
-        1 / (1 + distance), by the store's ``metric``. By both: the sum of 1 / (60 + rank) over the two, divided by the
-        sum of an item that is first in both.
+        quotes) that the item contains, at least one; rare ones weigh more. By meaning: the cosine, from -1 to 1; the
+        inner product; or 1 / (1 + distance), by the store's ``metric``. By both: the sum of 1 / (60 + rank) over the
+        two, divided by the sum of an item that is first in both.
 
         Args:
             namespace_prefix: The first labels; empty for all namespaces.

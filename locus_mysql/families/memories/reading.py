@@ -13,12 +13,12 @@ from ...dialect.memories.filters import ItemFilter, only_valid_json
 from ...dialect.memories.pieces import PathRow
 from ...dialect.memories.ranges import Range
 from ...dialect.memories.reading import ItemRow, KeyRow, ScoredItemRow
+from ...dialect.words import parts_of
 from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.damaged_rows import readable
 from ...runtime.sealing import NO_WORDS
-from ...runtime.words import parts_of
 from .namespaces import begins_with, ends_with, labels_of, literal_start, path_of
 from .records import WRONG_EMBEDDING, Hits, MemoryHit, MemoryItem, Namespace, hit_of, item_of, unreadable
 from .sealed_items import SealedItems
@@ -42,8 +42,8 @@ PAGE_SIZE = 1_000
 class ReadsPage(Protocol[RowT]):
     """Returns the statement that reads a page of items."""
 
-    def __call__(self, limit: int, *, after: RowT | None) -> Query[RowT]:
-        """Read items after another one; None for the first page."""
+    def __call__(self, size: int, last: RowT | None, read: int, /) -> Query[RowT]:
+        """Read items after another one, which is None for the first page, and after a number of them."""
 
 
 class ReadingOperations:
@@ -90,7 +90,9 @@ class ReadingOperations:
         """Return items, most recently written first. One round trip, or one for 1,000 items if there are checks."""
         page = partial(self.sql.reading.list, tenant, where, filter)
         if filter.checks:
-            rows = (yield from _checked(page, filter, offset + limit))[offset:]
+            rows = (yield from _checked(lambda size, last, read: page(size, after=last), filter, offset + limit))[
+                offset:
+            ]
         else:
             rows = yield from fetch(page(limit, offset=offset))
         return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant, sealed=self._sealed), rows))
@@ -110,13 +112,15 @@ class ReadingOperations:
         parts = parts_of(query)
         if not parts:
             return Hits()
-        page = partial(self.sql.reading.words, tenant, where, filter, query, parts)
-        # A read-only store finds the texts that other stores have indexed.
-        indexing = () if self.config.reads == "inspect" else (self.sql.writing.index_pending(MAX_INDEXED),)
+        inspects = self.config.reads == "inspect"
+        page = partial(self.sql.reading.words, tenant, where, filter, parts, inspects=inspects)
+        indexing = () if inspects else (self.sql.writing.index_pending(MAX_INDEXED),)
         if filter.checks:
             if indexing:
                 yield Batch(indexing)
-            rows = (yield from _checked(page, filter, offset + limit))[offset:]
+            rows = (yield from _checked(lambda size, last, read: page(size, offset=read), filter, offset + limit))[
+                offset:
+            ]
         else:
             find = page(limit, offset=offset)
             results = yield Batch((*indexing, find), atomic=False)
@@ -183,7 +187,15 @@ class ReadingOperations:
 
     def _count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
         if filter.checks:
-            return len((yield from _checked(partial(self.sql.reading.list, tenant, where, filter), filter, None)))
+            return len(
+                (
+                    yield from _checked(
+                        lambda size, last, read: self.sql.reading.list(tenant, where, filter, size, after=last),
+                        filter,
+                        None,
+                    )
+                )
+            )
         ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter), allow_secondary=True)
         return count
 
@@ -198,12 +210,13 @@ def _checked(page: ReadsPage[RowT], filter: ItemFilter, limit: int | None) -> Op
     """
     rows: list[RowT] = []
     last: RowT | None = None
+    read = 0
     while limit is None or len(rows) < limit:
-        found = yield from fetch(page(PAGE_SIZE, after=last))
+        found = yield from fetch(page(PAGE_SIZE, last, read))
         rows += [row for row in found if filter.admits(row.value, row.metadata)]
         if len(found) < PAGE_SIZE:
             break
-        last = found[-1]
+        last, read = found[-1], read + len(found)
     return rows[:limit]
 
 

@@ -20,6 +20,7 @@ from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.inspection import EndRow
 from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader, StoredItem, found_items
+from ...dialect.words import excerpt, patterns_of, scores
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_limit, check_text
@@ -54,9 +55,6 @@ LARGEST = 10
 
 #: The number of last items of which a list shows one, and the bytes of the largest that is read.
 LAST_ITEMS, LARGEST_ITEM = 3, 65_536
-
-#: Characters of a snippet before and after a word.
-AROUND = 60
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -99,6 +97,7 @@ class TranscriptThreads:
     def __init__(self, config: MySQLConfig) -> None:
         self.sql = TranscriptDialect(config.table_prefix)
         self._tenant = config.tenant
+        self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.sql.schema.family)
 
     @property
@@ -185,7 +184,7 @@ class TranscriptThreads:
 
         Transcripts have no full-text index, so this reads the last items of the most recent ones. Two round trips.
         """
-        words = [re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE) for word in _words(query)]
+        words = patterns_of(check_text(query, "Query"), self._parser)
         limit = check_limit(limit)
         if not words or not limit:
             return list
@@ -356,23 +355,16 @@ def _previews(tenant: str, rows: Sequence[EndRow], sealing: Sealing) -> Mapping[
     return previews
 
 
-def _words(query: str) -> list[str]:
-    return re.findall(r"\w+", check_text(query, "Query"))[:8]
-
-
 def _hits(found: Sequence[_Found], words: Sequence[re.Pattern[str]], limit: int, sealing: Sealing) -> list[Hit]:
-    hits: list[Hit] = []
-    for one in found:
-        messages = messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]})
-        for message in messages:
-            matches = [match for word in words if (match := word.search(message.text))]
-            if len(matches) == len(words):
-                start = max(0, matches[0].start() - AROUND)
-                snippet = message.text[start : matches[0].end() + AROUND]
-                score = float(sum(len(word.findall(message.text)) for word in words))
-                thread_id = thread_id_of(TranscriptKey(*(text.decode(errors="replace") for text in one.header[:4])))
-                revision = one.header.revision
-                hits.append(Hit(TranscriptThreads.family, thread_id, str(revision), snippet, score, time_of(revision)))
-                break
-    hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
-    return hits[:limit]
+    """Return the transcripts that contain words, best first; each with the message that contains most of them."""
+    read = [messages_of({"messages": [_content(one.key, row, sealing) for row in one.items]}) for one in found]
+    texts = [(one, message.text) for one, messages in zip(found, read, strict=True) for message in messages]
+    matches = [[word.search(text) for word in words] for _, text in texts]
+    hits: dict[RowKey, Hit] = {}
+    for (one, text), held, score in zip(texts, matches, scores(matches), strict=True):
+        if score > (hits[one.key].score if one.key in hits else 0):
+            around = excerpt(text, next(match.start() for match in held if match))
+            thread_id = thread_id_of(TranscriptKey(*(part.decode(errors="replace") for part in one.header[:4])))
+            revision = one.header.revision
+            hits[one.key] = Hit(TranscriptThreads.family, thread_id, str(revision), around, score, time_of(revision))
+    return sorted(hits.values(), key=lambda hit: (hit.score, hit.created_at), reverse=True)[:limit]

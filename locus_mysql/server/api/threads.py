@@ -125,7 +125,7 @@ class SearchQuery(QueryParameters):
         str,
         Field(
             max_length=4_096,
-            description="Words. Those of fewer than three letters, and MySQL's stop words, are not found.",
+            description="Words. Those of fewer than three letters are not found.",
         ),
     ]
     limit: Annotated[Limit, Field(le=100)] = 10

@@ -101,7 +101,7 @@ class TestSchema:
         assert "FULLTEXT" not in CheckpointDialect(search=False).schema.create()[1].sql
         assert "WITH PARSER ngram" in CheckpointDialect(search_parser="ngram").schema.create()[1].sql
         (needed,) = CheckpointDialect(search_parser="ngram").schema.needed
-        assert "ADD FULLTEXT KEY words (search_text) WITH PARSER ngram" in needed.advice
+        assert "ADD FULLTEXT KEY ngrams (tenant_word, search_text) WITH PARSER ngram" in needed.advice
         assert CheckpointDialect(search=False).schema.needed == ()
 
     def test_names_are_quoted(self) -> None:

@@ -15,7 +15,8 @@ from ....dialect.checkpoints.queries import HitRow
 from ....dialect.checkpoints.tables import Kind
 from ....dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
 from ....dialect.inspection import ThreadMarker
-from ....engine.operation import Batch, Operation, fetch
+from ....dialect.words import parts_of
+from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SchemaMismatch
 from ....runtime.arguments import (
     check_checkpoint_id,
@@ -26,7 +27,6 @@ from ....runtime.arguments import (
 from ....runtime.matching import Containment
 from ....runtime.sealing import NO_WORDS, Sealing
 from ....runtime.server_times import aware
-from ....runtime.words import parts_of
 from ...inspection.cursors import from_cursor, to_cursor
 from ...inspection.records import (
     CheckpointRow,
@@ -57,12 +57,6 @@ from .previews import BEGINNING_BYTES, LARGEST_BYTES, previews_of
 from .statistics import statistics_of
 from .turns import HEAD_BYTES, turns_of
 
-#: The maximum number of hits that a search examines: for a frequent word, those that the index returns first.
-HITS = 5_000
-
-#: Rows waiting for the full-text index that a search examines.
-WAITING_ROWS = 2_000
-
 
 class CheckpointThreads:
     """The threads of one kind and one tenant: a `ThreadSource`.
@@ -77,7 +71,7 @@ class CheckpointThreads:
     def __init__(self, config: MySQLConfig, kind: Kind) -> None:
         self.family = kind
         # Only a search needs the full-text index.
-        self.sql = CheckpointDialect(config.table_prefix, kind, search=False)
+        self.sql = CheckpointDialect(config.table_prefix, kind, search=False, search_parser=config.search_parser)
         self.schema = self.sql.schema
         self._steps = ThreadSteps(self.sql.thread_pages)
         self._tenant = config.tenant
@@ -150,25 +144,21 @@ class CheckpointThreads:
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
         """See `ThreadSource.search`. One round trip. Text that is not indexed yet is scanned."""
-        query = check_text(query, "Query").replace("*", " ")  # see `Queries.search`
+        check_text(query, "Query")
         limit = min(check_limit(limit), PAGE_LIMIT)
         if self._sealing.is_on:
             raise InvalidInput(NO_WORDS)
         parts = parts_of(query)
-        texts = [text for part in parts if (text := part.strip('" '))]
-        if not texts or not limit:
+        if not parts or not limit:
             return list
-        find = self.sql.queries.search(self._tenant, query, parts, limit * 4 + 20, HITS)
-        waiting = self.sql.inspection.waiting(self._tenant, texts, WAITING_ROWS, limit)
+        find = self.sql.queries.search(self._tenant, parts, limit * 4 + 20, inspects=True)
         try:
-            results = yield Batch((find, waiting), atomic=False, allow_secondary=True)
+            rows = yield from fetch(find, allow_secondary=True)
         except SchemaMismatch as error:
             raise InvalidInput(
                 f"Threads of {self.family} cannot be searched by words: their tables have no full-text index. Search "
                 "by metadata instead."
             ) from error
-        rows = results.rows(find) + results.rows(waiting)
-        rows.sort(key=lambda row: (row.score, row.created_at), reverse=True)
         return partial(_hits, self.family, rows, query, limit)
 
     def by_metadata(self, key: str, value: Any, limit: int) -> Operation[list[Tagged]]:

@@ -18,6 +18,7 @@ from ....dialect.graphs import GraphDialect
 from ....dialect.graphs.inspection import HistoryRow, OutlineRow, PageFilter, TaggedRow, ThreadPosition, ThreadSummary
 from ....dialect.graphs.pieces import LAG_S
 from ....dialect.inspection import ThreadMarker
+from ....dialect.words import excerpt, patterns_of, scores
 from ....engine.operation import Batch, Operation, Outdated, fetch
 from ....errors import CorruptCheckpoint, InvalidInput, SetupError
 from ....runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
@@ -27,7 +28,6 @@ from ....runtime.log_digests import EMPTY
 from ....runtime.matching import Containment
 from ....runtime.sealing import Sealing
 from ....runtime.server_times import aware
-from ....runtime.words import excerpt
 from ...inspection.conversation import messages_of
 from ...inspection.cursors import from_cursor, to_cursor
 from ...inspection.first_saved import hash_prefixes
@@ -77,9 +77,6 @@ STEP = 50_000
 #: Threads whose newest states a search reads.
 SEARCHED = 200
 
-#: The maximum number of words of a search. Each is searched in all of those states.
-WORDS = 32
-
 #: Checkpoints whose metadata is compared here if the server refuses to compare damaged metadata.
 RECENT_LIMIT = 2_000
 
@@ -96,9 +93,6 @@ _ROOT = ""
 #: Namespaces that are tried in turn if the caller names none: that of LangGraph's graphs, and that of other savers.
 ROOTS = (_ROOT, DEFAULT_NAMESPACE)
 
-#: Pattern of a whole word.
-_WORD = r"(?<!\w){}(?!\w)"
-
 
 class GraphThreads:
     """The threads of one tenant in the family ``versions``: a `ThreadSource`.
@@ -114,6 +108,7 @@ class GraphThreads:
         self.sql = GraphDialect(config.table_prefix)
         self.schema = self.sql.schema
         self._tenant = config.tenant
+        self._parser = config.search_parser
         self._sealing = Sealing(config.encryption, self.schema.family)
         self._loading = Loading(self.sql, VersionCache(0), self._sealing)
         self._ancestry = Ancestry(self.sql, self._sealing)
@@ -238,7 +233,7 @@ class GraphThreads:
         Graphs have no full-text index, so this reads the newest states of the `SEARCHED` threads saved last, up to
         `SEARCHED_BYTES`, with at least one round trip for each thread.
         """
-        words = [re.compile(_WORD.format(re.escape(word)), re.IGNORECASE) for word in _words(query)[:WORDS]]
+        words = patterns_of(check_text(query, "Query"), self._parser)
         limit = check_limit(limit)
         if not words or not limit:
             return list
@@ -357,24 +352,17 @@ def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
 
 def _hits(states: Sequence[GraphState], words: Sequence[re.Pattern[str]], limit: int) -> list[Hit]:
     """Return the states that contain words, best first."""
+    views = [view for view in map(view_of, states) if view.damage is None]
+    texts = list(map(_text, views))
+    matches = [[word.search(text) for word in words] for text in texts]
     hits: list[Hit] = []
-    for read in states:
-        view = view_of(read)
-        if view.damage is not None:
-            continue
-        text = _text(view)
-        held = [found for word in words if (found := word.search(text))]
-        if held:
-            around = excerpt(text, held[0].start())
+    for view, text, found, score in zip(views, texts, matches, scores(matches), strict=True):
+        if score:
+            around = excerpt(text, next(match.start() for match in found if match))
             saved = view.checkpoint
-            share = len(held) / len(words)
-            hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, share, saved.created_at))
+            hits.append(Hit(view.family, view.thread_id, saved.checkpoint_id, around, score, saved.created_at))
     hits.sort(key=lambda hit: (hit.score, hit.created_at), reverse=True)
     return hits[:limit]
-
-
-def _words(query: str) -> list[str]:
-    return check_text(query, "Query").replace('"', " ").split()
 
 
 def _text(view: StateView) -> str:

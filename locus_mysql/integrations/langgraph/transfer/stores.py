@@ -29,6 +29,9 @@ from ....transfer.family_pages import FamilyWriter
 #: that changes with every write, so pages could miss items.
 ALL = 1_000_000_000
 
+#: What the records of a store are called in reports.
+NOUN = "item"
+
 #: Items that are written in one page.
 PAGE_ITEMS = 200
 
@@ -61,7 +64,7 @@ async def copy_items(
         assert report.complete, report
         ```
     """
-    report = TransferReport("item") if report is None else report
+    report = TransferReport(NOUN) if report is None else report
     items = StoreItems(source)
     if report.dry_run:
         async for page in items.units():

@@ -290,7 +290,7 @@ class TestSearch:
         await store.save("b", {"m": ["banana tart"]})
         assert {hit["thread_id"] for hit in await store.search("apple banana")} == {"a", "b"}
 
-    @pytest.mark.parametrize("query", ["", "   ", "+", '"', "(((", "*", "@", "a", "the", "'); --", "😀", "\x1e"])
+    @pytest.mark.parametrize("query", ["", "   ", "+", '"', "(((", "*", "@", "a", "'); --", "😀", "\x1e"])
     async def test_a_query_without_a_word_finds_nothing(self, store: Any, query: str) -> None:
         await store.save("t", {"m": ["apple the a"], "h": "head"})
         assert await store.search(query) == []

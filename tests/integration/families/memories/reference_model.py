@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log
 from typing import Any, TypeAlias
 
 from locus_mysql.families.memories.vectors.coding import floats_of
@@ -88,12 +89,16 @@ class ModelMemories:
         return [Found(key, None) for key in sorted(among, key=lambda key: (-among[key].written, key))]
 
     def words(self, among: Mapping[Key, Item], query: str) -> list[Found]:
-        """Return matching items: those with most words of the query first, then the newest."""
-        wanted = set(query.split())
+        """Return matching items by the weights of the query's words in them, then the newest. Rare words weigh more."""
+        wanted = list(dict.fromkeys(query.split()))
+        hits = {key: item for key, item in among.items() if item.words.intersection(wanted)}
+        weights = {
+            word: log(1 + len(hits) / max(1, sum(word in item.words for item in hits.values()))) for word in wanted
+        }
+        whole = sum(weights.values())
         found = [
-            (len(wanted & item.words) / len(wanted), -item.written, key)
-            for key, item in among.items()
-            if wanted & item.words
+            (sum(weights[word] for word in wanted if word in item.words) / whole, -item.written, key)
+            for key, item in hits.items()
         ]
         return [Found(key, score) for score, _, key in sorted(found, key=lambda one: (-one[0], *one[1:]))]
 

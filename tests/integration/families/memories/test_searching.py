@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import log
 from typing import Any
 
 import pytest
@@ -198,13 +199,13 @@ async def test_without_a_question_the_newest_come_first(memories: Any) -> None:
 
 
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
-async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, make_memories: Make) -> None:
+async def test_words_are_found_at_once_and_scored_by_their_weight(memories: Any, make_memories: Make) -> None:
     await memories.put(HERE, "both", {"a": "green", "b": ["tea"]})
     await memories.put(HERE, "one", {"a": "green apples"})
     await memories.put(HERE, "none", {"green": "water"})
     other = make_memories()
     found = await other.search(("docs",), query="Green tea")
-    assert [(hit.item.key, hit.score) for hit in found] == [("both", 1.0), ("one", 0.5)]
+    assert [(hit.item.key, hit.score) for hit in found] == [("both", 1.0), ("one", log(2) / (log(2) + log(3)))]
     assert [hit.item.key for hit in await other.search(query="green tea", min_score=0.9)] == ["both"]
     assert [hit.item.key for hit in await other.search(query="green tea", offset=1)] == ["one"]
     assert [hit.item.key for hit in await other.search(query="green", filter={"a": "green"})] == ["both"]
@@ -218,11 +219,15 @@ async def test_words_are_found_at_once_and_scored_by_their_share(memories: Any, 
     assert await other.search(query="blue") == []
 
 
-async def test_the_share_of_words_is_not_rounded(memories: Any) -> None:
+async def test_a_word_that_no_item_has_counts_as_the_rarest(memories: Any) -> None:
     await memories.put(HERE, "one", "green")
     await memories.put(HERE, "two", "green tea")
-    found = await memories.search(query="green tea leaves", min_score=1 / 3)
-    assert [(hit.item.key, hit.score) for hit in found] == [("two", 2 / 3), ("one", 1 / 3)]
+    found = await memories.search(query="green tea leaves")
+    whole = log(2) + 2 * log(3)
+    assert [(hit.item.key, hit.score) for hit in found] == [
+        ("two", pytest.approx((log(2) + log(3)) / whole)),
+        ("one", pytest.approx(log(2) / whole)),
+    ]
 
 
 async def test_a_search_by_words_without_full_text_index_raises_an_error(make_memories: Make) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore, MySQLConfig
+from locus_mysql.dialect.checkpoints import queries
 from locus_mysql.errors import InvalidInput, LocusMySQLError
 from locus_mysql.families.checkpoints import thread_steps
 from locus_mysql.families.checkpoints.inspection import statistics as measuring
-from locus_mysql.families.checkpoints.inspection import threads as inspection
 from locus_mysql.inspection import Inspector
 
 from ....conftest import MakeConfig
@@ -65,7 +65,7 @@ async def test_words_are_found_before_and_after_they_are_indexed_and_nothing_is_
 async def test_of_a_word_that_all_texts_hold_a_bounded_number_of_hits_is_looked_at(
     store: CheckpointStore, inspector: Inspector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "HITS", 3)
+    monkeypatch.setattr(queries, "BOUND", 3)
     for number in range(6):
         rare = " xylophonist" if number == 4 else ""
         await store.save(f"t{number}", {"messages": [f"a walrus{rare}"]})
