@@ -33,6 +33,18 @@ _SETTINGS = (
     " @@SESSION.transaction_isolation = 'READ-COMMITTED'"
 )
 
+#: No lock outlives its client by more than about a minute, whatever the server's own limits: these end the waits of a
+#: session whose client has vanished, and `engine.transaction.BEGIN` those of an open transaction.
+_LIMITS = "".join(
+    f", @@SESSION.{name} = CAST(LEAST(@@SESSION.{name}, {seconds}) AS UNSIGNED)"
+    for name, seconds in (
+        ("innodb_lock_wait_timeout", 50),
+        ("lock_wait_timeout", 50),
+        ("net_read_timeout", 60),
+        ("net_write_timeout", 60),
+    )
+)
+
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
 #: OceanBase reports this version of MySQL, unless it is configured to report another.
 AMBIGUOUS = "5.7.25"
@@ -53,9 +65,9 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
     if variant is not None:
         return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), *_settings_of(config, variant), _ASK
     if config.select_timeout_s is None:
-        return _NAMES, Statement(_SETTINGS, (_SQL_MODE,)), _ASK
+        return _NAMES, Statement(_SETTINGS + _LIMITS, (_SQL_MODE,)), _ASK
     limit_ms = min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000))
-    return _NAMES, Statement(f"{_SETTINGS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)), _ASK
+    return _NAMES, Statement(f"{_SETTINGS}{_LIMITS}, @@SESSION.max_execution_time = %s", (_SQL_MODE, limit_ms)), _ASK
 
 
 def max_allowed_packet(results: Sequence[Result]) -> int:
