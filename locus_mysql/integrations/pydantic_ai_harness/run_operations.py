@@ -13,6 +13,7 @@ from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord,
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
+from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, NewItem, Transcript, TranscriptKey, Write
@@ -62,7 +63,7 @@ class RunOperations:
         if record.parent_run_id is not None:
             child = NewItem({"run_id": record.run_id}, item_id(record.run_id))
             writes.append(Write(_part_key(record.parent_run_id, "children"), [child], is_shared=True))
-        revision = 0
+        revision, backoff = 0, Backoff(f"The record of run {record.run_id!r} changed while it was read")
         while True:
             try:
                 yield from self._transcripts.write([Write(key, header=header, expected=revision), *writes])
@@ -75,6 +76,7 @@ class RunOperations:
                     return
                 raise InvalidInput(f"Run {record.run_id!r} is already in the store. Give each run an id of its own.")
             revision = 0 if found is None else found.revision
+            yield backoff.pause()
 
     def get_run(self, *, run_id: str) -> Operation[RunRecord | None]:
         """Return the record of a run; None if it was not registered. One round trip."""
@@ -166,6 +168,7 @@ class RunOperations:
         key, effect_id = _part_key(record.run_id, "effects"), item_id(record.tool_call_id)
         content = to_json(EFFECT, record, "The tool effect")
         is_new = record.status == "started"
+        backoff = Backoff(f"The effects of run {record.run_id!r} were deleted while one was stored")
         while True:
             if is_new:
                 written = yield from self._transcripts.append(key, [NewItem(content, effect_id)])
@@ -176,6 +179,7 @@ class RunOperations:
                 return
             except NotFound:
                 is_new = True
+                yield backoff.pause()
 
     def get_tool_effect(self, *, run_id: str, tool_call_id: str) -> Operation[ToolEffectRecord | None]:
         """Return the latest record of a tool call; None if there is none. One round trip."""

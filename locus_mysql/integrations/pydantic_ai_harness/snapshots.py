@@ -15,6 +15,7 @@ from pydantic_ai_harness.step_persistence import ContinuableSnapshot
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
+from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
@@ -97,8 +98,9 @@ class SnapshotOperations:
             "count": len(links),
         }
         known = self._known.get(run_id) if self._keep is None else None
-        sends_all = False
+        sends_all, backoff = False, Backoff(f"The snapshots of run {run_id!r} changed while one was stored")
         while True:
+            backoff.check()
             frontier = known or (yield from self._frontier(run_id))
             if key is not None and (frontier.has(key) or (yield from self._is_stored(run_id, key))):
                 if known is None:
