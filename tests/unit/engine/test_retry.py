@@ -10,9 +10,9 @@ from mysql.connector import errorcode
 
 from locus_mysql.config import MySQLConfig
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
+from locus_mysql.engine import retry as retrying
 from locus_mysql.engine.failures import CONTENTION, CROWDED, GIVEN_UP, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
-from locus_mysql.engine import retry as retrying
 from locus_mysql.engine.retry import LONGEST_WAIT_S, Backoff, Retry, next_page, unexpected
 from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
 from locus_mysql.errors import (
