@@ -1,9 +1,12 @@
-"""The two loops that execute the commands of the engine's generators: `run_blocking` and `run_awaited`."""
+"""The loops that execute the commands of the engine's generators: `run_blocking`, `run_awaited`. And `settled`."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
+from collections.abc import Coroutine
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from .bounded_executor import BoundedExecutor
@@ -114,6 +117,27 @@ async def run_awaited(steps: CommandGenerator[T]) -> T:
         return result
     finally:
         steps.close()  # ends the generator also if this loop itself was interrupted
+
+
+async def settled(call: Coroutine[Any, Any, T]) -> T:
+    """Await a call until it ends, and only then raise a cancellation that arrived meanwhile: for what must be released.
+
+    A cancelled scope of anyio, as Starlette has when a client leaves, cancels its task again and again. A scope with a
+    shield ends that; without one, the event loop would be busy until the call ends.
+    """
+    task, anyio = asyncio.ensure_future(call), sys.modules.get("anyio")
+    cancelled: asyncio.CancelledError | None = None
+    with nullcontext() if anyio is None else anyio.CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError as error:
+                cancelled = cancelled or error
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it
+    raise cancelled
 
 
 async def _run_shielded(command: Shielded) -> None:

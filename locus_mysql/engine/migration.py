@@ -17,6 +17,7 @@ from ..errors import LocusMySQLError, OlderLayout, PrivilegeMissing, SchemaMisma
 from .bootstrap import VERSION, missing_tables
 from .layout_checks import check_former_tables, check_layout
 from .operation import Batch, Operation, Outdated, Pause, fetch
+from .retry import Backoff, next_page
 
 #: Seconds for which an ALTER waits for transactions that use the table. All later statements on the table wait behind
 #: it, so the wait is short; it is repeated until ``retry_deadline_s``.
@@ -106,6 +107,7 @@ def migrate(config: ConnectionOptions, schema: Schema, report: Callable[[Step], 
         return planned
     try:
         yield from _check_engine(schema)
+        backoff = Backoff("The lock of a migration was lost with its connection")
         while True:
             yield from _lock(config, schema)
             try:
@@ -113,7 +115,7 @@ def migrate(config: ConnectionOptions, schema: Schema, report: Callable[[Step], 
                 yield from _upgrade(config, schema, (yield from _find_layout(config, schema)), report)
                 break
             except Outdated:  # the lock was lost with the connection
-                continue
+                yield backoff.pause()
     except PrivilegeMissing as error:
         raise PrivilegeMissing(
             f"{error} A migration also needs ALTER, CREATE and INSERT on the tables: see `python -m locus_mysql grants "
@@ -276,4 +278,4 @@ def _fill(change: Backfill, held: Statement) -> Operation[None]:
         yield Batch((held, Statement(change.update(len(after), len(until)), (*after, *until))))
         if not until:
             return
-        after = until
+        after = next_page(after, until)

@@ -6,10 +6,11 @@ import random
 import re
 import time
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ..config import ConnectionOptions
 from ..drivers.interface import ConnectionLost, DriverError, ServerError
-from ..errors import LocusMySQLError
+from ..errors import CorruptCheckpoint, LocusMySQLError, Unavailable
 from .failures import DUPLICATE, GUARD_FAILED, explain, leaves_fate_unknown, may_pass
 from .logs import CONFLICTS, RETRIES, loggable
 from .operation import Duplicate, Outdated, Pause, Undone
@@ -24,23 +25,62 @@ LONGEST_WAIT_S = 1.0
 FIRST_CONFLICT_WAIT_S = 0.01
 LONGEST_CONFLICT_WAIT_S = 0.64
 
+#: An operation that other writers disturb reads again for at most this long, in seconds.
+GIVE_UP_AFTER_S = 60.0
+
 
 class Backoff:
-    """Pauses between the attempts of an operation whose batch was undone because another process had written before.
+    """The attempts of an operation that reads again because another process had written meanwhile.
 
     Args:
-        first_s: The bound of the first pause.
-        longest_s: The bound of the longest; each is twice that before.
+        disagreed: What disagreed at each attempt, as a clause that begins the message of the error.
     """
 
-    def __init__(self, first_s: float = FIRST_CONFLICT_WAIT_S, longest_s: float = LONGEST_CONFLICT_WAIT_S) -> None:
-        self._bound_s, self._longest_s = first_s, longest_s
+    def __init__(self, disagreed: str) -> None:
+        self._disagreed, self._attempts = disagreed, 0
+        self._found: object = None
+        self._began, self._bound_s, self._longest_s = time.monotonic(), FIRST_CONFLICT_WAIT_S, LONGEST_CONFLICT_WAIT_S
+
+    def check(self) -> None:
+        """Record that an attempt failed. Each loop that reads again calls this, or `pause`, so that it ends.
+
+        Raises:
+            Unavailable: The deadline has passed.
+        """
+        self._attempts += 1
+        if time.monotonic() - self._began > GIVE_UP_AFTER_S:
+            raise Unavailable(
+                f"{self._disagreed}, at each of {self._attempts} attempts in {GIVE_UP_AFTER_S:g} s. Try again. If "
+                "nothing else writes there, this is a defect of locus-mysql: report it."
+            )
+
+    def compare(self, found: object) -> None:
+        """Like `check` if the same was found again; otherwise the attempts begin anew."""
+        if found == self._found:
+            self.check()
+        else:
+            self._found, self._attempts, self._began = found, 0, time.monotonic()
 
     def pause(self) -> Pause:
-        """Return the step that waits for the next pause: a random time up to its bound."""
+        """Like `check`; return the step that waits for the next pause: a random time up to its bound."""
+        self.check()
         seconds = random.uniform(0, self._bound_s)  # noqa: S311 - spreads load, guards no secret
         self._bound_s = min(2 * self._bound_s, self._longest_s)
         return Pause(seconds=seconds)
+
+
+K = TypeVar("K", bound=Any)
+
+
+def next_page(after: K | None, last: K) -> K:
+    """Return the key after which the next page begins: the last of this page.
+
+    Raises:
+        CorruptCheckpoint: It is not behind the page before, so that reading would never end.
+    """
+    if after and not last > after:
+        raise CorruptCheckpoint(f"A page that begins after {after!r:.200} ends with {last!r:.200}: it is out of order.")
+    return last
 
 
 class Retry:

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from ..config import ConnectionOptions, Keywords, MySQLConfig, StoreKeywords
 from ..engine.asynchronous import AsyncEngine
 from ..engine.counters import Counters
+from ..engine.loops import settled
 from ..engine.synchronous import SyncEngine
 from ..errors import ConfigError
 from .stats import Stats, stats_of
@@ -90,9 +91,9 @@ class Database:
         self.synchronous.close()
 
     async def aclose(self) -> None:
-        """Close all connections; the next call opens new ones."""
+        """Close all connections, also if the task is cancelled meanwhile; the next call opens new ones."""
         self.synchronous.close()
-        await self.asynchronous.close()
+        await settled(self.asynchronous.close())
 
     async def __aenter__(self) -> Self:
         return self

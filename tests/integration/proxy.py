@@ -224,6 +224,7 @@ class _Link:
     def _guarded(self, pump: Callable[[], None]) -> None:
         with suppress(OSError, EOFError):
             pump()
+        self.proxy._open.wait()  # neither side learns in a black hole that the other one has closed
         if not (self.finishing and pump == self.upstream):  # then downstream closes, when the server has finished
             self.close()
 

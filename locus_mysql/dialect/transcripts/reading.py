@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, TypeAlias
 
+from ...errors import Unavailable
 from ..statement import Param, Query
 from ..template import Statements, fill, placeholders
 from .pieces import RowKey
@@ -143,9 +144,15 @@ class FoundItems(NamedTuple):
 
 
 def found_items(rows: Sequence[StoredItem]) -> FoundItems | None:
-    """Return what an answer to `ReadingStatements.items` holds; None if the transcript does not exist."""
-    if not rows or rows[-1].seq != 0:  # on OceanBase, it may expire within the statement
+    """Return what an answer to `ReadingStatements.items` holds; None if the transcript does not exist.
+
+    Raises:
+        Unavailable: The answer ends before the last row, so that items may be missing too.
+    """
+    if not rows:
         return None
+    if rows[-1].seq != 0:  # something truncates answers; or, on OceanBase, it has expired within the statement
+        raise Unavailable(f"The items of a transcript were cut off after {len(rows)} rows. Try again.")
     return FoundItems(rows[:-1], rows[-1].revision)
 
 

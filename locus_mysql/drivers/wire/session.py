@@ -49,6 +49,17 @@ SETTINGS = {
 
 #: More of them, on MySQL only.
 SETTINGS_OF_MYSQL = {
+    # No lock outlives its client by more than about a minute: these end the waits of a session whose client has
+    # vanished, and `engine.transaction.BEGIN` those of an open transaction.
+    **{
+        name: f"CAST(LEAST(@@SESSION.{name}, {seconds}) AS UNSIGNED)"
+        for name, seconds in (
+            ("innodb_lock_wait_timeout", 50),
+            ("lock_wait_timeout", 50),
+            ("net_read_timeout", 60),
+            ("net_write_timeout", 60),
+        )
+    },
     "completion_type": "0",
     "sql_big_selects": "1",
     "use_secondary_engine": "OFF",

@@ -11,6 +11,7 @@ from ...dialect.checkpoints.tables import Kind
 from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.retry import Backoff, next_page
 from ...errors import InvalidInput, LocusMySQLError
 from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
@@ -62,7 +63,7 @@ class ThreadMaintenance:
         while True:
             page = yield from fetch(self._sql.maintenance.threads_before(tenant, age_us, after, PAGE))
             for thread in page:
-                after = thread.thread_id
+                after = next_page(after, thread.thread_id)
                 if thread.idle:
                     removed += yield from self._remove_idle(tenant, after, age_us)
                 else:
@@ -77,10 +78,11 @@ class ThreadMaintenance:
         The tenant's name remains for a while in the ledger, with the random tokens that identify a repeated delete:
         they are kept for a quarter of an hour, and then until the next clean-up.
         """
-        removed = 0
+        removed, backoff = 0, Backoff("Deleted threads of the tenant were found again")
         while True:
             yield from self._restore_missing_rows(tenant)
             page = yield from fetch(self._sql.maintenance.tenant_threads(tenant, PAGE))
+            backoff.compare(page)
             for thread in page:
                 key, token = (tenant, thread.thread_id), os.urandom(16)
                 outcome_query = self._sql.ledger.find(tenant, token)
@@ -120,8 +122,10 @@ class ThreadMaintenance:
 
     def _restore_missing_rows(self, tenant: str) -> Operation[None]:
         """Recreate missing rows of threads that have checkpoints. Only damage leaves a thread without its row."""
+        backoff = Backoff("Threads whose rows were made again were found without them")
         while True:
             page = yield from fetch(self._sql.threads.orphaned(tenant, PAGE))
+            backoff.compare(page)
             for thread in page:
                 yield Batch.of(self._sql.threads.restore_row(tenant, thread.thread_id, os.urandom(16), self._ttl_us))
             if len(page) < PAGE:
@@ -155,9 +159,10 @@ class ThreadMaintenance:
         return results.rows(outcome_query)[0].outcome or 0
 
     def _remove_expired(self, tenant: str) -> Operation[int]:
-        removed = 0
+        removed, backoff = 0, Backoff("Expired threads that were deleted were found again")
         while True:
             page = yield from fetch(self._sql.maintenance.expired(tenant, PAGE))
+            backoff.compare(page)
             for thread in page:
                 removed += yield from self._remove_idle(*thread, _NEVER_US)
             if len(page) < PAGE:

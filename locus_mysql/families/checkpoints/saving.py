@@ -12,6 +12,7 @@ from ...dialect import Query, Statement
 from ...dialect.checkpoints.saving import NewRow, Saved
 from ...dialect.ledger import RETENTION_S
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
+from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
 from ...runtime.ledger import refuse_late, void_token
@@ -76,8 +77,9 @@ class Saving:
         check_thread_id(thread_id)
         save = _Save(self, (tenant, thread_id), new, precondition)
         yield from save.choose_basis()
+        backoff = Backoff(f"Other writers changed thread {thread_id!r} before a state was saved to it")
         while not (yield from save.attempt()):
-            pass
+            backoff.check()
         yield from self.maintenance.after_save(tenant, thread_id, added_text=save.added_text, sweep=save.pruned_several)
         return save.checkpoint_id
 

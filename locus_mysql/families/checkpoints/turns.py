@@ -7,10 +7,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from ...engine.logs import TURNS, loggable
+from ...engine.loops import settled
 from ...engine.operation import Operation
 from ...errors import LocusMySQLError, ThreadBusy
 from ...runtime.stores import AsyncStore, HasSchema, SyncStore
@@ -187,7 +187,7 @@ class AsyncTurn(_Turn):
                 self._renewed_at = time.monotonic()
                 left_s = await self._run(self._operations.acquire(self._lease))
             except BaseException:  # the turn may have been acquired, or the packet may still arrive
-                await _to_the_end(self._give_back(void=True))
+                await settled(self._give_back(void=True))
                 raise
             if left_s is None:
                 return
@@ -209,7 +209,7 @@ class AsyncTurn(_Turn):
         self._turns.leave(self._lease)
         try:
             if self._lease.here:
-                await _to_the_end(self._end())
+                await settled(self._end())
         finally:
             self._lock.release()
 
@@ -306,14 +306,3 @@ class _ThreadLock:
 
     def __init__(self) -> None:
         self.inner = threading.Lock()
-
-
-async def _to_the_end(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run an awaitable to its end, even if the task is cancelled meanwhile; then raise the cancellation."""
-    task = asyncio.ensure_future(coroutine)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        with suppress(asyncio.CancelledError):
-            await task
-        raise

@@ -12,6 +12,7 @@ from ...dialect.graphs.result_rows import UsedIdRow
 from ...dialect.ledger import FORGOTTEN_AT_ONCE
 from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
+from ...engine.retry import Backoff, next_page
 from ...errors import InvalidInput, ThreadExists
 from . import keys
 from .version_cache import VersionCache
@@ -120,7 +121,7 @@ class Removing:
         while True:
             page = yield from fetch(self._sql.removing.threads_before(tenant, after, age_us, _PAGE))
             for row in page:
-                after = row.thread_id
+                after = next_page(after, row.thread_id)
                 hide = self._sql.removing.hide_before(tenant, after, age_us)
                 removed += yield from self._remove(tenant, after, hide, calls=True)
             if len(page) < _PAGE:
@@ -144,7 +145,7 @@ class Removing:
             page = yield from fetch(self._sql.threads.ids_in_versions(tenant, after, _PAGE))
             yield from self._clear_missing(tenant, page)
             if page:
-                first, after = page[0].thread_id, page[-1].thread_id
+                first, after = page[0].thread_id, next_page(after, page[-1].thread_id)
                 removed += yield from self._remove_broken(tenant, first, after)
             if len(page) < _PAGE:
                 break
@@ -154,7 +155,7 @@ class Removing:
             yield from self._clear_missing(tenant, page)
             if len(page) < _PAGE:
                 return removed
-            after = page[-1].thread_id
+            after = next_page(after, page[-1].thread_id)
 
     def _remove_broken(self, tenant: str, first: str, last: str) -> Operation[int]:
         """Remove checkpoints with a missing part from the threads between two ids; returns their number."""
@@ -193,9 +194,10 @@ class Removing:
 
     def _remove_stale(self, tenant: str, age_us: int) -> Operation[int]:
         """Delete threads that have expired or were not saved for that long; returns the number of checkpoints."""
-        removed = 0
+        removed, backoff = 0, Backoff("Threads that were deleted as too old were found again")
         while True:
             found = yield from fetch(self._sql.threads.stale(tenant, age_us, _PAGE))
+            backoff.compare(found)
             went = 0
             for row in found:
                 thread_id = row.thread_id
@@ -217,7 +219,7 @@ class Removing:
         while True:
             page = yield from fetch(self._sql.removing.threads_with_orphans(tenant, after, age_us, _PAGE))
             for row in page:
-                after = row.thread_id
+                after = next_page(after, row.thread_id)
                 lock = self._sql.threads.begin_epoch(tenant, after, os.urandom(8))
                 delete = self._sql.removing.delete_orphans(tenant, after, age_us)
                 yield from self._once(tenant, (lock,), (delete, self._sql.threads.unlock(tenant, after)))

@@ -15,6 +15,7 @@ from ...dialect.graphs.new_rows import APART, OWN_CHUNK_BYTES, OWN_PARTS, BaseKe
 from ...dialect.graphs.saving import new_token
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
+from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
 from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
@@ -117,6 +118,7 @@ class Saving:
         Raises:
             CheckpointExists: The id is taken, by other content.
         """
+        backoff = Backoff(f"Checkpoints were removed from thread {key[1]!r} while one was saved")
         while True:
             begun = time.monotonic()
             took, statements = self._take_seq(key, epoch, encoded.after)
@@ -127,6 +129,7 @@ class Saving:
             try:
                 results = yield Batch(statements, self._landed(key, new, encoded), lock=self._lock(*key))
             except Outdated:
+                yield backoff.pause()
                 self._cache.forget(key)
                 base = yield from self.find_base(*key, new.ns, new.parent_id)
                 epoch = None if base is None else base.epoch

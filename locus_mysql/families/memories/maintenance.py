@@ -10,6 +10,7 @@ from ...dialect.memories.filters import ItemFilter
 from ...dialect.memories.maintenance import KEPT_IN
 from ...dialect.memories.ranges import Range
 from ...engine.operation import Batch, Operation, fetch
+from ...engine.retry import next_page
 from ...runtime.ledger import forget_old_tokens
 from ..family import Count, Counts
 from .reading import ReadingOperations
@@ -95,7 +96,7 @@ class MemoryMaintenance:
                     removed.update(loose)
                 if len(found) < AT_ONCE:
                     break
-                after = (found[-1].path, found[-1].key)
+                after = next_page(after, (found[-1].path, found[-1].key))
         return len(removed)
 
 

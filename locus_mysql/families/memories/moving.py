@@ -15,6 +15,7 @@ from ...dialect.memories.ranges import Range
 from ...dialect.memories.vectors import EmbeddingRow
 from ...dialect.memories.writing import item_checksum
 from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.retry import Backoff
 from .records import WRONG_CHECKSUM, WRONG_EMBEDDING
 from .sealed_items import SealedItems
 from .vectors.coding import decode_vector, encode_vector
@@ -123,6 +124,7 @@ class MovingOperations:
                 continue
             wanted[item.key] = item
         stored = yield from self._stored(tenant, wanted)
+        backoff = Backoff("Other writers changed items while these were copied")
         while True:
             same = {key for key, (item, _) in stored.items() if item == wanted[key]}
             alive = {key for key, (_, live) in stored.items() if live} - same
@@ -133,6 +135,7 @@ class MovingOperations:
             try:
                 yield from self._write(tenant, [wanted[key] for key in writing], () if overwrite else missing)
             except Outdated:  # another process wrote one of them meanwhile
+                yield backoff.pause()
                 stored = yield from self._stored(tenant, wanted)
                 continue
             stored = yield from self._stored(tenant, wanted)

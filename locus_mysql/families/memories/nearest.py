@@ -21,6 +21,7 @@ from ...dialect.memories.vectors import OTHER_MODEL, EmbeddingRow, NearRow, Stat
 from ...engine.counters import Counters
 from ...engine.logs import CALLS
 from ...engine.operation import Batch, Operation, fetch
+from ...engine.retry import Backoff
 from ...runtime.stats import CODES
 from .cached_ranges import CachedRanges, add_embeddings
 from .range_state import RangeState
@@ -226,6 +227,7 @@ class NearestOperations:
         The packet of the first round also asks whether the range has changed since it was read. If it has, it is
         brought up to date, and the search starts again.
         """
+        backoff = Backoff("Items of the namespaces changed while they were searched")
         while True:
             ranking = _rank(search, cached)
             shortlist = Shortlist(self._sql, search, self._sealed, self._model)
@@ -238,6 +240,7 @@ class NearestOperations:
                     search, cached, state, ranking.writes, with_changes=ranking.state_has_changes
                 )
             ):
+                backoff.check()
                 continue
             embeddings = shortlist.add(results, first_round.shortlist)
             for query in first_round.state_after:

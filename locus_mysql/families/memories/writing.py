@@ -16,6 +16,7 @@ from ...dialect.memories.vectors import VectorRow
 from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
 from ...runtime.ledger import affected_rows, refuse_late
 from ...runtime.sampling import one_in
@@ -227,10 +228,11 @@ class WritingOperations:
             limit: The maximum number of items to remove.
             tenant: The tenant; None for all tenants.
         """
-        removed = 0
+        removed, backoff = 0, Backoff("Expired items that were deleted were found again")
         while removed < limit:
             asked = min(500, limit - removed)
             expired = yield from fetch(self.sql.writing.expired(asked, tenant))
+            backoff.compare(expired)
             keys: dict[str, list[ItemKey]] = {}
             for owner, path, key in expired:
                 keys.setdefault(owner, []).append((path, key))

@@ -12,6 +12,7 @@ from ...dialect.transcripts.reading import SeqRange, found_items
 from ...dialect.transcripts.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
+from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
 from ...runtime.ledger import refuse_late
@@ -175,6 +176,7 @@ class TranscriptOperations:
         where = row_key(self._tenant, key)
         header = self.sql.reading.header(where)
         items = self.sql.reading.items(where, limit=last, last=last is not None)
+        backoff = Backoff(f"The header and the items of transcript {key.name!r} had different revisions")
         while True:
             results = yield Batch((header, items), atomic=False)
             row, found = results.row(header), found_items(results.rows(items))
@@ -184,6 +186,7 @@ class TranscriptOperations:
                 transcript = transcript_of(self._tenant, row, self._sealing)
                 self._writing.remember(where, row)
                 return transcript, (yield from decoded(where, found.items, self._sealing, backwards=last is not None))
+            yield backoff.pause()
 
     def window(
         self, key: TranscriptKey, within: Sequence[SeqRange] | None = None, *, last: int | None = None
@@ -258,6 +261,7 @@ class TranscriptOperations:
     def pop(self, key: TranscriptKey) -> Operation[Item | None]:
         """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
         where, ledger = row_key(self._tenant, key), self.sql.ledger
+        backoff = Backoff(f"Other writers changed transcript {key.name!r} before its last item was removed")
         while True:
             found = found_items((yield from fetch(self.sql.reading.items(where, limit=1, last=True))))
             if found is None or not found.items:
@@ -274,8 +278,9 @@ class TranscriptOperations:
                 )
             except Outdated as refused:  # another process wrote meanwhile
                 yield from refuse_late(ledger, refused, self._tenant, token)
-                continue
-            return item
+                yield backoff.pause()
+            else:
+                return item
 
     def clear(self, key: TranscriptKey) -> Operation[int]:
         """Remove all items of a transcript; returns the number of items. Its header stays. One round trip."""
@@ -405,8 +410,9 @@ class TranscriptOperations:
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all transcripts of the tenant, each whole; returns the number."""
-        removed = 0
+        removed, backoff = 0, Backoff("Deleted transcripts of the tenant were found again")
         while found := (yield from fetch(self.sql.writing.of_tenant(self._tenant, AT_ONCE))):
+            backoff.compare(found)
             for row in found:
                 removed += yield from self._delete(RowKey(*row))
         return removed

@@ -235,7 +235,8 @@ class WritingOperations:
         if not plans:
             return []
         # Transcripts are locked in one order, so that writers cannot deadlock.
-        ordered, backoff = sorted(plans, key=lambda plan: plan.key), Backoff()
+        ordered = sorted(plans, key=lambda plan: plan.key)
+        backoff = Backoff("Other writers changed a transcript while items were added")
         while True:
             if all(plan.changes_nothing for plan in plans) or (once and _repeated(plans)):
                 return (yield from self._unchanged(plans))
@@ -246,6 +247,7 @@ class WritingOperations:
             except Duplicate as refused:  # another process has added an item of the same id
                 yield from self._void(ordered, refused)
                 yield from self._leave_out_present(ordered)
+                backoff.check()
             except Outdated as refused:
                 yield from self._void(ordered, refused)
                 yield from self._check_expectations(ordered)

@@ -11,6 +11,7 @@ from ...config import MySQLConfig
 from ...dialect.working.moving import KeptCheckpointRow, KeptEntryRow, KeptSessionRow
 from ...dialect.working.pieces import SessionKey
 from ...engine.operation import Batch, Duplicate, Operation, fetch
+from ...engine.retry import Backoff
 from ...runtime.sealing import Sealing
 from .sealed_values import open_entry, stored_entry
 from .storages.mysql_calls import WorkingOperations
@@ -87,6 +88,7 @@ class MovingOperations:
         key, sql = SessionKey(self._tenant, session_id), self._sql.moving
         first, last = sql.session(key), sql.session(key)
         entries, history, checkpoints = sql.entries(key), sql.history(key), sql.checkpoints(key)
+        backoff = Backoff(f"Session {session_id!r} changed while it was read")
         while True:
             results = yield Batch((first, entries, history, checkpoints, last))
             before, after = results.row(first), results.row(last)
@@ -94,6 +96,7 @@ class MovingOperations:
                 return None
             if before.stamp == after.stamp:
                 break
+            yield backoff.pause()
         return KeptSession(
             session_id,
             before,

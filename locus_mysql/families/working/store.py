@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Self, TypeVar
 
+from ...engine.loops import settled
 from ...errors import ConfigError
 from ...runtime.generators import drive_awaited, drive_blocking
 from ...runtime.methods import awaited, blocking
@@ -122,6 +123,9 @@ class WorkingMemory(WorkingMemoryBase):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        await settled(self._leave())
+
+    async def _leave(self) -> None:
         try:
             if self.end_on_exit:
                 await self.end()

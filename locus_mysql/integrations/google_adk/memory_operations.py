@@ -16,6 +16,7 @@ from google.genai.types import Content
 
 from ...config import MySQLConfig
 from ...engine.counters import Counters
+from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.embedding import EmbedFunction, Procedure
@@ -185,7 +186,9 @@ class MemoryServiceOperations:
         scope = _scope(app_name, user_id)
         tombstone = Put(_deleted(scope), memory_id, True, ttl_s=None, index=False)
         # Repeated until none is found: a memory may have been added between a search and the first tombstone.
+        backoff = Backoff("Memories of a deleted id were found again")
         while found := (yield from self._with_id(scope, memory_id)):
+            backoff.compare(found)
             yield from self.items.write_batch([tombstone], [(hit.item.namespace, hit.item.key) for hit in found])
 
     def _with_id(self, scope: Namespace, memory_id: str) -> Procedure[Sequence[MemoryHit]]:
@@ -210,6 +213,7 @@ class MemoryServiceOperations:
         self, scope: Namespace, puts: Sequence[Put], gone: Sequence[tuple[Namespace, str]]
     ) -> Procedure[None]:
         """Write memories and delete others, in one transaction."""
+        backoff = Backoff("Memories were deleted while others were written")
         while True:
             deleted = yield from self._deleted_of(scope, puts)
             puts = [put for put in puts if put.key not in deleted]
@@ -217,8 +221,9 @@ class MemoryServiceOperations:
                 # The server checks again, so that one that is deleted meanwhile does not come back.
                 yield from self.items.write_batch(puts, gone, absent=[(_deleted(scope), put.key) for put in puts])
             except VersionConflict:
-                continue
-            return
+                backoff.check()
+            else:
+                return
 
     def _deleted_of(self, scope: Namespace, puts: Sequence[Put]) -> Procedure[set[str]]:
         """Return the keys of the memories that were deleted."""

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...engine.logs import HOUSEKEEPING, loggable
+from ...engine.loops import settled
 from ...families.memories.base import AsyncMemories, SyncMemories
 from ...families.memories.embedding import EmbedTexts
 from ...runtime.database import Database, share
@@ -194,7 +195,7 @@ class AsyncMySQLStore(BaseStore):
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self.close()
+        await settled(self.close())
 
     async def _sweep(self, interval_s: float) -> None:
         while True:

@@ -17,6 +17,7 @@ from ...dialect.checkpoints.dialect import CheckpointDialect
 from ...engine.counters import Counters
 from ...engine.logs import CONFLICTS, DAMAGE
 from ...engine.operation import Operation
+from ...engine.retry import next_page
 from ...errors import ConfigError, Conflict, CorruptCheckpoint, InvalidInput
 from ...families.checkpoints.branch_warning import ThreadBranched
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
@@ -374,7 +375,7 @@ class LocusOperations:
         while True:
             page = yield from self.checkpoints.whole_threads.threads_with_old_messages(tenant, cutoff, after, batch)
             for found in page:
-                after = found
+                after = next_page(after, found)
                 try:
                     dropped += yield from self._purge_thread(tenant, found, cutoff)
                 except CorruptCheckpoint as error:

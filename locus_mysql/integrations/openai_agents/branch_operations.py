@@ -17,7 +17,7 @@ from ...errors import LocusMySQLError
 from ...families.transcripts.records import Header, Item, NewItem, TranscriptKey, Write
 from ...runtime.gather import gather
 from .branches import MAIN, Branches, Pointer
-from .operations import KIND, BranchRead, SessionOperations
+from .operations import CHANGED, KIND, BranchRead, SessionOperations
 from .turns import by_turns, is_user, tools_in, turns_in, with_turns
 
 #: The part of a session's transcript that stores its usage.
@@ -50,7 +50,7 @@ class BranchOperations(SessionOperations):
         The ids of its branches stay reserved, so that session objects of other processes cannot write into a later
         branch of the same id; they continue with ``main``, too.
         """
-        backoff = Backoff()
+        backoff = Backoff(CHANGED)
         while True:
             transcript = yield from self._transcripts.get(self._key)
             if transcript is None or transcript.header.state is None:
@@ -79,7 +79,7 @@ class BranchOperations(SessionOperations):
         """
         if branch_name is not None and not branch_name.strip():
             raise ValueError("Branch name cannot be empty")
-        pointer, backoff = self.pointer, Backoff()
+        pointer, backoff = self.pointer, Backoff(CHANGED)
         while True:
             read = yield from self.read(None, pointer=pointer)
             before = None if read is None else _start_of(read.items, turn_number)
@@ -142,7 +142,7 @@ class BranchOperations(SessionOperations):
             raise ValueError("Cannot delete the 'main' branch")
         if branch_id == self.pointer.branch_id and not force:
             raise ValueError(f"Cannot delete current branch '{branch_id}'. Use force=True or switch branches first")
-        backoff = Backoff()
+        backoff = Backoff(CHANGED)
         while True:
             read = yield from self.read(branch_id, last=1)
             if read is None or not read.items:

@@ -26,6 +26,9 @@ ALL: tuple[SeqRange, ...] = ((1, None),)
 #: The kind of these transcripts. The session is their name; their collection is empty.
 KIND = "openai-agents"
 
+#: What `Backoff` reports.
+CHANGED = "Other session objects changed the session while it was read"
+
 
 class BranchRead(NamedTuple):
     """Items of a branch.
@@ -111,7 +114,7 @@ class SessionOperations:
         Raises:
             CorruptCheckpoint: The row is damaged; it stays.
         """
-        pointer, backoff = self.pointer, Backoff()
+        pointer, backoff = self.pointer, Backoff(CHANGED)
         while True:
             read = yield from self.read(None, last=1, pointer=pointer)
             if read is None or not read.items:
@@ -176,6 +179,7 @@ class SessionOperations:
         pointer = pointer or self.pointer
         known = Branches.of(self._known)
         within = known.within(known.resolve(pointer) if branch_id is None else branch_id)
+        backoff = Backoff(CHANGED)
         while True:
             window = yield from self._transcripts.window(self._key, None if within == ALL else within, last=last)
             self._known = None if window is None else window.transcript
@@ -186,6 +190,7 @@ class SessionOperations:
             assumed, within = within, branches.within(resolved)
             if within == assumed:  # else the branches have changed, or this object did not have them
                 return BranchRead(window.transcript, window.items, window.is_current, branches, resolved)
+            backoff.check()
 
     def resolve(self, branches: Branches, pointer: Pointer) -> str:
         """Return the branch that a pointer names; once the session was cleared, this object continues ``main``."""
@@ -227,7 +232,7 @@ class SessionOperations:
 
     def _add_to_branch(self, pointer: Pointer, items: Sequence[NewItem]) -> Operation[bool]:
         """Add items to a branch other than `main`; return False if the session was cleared, so that there is none."""
-        backoff = Backoff()
+        backoff = Backoff(CHANGED)
         while True:
             known = self._known or (yield from self._transcripts.get(self._key))
             branches = Branches.of(known)

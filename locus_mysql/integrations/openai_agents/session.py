@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar, Unpack, cast
 
@@ -12,6 +11,7 @@ from agents.memory import SessionSettings
 from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
+from ...engine.loops import settled
 from ...runtime.database import Database, share
 from ...runtime.methods import awaited
 from ...runtime.stores import AsyncStore
@@ -120,7 +120,7 @@ class OpenAISession(AsyncStore[SessionOperations]):
 
     async def _run(self, operation: Generator[Any, Any, T]) -> T:
         """Run a write."""
-        return await _settled(super()._run(operation))
+        return await settled(super()._run(operation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +137,3 @@ class CompactionSnapshot:
     items: list[TResponseInputItem]
     complete: bool
     replace_suffix: Callable[[int, list[TResponseInputItem]], Awaitable[bool]]
-
-
-async def _settled(call: Coroutine[Any, Any, T]) -> T:
-    """Await a call until it ends, and only then raise a cancellation that arrived meanwhile."""
-    task = asyncio.ensure_future(call)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = cancelled or error
-    if cancelled is None:
-        return task.result()
-    if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not log it
-    raise cancelled

@@ -14,6 +14,7 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationEnt
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
+from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
 from ...families.transcripts.operations import TranscriptOperations
 from ...families.transcripts.records import Header, Item, NewItem, Transcript, TranscriptKey, Write
@@ -113,6 +114,7 @@ class ConversationOperations:
             ConversationConflict: The store has no record with this revision.
         """
         record_key = _record_key(conversation_id)
+        backoff = Backoff(f"Conversations of the log of {conversation_id!r} were written while it was read")
         while True:
             stored = yield from self._stored(conversation_id)
             if stored is None or stored.record.revision != expected_revision:
@@ -124,6 +126,7 @@ class ConversationOperations:
             try:
                 yield from self._transcripts.write([record_removal, removal])
             except VersionConflict:  # one of the conversations was written meanwhile
+                yield backoff.pause()
                 continue
             self._log_of_record.pop((conversation_id, expected_revision))
             return
@@ -183,6 +186,7 @@ class ConversationOperations:
     def _create(self, record: ConversationRecord, items: list[NewItem], branch_point: str | None) -> Operation[str]:
         """Store the record of a new conversation or fork; returns its log."""
         conversation_id = record.conversation_id
+        backoff = Backoff(f"Conversations of the log of {conversation_id!r} were written while it was read")
         while True:
             log = conversation_id if branch_point is None else (yield from self._find_log(branch_point))
             if log is None:
@@ -199,8 +203,9 @@ class ConversationOperations:
             except VersionConflict:
                 if (yield from self._transcripts.get(new.key)) is not None:
                     raise ConversationConflict(conversation_id) from None
+                yield backoff.pause()
             except NotFound:  # the branch point was deleted, or is in another log now
-                pass
+                yield backoff.pause()
             else:
                 return log
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from ...config import MySQLConfig
 from ...engine.operation import Batch, Operation
+from ...engine.retry import next_page
 from ...families.checkpoints.coding.delta import Delta
 from ...families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from ...families.checkpoints.store import StoreOperations
@@ -103,7 +104,7 @@ class StorageOperations:
             threads.update(page)
             if len(page) < AT_ONCE:
                 break
-            after = page[-1]
+            after = next_page(after, page[-1])
         keys = yield from self._keys_in(sorted(threads))
         return sorted(key[len(self.prefix) :] for key in keys if key.startswith(prefix))
 

@@ -124,12 +124,12 @@ async def test_a_refused_batch_is_rolled_back_and_the_connection_is_kept(
         return "never"
 
     assert await engine.run(expecting()) == "t.PRIMARY ((7,),)"
-    assert engine.sent == [SENT, (ROLLBACK,), (SELECT,)]
+    assert engine.sent == [SENT, (ROLLBACK, COMMIT), (SELECT,)]
     with pytest.raises(SetupError, match="1062"):
         await engine.run(once(PAIR))
     with pytest.raises(SetupError, match="1062"):
         await engine.run(once(Batch.of(INSERT)))  # no transaction: nothing to undo
-    assert engine.sent[3:] == [SENT, (ROLLBACK,), (INSERT,)]
+    assert engine.sent[3:] == [SENT, (ROLLBACK, COMMIT), (INSERT,)]
     assert engine.counters.opened == 1
 
 

@@ -70,11 +70,12 @@ class Connection:
 
     @property
     def transactions(self) -> list[list[str]]:
-        """The statements of each packet between BEGIN and COMMIT; ROLLBACK for others."""
+        """The statements of each packet between BEGIN and COMMIT; ROLLBACK for those that undo one."""
         found = []
         for sqls in self.packets:
             if sqls[0] == ROLLBACK.sql:
-                assert sqls[1].startswith(RESTORES)
+                assert sqls[1] == COMMIT.sql
+                assert sqls[2].startswith(RESTORES)
                 found.append([ROLLBACK.sql])
             else:
                 assert sqls[0].startswith(LIMITS)

@@ -12,12 +12,14 @@ from locus_mysql.config import Endpoint, MySQLConfig
 from locus_mysql.dialect.variants import OCEANBASE
 from locus_mysql.drivers.failures import translate
 from locus_mysql.drivers.interface import ConnectionLost, DriverError, PacketTooLarge, ServerError
+from locus_mysql.engine import retry as retrying
 from locus_mysql.engine.failures import ERROR_CLASSES, GIVEN_UP, READ_ONLY, explain, may_pass
 from locus_mysql.engine.operation import Duplicate, Outdated, Undone
-from locus_mysql.engine.retry import LONGEST_WAIT_S, Retry, unexpected
+from locus_mysql.engine.retry import LONGEST_WAIT_S, Backoff, Retry, next_page, unexpected
 from locus_mysql.engine.topology import LeadsToSecondary, NoPrimary, NotAMember
 from locus_mysql.errors import (
     AuthenticationFailed,
+    CorruptCheckpoint,
     DatabaseMissing,
     LocusMySQLError,
     PrivilegeMissing,
@@ -424,3 +426,31 @@ def test_an_address_that_leads_to_a_secondary_is_retried_only_if_it_led_to_a_pri
     assert Retry(config(), reached_before=True).wait_after(error) >= 0
     with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*for writes"):
         Retry(config(), reached_before=False).wait_after(error)
+
+
+def test_attempts_end_at_the_deadline_and_say_what_disagreed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 1.0, 59.0, 61.0])
+    monkeypatch.setattr(retrying.time, "monotonic", lambda: next(clock))
+    backoff = Backoff("The items changed while they were read")
+    backoff.check()
+    backoff.pause()
+    with pytest.raises(Unavailable, match=r"The items changed while they were read, at each of 3 attempts in 60 s\."):
+        backoff.pause()
+
+
+def test_attempts_begin_anew_with_each_page_that_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 100.0, 159.0, 200.0, 261.0])
+    monkeypatch.setattr(retrying.time, "monotonic", lambda: next(clock))
+    backoff = Backoff("Deleted rows were found again")
+    for page in ([1, 2], [1, 2], [3]):
+        backoff.compare(page)
+    with pytest.raises(Unavailable, match="Deleted rows were found again, at each of 1 attempts"):
+        backoff.compare([3])
+
+
+def test_a_page_that_is_not_behind_the_one_before_is_an_error() -> None:
+    assert next_page("", "a") == "a"
+    assert next_page(("a", 2), ("b", 1)) == ("b", 1)
+    for last in ("a", "A"):
+        with pytest.raises(CorruptCheckpoint, match="out of order"):
+            next_page("a", last)

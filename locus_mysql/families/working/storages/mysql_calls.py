@@ -13,6 +13,7 @@ from ....dialect.working.pieces import SessionKey
 from ....dialect.working.sessions import StateRow
 from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Results, fetch
+from ....engine.retry import next_page
 from ....errors import LocusMySQLError, Unavailable
 from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
@@ -89,7 +90,7 @@ class WorkingOperations:
                 removed += not found.expired
             if len(page) < SESSIONS_AT_ONCE:
                 return removed
-            last = page[-1].session_id
+            last = next_page(last, page[-1].session_id)
 
     def _read(self, call: calls.Call) -> Operation[calls.Reply]:
         key = SessionKey(*call.address)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import anyio
 import pytest
 
 from locus_mysql import NO_CHECKPOINT, CheckpointStore, SyncCheckpointStore
@@ -347,6 +348,26 @@ async def test_a_task_cancelled_at_any_moment_leaves_the_turn_free(make_config: 
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+            async with other.turn("t", wait_s=0):
+                pass
+
+
+async def test_a_turn_of_a_cancelled_anyio_scope_is_given_back(make_config: MakeConfig) -> None:
+    """Such a scope, as Starlette's when a client leaves, cancels again at each step of the event loop."""
+    config = make_config(driver="mysql-connector")
+    async with CheckpointStore(config) as other:
+        await other.exists("t")
+
+        async def take() -> None:
+            async with CheckpointStore(config) as one, one.turn("t"):
+                await one.save("t", state_of("a"))
+
+        for steps in range(0, 400, 10):
+            async with anyio.create_task_group() as group:
+                group.start_soon(take)
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                group.cancel_scope.cancel()
             async with other.turn("t", wait_s=0):
                 pass
 

@@ -63,7 +63,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
     server = Server(
         orphaned=[[("lost",)]],
         expired=[[("owner", "gone")]],
-        threads_before=[[("idle", 1), ("used", 0), ("busy", 0), ("saved", 1)]],
+        threads_before=[[("idle", 1), ("kept", 0), ("raced", 0), ("saved", 1)]],
         find=[[(3,)], [(5,)]],
         clear_ids_before=[7],
         lock=[0, outdated()],
@@ -96,7 +96,7 @@ def test_a_vacuum_removes_idle_and_expired_threads_whole_and_prunes_the_others()
         ("tenant", "idle", 2 * day_us),
         ("tenant", "saved", 2 * day_us),
     ]
-    assert server.params("clear_ids_before")[0] == ("tenant", "used", 2 * day_us)
+    assert server.params("clear_ids_before")[0] == ("tenant", "kept", 2 * day_us)
     assert all(len(token) == 16 for *_, token, _ in server.params("lock_idle"))
     assert all(len(token) == 16 for *_, token in server.params("lock"))
     assert all(len(token) == 16 for *_, token, _ in server.params("restore_row"))
@@ -110,7 +110,7 @@ def test_a_vacuum_continues_while_pages_are_full() -> None:
     server = Server(
         orphaned=[[("x",)] * maintenance.PAGE, [("y",)]],
         expired=[[("tenant", "x")] * maintenance.PAGE, [("tenant", "x")]],
-        threads_before=[threads, [("last", 0)]],
+        threads_before=[threads, [("threads end", 0)]],
         find=[[(1,)]] * (maintenance.PAGE + 1),
         clear_ids_before=[1] * (maintenance.PAGE + 1),
     )
