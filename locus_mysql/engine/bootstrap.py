@@ -135,7 +135,7 @@ def _by_name(tables: Sequence[ExistingTable]) -> dict[str, ExistingTable]:
 def _check_needed(schema: Schema, tables: Mapping[str, ExistingTable]) -> None:
     for needed in schema.needed:
         indexes = (tables[needed.table.casefold()].indexes or "").split(",")
-        if needed.index not in indexes and needed.other in indexes:
+        if needed.index not in indexes and needed.other and needed.other in indexes:
             raise SchemaMismatch(
                 f"Table {needed.table!r} was made with index {needed.other!r} instead of {needed.index!r}. "
                 f"{needed.other_advice}"

@@ -151,7 +151,7 @@ class SessionOperations:
         Raises:
             InvalidInput: An item is no JSON; nothing was written.
         """
-        added, backoff = new_items(items), Backoff()
+        added, backoff = new_items(items), Backoff(CHANGED)
         while suffix:
             read = yield from self.read(None, last=len(suffix), pointer=pointer)
             if read is None or read.items != suffix:
@@ -163,7 +163,7 @@ class SessionOperations:
 
     def replace_all(self, items: Sequence[TResponseInputItem]) -> Operation[None]:
         """Replace all items of the current branch by others, in one transaction; see `replace_suffix`."""
-        pointer, added, backoff = self.pointer, new_items(items), Backoff()
+        pointer, added, backoff = self.pointer, new_items(items), Backoff(CHANGED)
         while True:
             read = yield from self.read(None, pointer=pointer)
             if read is None or not read.items:
