@@ -21,8 +21,9 @@ from .variants import OCEANBASE
 
 Parser: TypeAlias = Literal["default", "ngram"]
 
-#: Maximum number of words and phrases of a query that are searched for.
-PARTS_LIMIT = 16
+#: Maximum number of words and phrases of a query that are searched for: the longest, which are likely the rarest. Each
+#: is a search of the index, and InnoDB takes at most 31 in one (error 209).
+PARTS_LIMIT = 24
 
 #: Maximum number of characters of a query that are read.
 QUERY_CHARACTERS = 10_000
@@ -245,7 +246,9 @@ def parts_of(query: str) -> list[str]:
         for character in query[:QUERY_CHARACTERS]
     )
     found = (" ".join((phrase or word).split()) for phrase, word in _PART.findall(cleared))
-    return list({part.casefold(): part for part in found if part}.values())[:PARTS_LIMIT]
+    parts = list({part.casefold(): part for part in found if part}.values())
+    kept = set(sorted(parts, key=len, reverse=True)[:PARTS_LIMIT])
+    return [part for part in parts if part in kept]
 
 
 def patterns_of(query: str, parser: Parser) -> list[re.Pattern[str]]:
