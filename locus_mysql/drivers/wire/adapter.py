@@ -24,8 +24,8 @@ from .sockets import file_descriptor
 #: Longest wait for COM_QUIT to be sent, in seconds. Nothing is lost if it is not sent.
 GOODBYE_S = 1.0
 
-#: The ``max_allowed_packet``, in bytes, that is assumed until the server was asked for its own: room for the settings of
-#: the session. No server that accepts less could store anything of use.
+#: The ``max_allowed_packet``, in bytes, that is assumed until the server was asked for its own: room for the settings
+#: of the session. No server that accepts less could store anything of use.
 _PACKET_UNTIL_KNOWN = 4096
 
 
