@@ -178,8 +178,9 @@ class ConnectionOptions(BaseModel):
     )
     select_timeout_s: Seconds | None = _option(
         None,
-        "The server ends a SELECT that runs longer, in seconds (`max_execution_time`), also for a killed process. It "
-        "does not apply to writes and locking reads. `None`: the server's own setting. `serve` takes 30.",
+        "The server ends a SELECT that runs longer, in seconds (`max_execution_time`), also if its caller was "
+        "cancelled or its process killed. It does not apply to writes and locking reads. `None`: `read_timeout_s`, in "
+        "whole seconds. `serve` takes 30.",
         advanced=True,
     )
     slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = _option(

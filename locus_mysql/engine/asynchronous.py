@@ -64,7 +64,6 @@ class AsyncEngine:
                 pool.abort()
             else:
                 loop.call_soon_threadsafe(pool.abort)
-        await self._execution.session_killer.finish_async()
 
     def reset_in_child(self) -> None:
         """After a fork: leave the parent's pools alone, and the lock, which a thread of the parent may hold for ever.

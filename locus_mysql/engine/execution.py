@@ -36,7 +36,6 @@ from .retry import Retry, unexpected
 from .secondaries import Secondaries, SecondaryRead
 from .secondary import SECONDARY
 from .servers import ServerConnection
-from .session_killer import SessionKiller
 from .sides import Side
 from .topology import Topology
 from .transaction import own_results, roll_back, to_send
@@ -64,7 +63,6 @@ class Execution:
         self._counters = counters
         self._driver = find_driver(config.driver)
         self.topology = Topology(config.endpoints)
-        self.session_killer = SessionKiller(config, self._driver)
         self._secondaries = Secondaries(config)
         self._ready: set[tuple[Schema, DDLMode]] = set()
         # The schema of the last operation, compared by identity, because a look-up hashes the whole schema.
@@ -74,12 +72,7 @@ class Execution:
     def open_pools(self, side: type[Side]) -> Pools:
         """New pools without connections."""
         config, driver, topology = self._config, self._driver, self.topology
-        return Pools(
-            *(
-                Pool(config, driver, side(), topology, self._counters, role, self.session_killer)
-                for role in (PRIMARY, SECONDARY)
-            )
-        )
+        return Pools(*(Pool(config, driver, side(), topology, self._counters, role) for role in (PRIMARY, SECONDARY)))
 
     def run(
         self,

@@ -144,8 +144,7 @@ ERROR_CLASSES = (
         "`max_execution_time`",
         frozenset({OVERTIME}),
         Unavailable,
-        "MySQL at {where} ended a SELECT that took too long: {message}. Ask for less, or raise select_timeout_s, or "
-        "the server's max_execution_time where that is not set.",
+        "MySQL at {where} ended a SELECT that took too long: {message}. Ask for less, or raise select_timeout_s.",
     ),
     ErrorClass(
         "user or password refused",

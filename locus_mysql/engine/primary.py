@@ -13,7 +13,7 @@ from functools import partial
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
-from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
+from ..drivers.interface import Driver, DriverError, Result, ServerError
 from ..errors import LocusMySQLError
 from .commands import Close, CommandGenerator, Connection, Execute
 from .failures import GIVEN_UP, NO_SEVERAL_STATEMENTS, READ_ONLY
@@ -84,9 +84,8 @@ def _connect_to_only(
     A server without a group is used without checks, even if it is read-only.
     """
     connection = yield from open_connection(driver, config, endpoint)
-    session: ServerSession | None = getattr(connection, "session", None)
     through_router = ROUTER in connection.server_version
-    if config.reads == "inspect" or not (through_router or (session and session.read_only)):
+    if config.reads == "inspect" or not (through_router or getattr(connection, "read_only", False)):
         return ServerConnection(connection, endpoint, None)
     try:
         if through_router and not config.pipeline:

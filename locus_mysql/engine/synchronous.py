@@ -57,7 +57,6 @@ class SyncEngine:
         """Close the connections. The next operation opens new ones."""
         for pool in self._pools:
             run_blocking(pool.close())
-        self._execution.session_killer.finish()
 
     def reset_in_child(self) -> None:
         """After a fork: leave the parent's pools alone. Freeing them might send something on their connections."""

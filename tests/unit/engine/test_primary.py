@@ -17,7 +17,7 @@ from locus_mysql.dialect.server_roles import (
     VIEW,
     WRITES,
 )
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, ServerSession
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
 from locus_mysql.engine.primary import PRIMARY
@@ -189,7 +189,7 @@ class OnlyAddress(Servers):
     ) -> None:
         super().__init__(awaited, {}, config=MySQLConfig(host="a", **options))
         self.answers = answers
-        self.driver.greeting = version, ServerSession(1, "uuid", read_only=read_only)
+        self.driver.greeting = version, read_only
 
     def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
         answers = [self.answers[statement] for statement in statements]
