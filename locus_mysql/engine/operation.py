@@ -207,27 +207,16 @@ class Duplicate(Undone):
         table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
         message: The server's message.
-        fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 
-    def __init__(self, table: str, key: str, message: str, *, fate_unknown: bool = False) -> None:
+    def __init__(self, table: str, key: str, message: str) -> None:
         super().__init__(message)
         self.table = table
         self.key = key
-        self.fate_unknown = fate_unknown
 
 
 class Outdated(Undone):
-    """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile.
-
-    Args:
-        message: The server's message.
-        fate_unknown: Whether an earlier try may still be on its way to the server.
-    """
-
-    def __init__(self, message: str, *, fate_unknown: bool = False) -> None:
-        super().__init__(message)
-        self.fate_unknown = fate_unknown
+    """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile."""
 
 
 def _flat(steps: Iterable[Statement | tuple[Statement, ...]]) -> Iterable[Statement]:

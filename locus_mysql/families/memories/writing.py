@@ -16,7 +16,7 @@ from ...dialect.memories.writing import ItemRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
-from ...runtime.ledger import affected_rows, refuse_late
+from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .sealed_items import SealedItems
@@ -90,8 +90,7 @@ class WritingOperations:
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
             results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
-        except Outdated as refused:
-            yield from refuse_late(self.sql.ledger, refused, tenant, token)
+        except Outdated:
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
         if one_in(HOUSEKEEPING_EVERY):
@@ -129,8 +128,7 @@ class WritingOperations:
         outcome_query = ledger.find(tenant, token)
         try:
             results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
-        except Outdated as refused:
-            yield from refuse_late(self.sql.ledger, refused, tenant, token)
+        except Outdated:
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None

@@ -114,6 +114,4 @@ def test_a_rolled_back_batch_keeps_the_server_s_message() -> None:
     undone: Any = Duplicate("t", "PRIMARY", "its words")
     assert (str(undone), undone.table, undone.key) == ("its words", "t", "PRIMARY")
     assert str(Outdated("its words")) == "its words"
-    assert not Outdated("its words").fate_unknown
-    assert Outdated("its words", fate_unknown=True).fate_unknown
     assert not Results((), Batch(())).fate_unknown
