@@ -1,8 +1,8 @@
 """Connections kept for reuse: `Pool`.
 
 A connection is lent to one user at a time. A connection in an unknown state is dropped, never reused. A connection that
-was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary, or all to
-secondaries: when a server is found dead, or has lost that role, all are dropped, so that only one call is delayed.
+was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary:
+when it is found dead, or has lost that role, all are dropped, so that only one call is delayed.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ReadingOperations:
             refresh: Whether to restart the time to live of the items. Ignored by a store that only inspects.
         """
         keys = list(dict.fromkeys(keys))
-        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
+        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and not self.config.read_only else ()
         queries = self.sql.reading.get(tenant, keys)
         results = yield Batch((*refreshing, *queries), atomic=False)
         return {
@@ -112,7 +112,7 @@ class ReadingOperations:
             return Hits()
         page = partial(self.sql.reading.words, tenant, where, filter, query, parts)
         # A read-only store finds the texts that other stores have indexed.
-        indexing = () if self.config.reads == "inspect" else (self.sql.writing.index_pending(MAX_INDEXED),)
+        indexing = () if self.config.read_only else (self.sql.writing.index_pending(MAX_INDEXED),)
         if filter.checks:
             if indexing:
                 yield Batch(indexing)
@@ -141,7 +141,7 @@ class ReadingOperations:
         found: dict[Namespace, None] = {}
         after = b""
         while len(found) < offset + limit:
-            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE), allow_secondary=True)
+            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE))
             for labels in readable(_decoded_labels, rows):
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
@@ -184,7 +184,7 @@ class ReadingOperations:
     def _count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
         if filter.checks:
             return len((yield from _checked(partial(self.sql.reading.list, tenant, where, filter), filter, None)))
-        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter), allow_secondary=True)
+        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter))
         return count
 
 

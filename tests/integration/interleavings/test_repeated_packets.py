@@ -1,4 +1,4 @@
-"""Repeated packets of writes that arrive late change nothing once one was carried out; deleted states leave the caches."""
+"""Packets that arrive late change nothing once the write was carried out, and deleted states leave the caches."""
 
 from __future__ import annotations
 
