@@ -21,7 +21,7 @@ class ConnectionKeywords(TypedDict, total=False):
     unix_socket: str | None
     embedded: str | Path | None
     hosts: tuple[str, ...] | list[str]
-    reads: Literal["primary", "secondary", "inspect"]
+    read_only: bool
     user: str
     password: str | SecretStr | Callable[[], str | SecretStr | Awaitable[str | SecretStr]]
     database: str

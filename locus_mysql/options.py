@@ -16,7 +16,6 @@ from .errors import ConfigError
 
 #: The drivers of this package. `register_driver` adds others.
 DRIVERS = ("mysql-connector", "aiomysql", "pymysql", "asyncmy")
-Reads = Literal["primary", "secondary", "inspect"]
 SSLMode = Literal["DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, allow_inf_nan=False)]
 
@@ -25,7 +24,7 @@ _DATABASE = re.compile(r"[A-Za-z0-9_$-]{1,64}")
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}|")
 
 #: Options that an embedded database does not take.
-NOT_EMBEDDED = frozenset({"host", "port", "hosts", "unix_socket", "user", "password", "reads"})
+NOT_EMBEDDED = frozenset({"host", "port", "hosts", "unix_socket", "user", "password"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +105,11 @@ class ConnectionOptions(BaseModel):
         "a new connection asks the servers in this order, and skips one that is read-only, that is not a working "
         "member of its group, or that lacks the database. In a DSN: joined by commas.",
     )
-    reads: Reads = _option(
-        "primary",
-        "Where calls that only read go, if there are several `hosts` "
-        "([reading from secondaries](failover.md#reading-from-secondaries)). `primary`: all of them to the primary. "
-        "`secondary`: searches, lists and counts of many threads to a secondary that has all that this process has "
-        "seen; whatever a save may continue from, to the primary. `inspect`: all reads to such a secondary, and writes "
-        "are refused. The primary answers where no secondary can.",
+    read_only: bool = _option(
+        False,
+        "Only read: writes are refused, and a single `host` may be a replica, a secondary of a group, or a reader of "
+        "Aurora, whose answers may lack the latest writes ([reading from a replica]"
+        "(failover.md#reading-from-a-replica)).",
         advanced=True,
     )
     user: Annotated[str, Field(min_length=1)] = _option("root", "Account name.")
@@ -159,8 +156,7 @@ class ConnectionOptions(BaseModel):
     )
     pool_size: Annotated[int, Field(ge=1, le=10_000)] = _option(
         10,
-        "The most connections that are open at once, for each process and each event loop. If `reads` allows "
-        "secondaries, the same number again may be open to them.",
+        "The most connections that are open at once, for each process and each event loop.",
     )
     pool_timeout_s: Seconds = _option(
         30.0, "Longest wait for a free connection, in seconds; then `PoolTimeout`.", advanced=True
@@ -178,8 +174,9 @@ class ConnectionOptions(BaseModel):
     )
     select_timeout_s: Seconds | None = _option(
         None,
-        "The server ends a SELECT that runs longer, in seconds (`max_execution_time`), also for a killed process. It "
-        "does not apply to writes and locking reads. `None`: the server's own setting. `serve` takes 30.",
+        "The server ends a SELECT that runs longer, in seconds (`max_execution_time`), also if its caller was "
+        "cancelled or its process killed. It does not apply to writes and locking reads. `None`: `read_timeout_s`, in "
+        "whole seconds. `serve` takes 30.",
         advanced=True,
     )
     slow_ms: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = _option(

@@ -1,4 +1,4 @@
-"""Statements about a server's role: whether it accepts writes, its state in its group, and its transactions."""
+"""Statements about a server's role: whether it accepts writes, and its state in its group."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ class GroupRow(NamedTuple):
     name: str
 
 
-class ReadsRow(NamedTuple):
-    """Whether a server refuses writes, and whether its transactions have GTIDs: ``ON`` if all have."""
-
-    read_only: int
-    gtid_mode: str
-
-
 class MemberRow(NamedTuple):
     """A member of the server's group, whether it is the server itself, and its state."""
 
@@ -44,14 +37,6 @@ class GroupConsistencyRow(NamedTuple):
     """The value of ``group_replication_consistency``."""
 
     consistency: str
-
-
-class CarriedOutRow(NamedTuple):
-    """The GTIDs of the transactions that are being committed, and of those that were; see `ReadsRow` for the mode."""
-
-    committing: str
-    carried_out: str
-    gtid_mode: str
 
 
 #: Whether a server refuses writes: 1 or 0. Secondaries of a group are read-only, and so are members that are recovering
@@ -85,9 +70,6 @@ ONLY_WHERE_WRITTEN = Statement(
     f"DO UUID_TO_BIN(IF({READ_ONLY}, '{NO_LONGER_WRITTEN}', '00000000000000000000000000000000'))"
 )
 
-#: Sent with `MEMBERS` before a server is used as a secondary.
-READS = Query(f"SELECT {READ_ONLY}, @@GLOBAL.gtid_mode", row=ReadsRow)
-
 #: Part of the version in the greeting of MySQL Router, unless it passes the bytes of TLS on to the server.
 ROUTER = "-router"
 
@@ -103,10 +85,6 @@ GROUP = Query(
     row=GroupRow,
 )
 
-#: The transactions that are being committed, which others may read already, and those that were committed. In this
-#: order, a transaction that is committed between the two reads is in both.
-CARRIED_OUT = Query("SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode", row=CarriedOutRow)
-
 #: Returns no row if Group Replication is not installed. Takes some milliseconds, as the server reads all of its
 #: variables.
 GROUP_CONSISTENCY = Query(
@@ -119,14 +97,3 @@ OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")  
 # The table does not exist (error 1146), so there is no group.
 OCEANBASE.instead_of(GROUP.sql, "SELECT '' FROM DUAL WHERE FALSE")
 OCEANBASE.instead_of(GROUP_CONSISTENCY.sql, "SELECT '' FROM DUAL WHERE FALSE")
-
-#: Part of the error message with which `only_after` fails.
-LAGS = "this server lags behind"
-
-
-def only_after(gtids: str, wait_s: float) -> Statement:
-    """Return a statement that fails on a server that lacks these transactions after a wait."""
-    return Statement(
-        f"DO UUID_TO_BIN(IF(WAIT_FOR_EXECUTED_GTID_SET(%s, {wait_s:g}), '{LAGS}', '00000000000000000000000000000000'))",
-        (gtids,),
-    )

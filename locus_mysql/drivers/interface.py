@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from ..config import ConnectionOptions, Endpoint
@@ -61,20 +61,6 @@ class Traffic:
         """Set all counts to zero, and remove the limit."""
         self.round_trips = self.sent_bytes = self.received_bytes = 0
         self.most_received = inf
-
-
-class ServerSession(NamedTuple):
-    """The server's session of a connection; a connection may have one as its ``session``.
-
-    Args:
-        number: The server's ``CONNECTION_ID()``. A server never gives the same number twice.
-        server: Its ``@@server_uuid``.
-        read_only: Whether the server took no writes when the connection was opened.
-    """
-
-    number: int
-    server: str
-    read_only: bool = False
 
 
 class DriverError(Exception):

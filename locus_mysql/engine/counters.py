@@ -24,9 +24,6 @@ class PoolState:
     in_use: int = 0
     waiting: int = 0
 
-    def __add__(self, other: PoolState) -> PoolState:
-        return PoolState(self.open + other.open, self.in_use + other.in_use, self.waiting + other.waiting)
-
 
 class Counters:
     """Counters shared by any number of threads and event loops. They only grow; a forked child starts at zero."""

@@ -1,4 +1,4 @@
-"""Runs operations: sends and repeats their batches, and chooses the server that answers. See `Execution`.
+"""Runs operations: sends and repeats their batches. See `Execution`.
 
 The engines `synchronous.SyncEngine` and `asynchronous.AsyncEngine` run its generators by one of the two `loops`.
 Who calls whom:
@@ -6,49 +6,35 @@ Who calls whom:
     run                   an operation
       _ensure_and_drive   creates or checks its tables, the first time
         _drive            its batches, one after another
-          _execute        a batch: which server, and by which way
-            _ask_secondary    a read that a secondary may answer
+          _execute        a batch: by which way
             _execute_write    a write, in a group with others if it must wait for a connection
             _execute_alone    anything else, and what was refused in a group; repeats it
-              _ask_primary    one attempt on a connection that was lent
+              _attempt        one attempt on a connection that was lent
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ..config import ConnectionOptions
-from ..dialect import Schema, Statement
-from ..dialect.server_roles import CARRIED_OUT
+from ..dialect import Schema
 from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
-from ..errors import CorruptCheckpoint, SchemaMismatch
+from ..errors import CorruptCheckpoint, ReadOnlyServer, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
 from .commands import CommandGenerator, Compute, Sleep, Wait
 from .counters import Counters
 from .group_commit import QueuedWrite, SendAlone
-from .gtid_tracker import GtidTracker
 from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
-from .primary import PRIMARY
 from .read_limit import ReadLimit
 from .retry import Retry, unexpected
-from .secondaries import Secondaries, SecondaryRead
-from .secondary import SECONDARY
 from .servers import ServerConnection
-from .session_killer import SessionKiller
 from .sides import Side
 from .topology import Topology
 from .transaction import own_results, roll_back, to_send
 
 T = TypeVar("T")
-
-
-class Pools(NamedTuple):
-    """The pools of an engine, or of one event loop of an engine."""
-
-    primary: Pool
-    secondary: Pool
 
 
 class Execution:
@@ -64,26 +50,19 @@ class Execution:
         self._counters = counters
         self._driver = find_driver(config.driver)
         self.topology = Topology(config.endpoints)
-        self.session_killer = SessionKiller(config, self._driver)
-        self._secondaries = Secondaries(config)
+        self._read_only = config.read_only
         self._ready: set[tuple[Schema, DDLMode]] = set()
         # The schema of the last operation, compared by identity, because a look-up hashes the whole schema.
         self._last: tuple[Schema | None, DDLMode] = (None, "create")
         self._reached = False
 
-    def open_pools(self, side: type[Side]) -> Pools:
-        """New pools without connections."""
-        config, driver, topology = self._config, self._driver, self.topology
-        return Pools(
-            *(
-                Pool(config, driver, side(), topology, self._counters, role, self.session_killer)
-                for role in (PRIMARY, SECONDARY)
-            )
-        )
+    def open_pool(self, side: type[Side]) -> Pool:
+        """Return a new pool without connections."""
+        return Pool(self._config, self._driver, side(), self.topology, self._counters)
 
     def run(
         self,
-        pools: Pools,
+        pool: Pool,
         operation: Operation[T],
         schema: Schema | None,
         ddl_mode: DDLMode,
@@ -92,44 +71,44 @@ class Execution:
         """Carry out an operation.
 
         Args:
-            pools: The pools of connections.
+            pool: The connections.
             operation: The operation.
             schema: The tables it needs. They are created or checked before the first operation that needs them.
             ddl_mode: Whether they may be created; see `ensure_schema`.
             limit: The limit on reads from the database; None for no limit.
         """
         if schema is not None and ddl_mode == "off":
-            return self._drive_unchecked(pools, operation, schema, limit)
+            return self._drive_unchecked(pool, operation, schema, limit)
         last_schema, last_mode = self._last
         if schema is None or (schema is last_schema and ddl_mode == last_mode):
-            return self._drive(pools, operation, limit, creates_tables=schema is not None and ddl_mode == "create")
-        return self._ensure_and_drive(pools, operation, schema, ddl_mode, limit)
+            return self._drive(pool, operation, limit, creates_tables=schema is not None and ddl_mode == "create")
+        return self._ensure_and_drive(pool, operation, schema, ddl_mode, limit)
 
     def _ensure_and_drive(
-        self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
+        self, pool: Pool, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
     ) -> CommandGenerator[T]:
         creates = ddl_mode == "create"
         if (schema, ddl_mode) not in self._ready:
-            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit, creates_tables=creates)
+            yield from self._drive(pool, ensure_schema(self._config, schema, ddl_mode), limit, creates_tables=creates)
             self._ready.add((schema, ddl_mode))
         self._last = schema, ddl_mode
-        return (yield from self._drive(pools, operation, limit, creates_tables=creates))
+        return (yield from self._drive(pool, operation, limit, creates_tables=creates))
 
     def _drive_unchecked(
-        self, pools: Pools, operation: Operation[T], schema: Schema, limit: ReadLimit | None
+        self, pool: Pool, operation: Operation[T], schema: Schema, limit: ReadLimit | None
     ) -> CommandGenerator[T]:
         """Carry out an operation without checking its tables first.
 
         If rows or tables are not as expected, check whether another version made them: then nothing is damaged.
         """
         try:
-            return (yield from self._drive(pools, operation, limit))
+            return (yield from self._drive(pool, operation, limit))
         except (CorruptCheckpoint, SchemaMismatch):
-            yield from self._drive(pools, find_other_layout(self._config, schema), limit)
+            yield from self._drive(pool, find_other_layout(self._config, schema), limit)
             raise
 
     def _drive(
-        self, pools: Pools, operation: Operation[T], limit: ReadLimit | None, *, creates_tables: bool = False
+        self, pool: Pool, operation: Operation[T], limit: ReadLimit | None, *, creates_tables: bool = False
     ) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached, creates_tables=creates_tables)
@@ -138,9 +117,9 @@ class Execution:
             while True:
                 try:
                     if batch.statements:
-                        results = yield from self._execute(pools, batch, retry, limit)
+                        results = yield from self._execute(pool, batch, retry, limit)
                     else:
-                        results = yield from self._without_statements(pools, batch)
+                        results = yield from self._without_statements(pool, batch)
                 except Exception as error:
                     batch = operation.throw(error)
                 else:
@@ -153,45 +132,42 @@ class Execution:
         finally:
             operation.close()
 
-    def _without_statements(self, pools: Pools, batch: Batch) -> CommandGenerator[Results]:
+    def _without_statements(self, pool: Pool, batch: Batch) -> CommandGenerator[Results]:
         """Carry out a step that sends nothing."""
         if isinstance(batch, Pause):
             yield Sleep(batch.seconds)
         elif isinstance(batch, Computation):
             yield Compute(batch.work)
         elif isinstance(batch, Deferred) and batch.work is not None:
-            work, background = self._drive(pools, batch.work, None), pools.primary.background
+            work, background = self._drive(pool, batch.work, None), pool.background
             if background.ready:
                 background.start(work)
             else:
                 yield from work
         return Results((), batch)
 
-    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
-        """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
-        tracker = None
-        if self._secondaries.must_check:
-            self._secondaries.check(batch)
-            secondary_read = self._secondaries.secondary_read(batch)
-            if secondary_read is not None:
-                answer = yield from self._ask_secondary(pools.secondary, secondary_read, batch, limit)
-                if answer is not None:
-                    return answer
-            tracker = self._secondaries.gtid_tracker
+    def _execute(self, pool: Pool, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
+        """Send a batch, and repeat it if it may succeed later.
+
+        Raises:
+            ReadOnlyServer: It writes, and the options say ``read_only``.
+        """
+        if self._read_only and not batch.only_reads:
+            raise ReadOnlyServer(
+                "Nothing is written here: this Database was opened with read_only=True. Write through another one."
+            )
         retry.begin_batch()
         if batch.outcome_query is not None:
-            pools.primary.background.writes += 1
-        if batch.lock and self._config.pipeline and tracker is None and limit is None and not retry.fate_unknown:
-            return (yield from self._execute_write(pools, batch, retry))
-        return (yield from self._execute_alone(pools, batch, retry, tracker, limit))
+            pool.background.writes += 1
+        if batch.lock and self._config.pipeline and limit is None and not retry.fate_unknown:
+            return (yield from self._execute_write(pool, batch, retry))
+        return (yield from self._execute_alone(pool, batch, retry, limit))
 
-    def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
-        """Send a write to the primary; in one transaction with others if it, or they, must wait for a connection."""
+    def _execute_write(self, pool: Pool, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
+        """Send a write; in one transaction with others if it, or they, must wait for a connection."""
         write, wait_s = QueuedWrite(batch), None
         try:
-            results = yield from pools.primary.lend(
-                lambda primary: self._ask_primary(primary, batch, retry, None, None), write=write
-            )
+            results = yield from pool.lend(lambda lent: self._attempt(lent, batch, retry, None), write=write)
         except DriverError as error:
             wait_s = self._wait_after(retry, error)
         else:
@@ -203,18 +179,17 @@ class Execution:
                 wait_s = self._wait_after(retry, outcome)
             elif outcome is not None and not isinstance(outcome, SendAlone):
                 return Results(outcome, batch)
-        return (yield from self._execute_alone(pools, batch, retry, None, None, wait_s))
+        return (yield from self._execute_alone(pool, batch, retry, None, wait_s))
 
     def _execute_alone(
         self,
-        pools: Pools,
+        pool: Pool,
         batch: Batch,
         retry: Retry,
-        tracker: GtidTracker | None,
         limit: ReadLimit | None,
         wait_s: float | None = None,
     ) -> CommandGenerator[Results]:
-        """Send a batch to the primary after a wait, if it failed before, until it succeeds or cannot succeed."""
+        """Send a batch after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
             if wait_s is not None:
                 yield Sleep(wait_s)
@@ -222,8 +197,8 @@ class Execution:
                 yield Wait(limit.enter)
             try:
                 return (
-                    yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit),
+                    yield from pool.lend(
+                        lambda lent: self._attempt(lent, batch, retry, limit),
                         tested=wait_s is not None,
                     )
                 )
@@ -238,38 +213,11 @@ class Execution:
         self._counters.retry()
         return wait_s
 
-    def _ask_secondary(
-        self, pool: Pool, secondary_read: SecondaryRead, batch: Batch, limit: ReadLimit | None
-    ) -> CommandGenerator[Results | None]:
-        """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
-
-        def ask(secondary: ServerConnection) -> CommandGenerator[Results]:
-            if limit is not None:
-                limit.set_at(secondary.connection, batch)
-            results = yield from secondary_read.execute(secondary)
-            if limit is not None:
-                limit.count(secondary.connection)
-            return results
-
-        if limit is not None:
-            yield Wait(limit.enter)
-        try:
-            results = yield from pool.lend(ask)
-        except DriverError as error:
-            self._secondaries.record_failure(error)
-            return None
-        finally:
-            if limit is not None:
-                limit.leave()
-        self._secondaries.record_answer()
-        return results
-
-    def _ask_primary(
+    def _attempt(
         self,
-        primary: ServerConnection,
+        lent: ServerConnection,
         batch: Batch,
         retry: Retry,
-        tracker: GtidTracker | None,
         limit: ReadLimit | None,
     ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first.
@@ -278,43 +226,23 @@ class Execution:
         """
         self._reached = True
         if limit is not None:
-            limit.set_at(primary.connection, batch)
+            limit.set_at(lent.connection, batch)
         if retry.fate_unknown:
             retry.check_deadline()
             if batch.outcome_query is not None:
-                (found,) = yield from _send(primary, (batch.outcome_query,), tracker)
+                (found,) = yield from lent.execute((batch.outcome_query,))
                 if found.rows:
                     return Results((), batch, earlier_attempt=found.rows[0])
         results: list[Result] | None = None
         while results is None:
-            on_disk = primary.on_disk
+            on_disk = lent.on_disk
             try:
-                results = yield from _send(primary, to_send(batch), tracker)
+                results = yield from lent.execute(to_send(batch))
             except ServerError:
-                if batch.is_transaction and not primary.connection.closed:
-                    yield from roll_back(primary)
-                if on_disk or not primary.on_disk or primary.connection.closed:
+                if batch.is_transaction and not lent.connection.closed:
+                    yield from roll_back(lent)
+                if on_disk or not lent.on_disk or lent.connection.closed:
                     raise
         if limit is not None:
-            limit.count(primary.connection)
+            limit.count(lent.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
-
-
-def _send(
-    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker | None
-) -> CommandGenerator[list[Result]]:
-    """Send statements to the primary. With reads from secondaries, record the transactions that the answer shows."""
-    return primary.execute(statements) if tracker is None else _send_and_learn(primary, statements, tracker)
-
-
-def _send_and_learn(
-    primary: ServerConnection, statements: tuple[Statement, ...], tracker: GtidTracker
-) -> CommandGenerator[list[Result]]:
-    begun = tracker.begin()
-    try:
-        results = yield from primary.execute((*statements, CARRIED_OUT))
-    except BaseException:
-        tracker.record_incomplete()
-        raise
-    tracker.record(results.pop(), begun, primary=True)
-    return results

@@ -144,8 +144,7 @@ ERROR_CLASSES = (
         "`max_execution_time`",
         frozenset({OVERTIME}),
         Unavailable,
-        "MySQL at {where} ended a SELECT that took too long: {message}. Ask for less, or raise select_timeout_s, or "
-        "the server's max_execution_time where that is not set.",
+        "MySQL at {where} ended a SELECT that took too long: {message}. Ask for less, or raise select_timeout_s.",
     ),
     ErrorClass(
         "user or password refused",
@@ -227,7 +226,7 @@ ERROR_CLASSES = (
         SetupError,
         "MySQL Router at {where} splits reads from writes or shares connections there: {message}. Loads there may be "
         "stale. Use its port for writes (6446 by default), without connection_sharing; or only read, with "
-        "reads='inspect' and pipeline=False.",
+        "read_only=True and pipeline=False.",
     ),
     ErrorClass(
         "packets beyond `max_allowed_packet`",
@@ -326,7 +325,7 @@ def explain(error: DriverError, config: ConnectionOptions) -> LocusMySQLError:
         return ReadOnlyServer(
             f"{_clause(error)}. It is a secondary of a group, or a reader of Aurora, where loads may be stale: nothing "
             "was read or written. Connect to the primary, or to the port of MySQL Router for writes (6446 by default); "
-            "or only read, with reads='inspect'."
+            "or only read, with read_only=True."
         )
     if isinstance(error, ConnectionLost) and error.of_client:
         return Unavailable(

@@ -12,7 +12,7 @@ import re
 
 from ..drivers.interface import DriverError, ServerError
 from ..errors import SetupError
-from .topology import NoPrimary, NoSecondary
+from .topology import NoPrimary
 
 #: Opened: DEBUG. Closed for age or on request: DEBUG. Gone while idle: INFO. Lost in use: WARNING.
 CONNECTIONS = logging.getLogger("locus_mysql.connections")
@@ -53,7 +53,7 @@ _LONGEST = 300
 
 def loggable(error: BaseException) -> str:
     """Return the text of an error for logs, without the server's message, which may quote data, and thread names."""
-    if isinstance(error, NoPrimary | NoSecondary):
+    if isinstance(error, NoPrimary):
         return "; ".join(loggable(reason) for reason in error.reasons)
     if isinstance(error, ServerError):
         return f"error {error.errno}"

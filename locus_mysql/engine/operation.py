@@ -26,8 +26,6 @@ class Batch:
             `Results.earlier_attempt`. The engine repeats every batch whose answer was lost, writes too: without this
             query, a write may be done twice.
         atomic: If False, each statement is a transaction of its own, and all are repeated if one of them fails.
-        allow_secondary: Whether a secondary may answer the batch, with ``reads="secondary"``: it only reads, and no
-            save continues from its answer.
         lock: The row that the batch locks first, as a table's name and the beginning of a key. Given for short writes
             that have `outcome_query`: those that wait for a connection may be carried out in one transaction, in this
             order (`group_commit`).
@@ -36,7 +34,6 @@ class Batch:
     statements: tuple[Statement, ...]
     outcome_query: Statement | None = None
     atomic: bool = True
-    allow_secondary: bool = False
     lock: tuple[str | bytes, ...] = ()
 
     @property
@@ -64,15 +61,6 @@ class Batch:
             lock: See `Batch`.
         """
         return cls(tuple(_flat(steps)), outcome_query, lock=lock)
-
-    @classmethod
-    def query(cls, statement: Statement) -> Batch:
-        """Return a batch of one query that a secondary may answer.
-
-        It must not load a state, nor find the newest one: what a secondary returns may be older than what another
-        process has saved, and a save that continues from it would lose that.
-        """
-        return cls((statement,), allow_secondary=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,17 +149,13 @@ class Results(list[Result]):
 Operation: TypeAlias = Generator[Batch, Results, T]
 
 
-def fetch(query: Query[R], *, allow_secondary: bool = False) -> Operation[list[R]]:
+def fetch(query: Query[R]) -> Operation[list[R]]:
     """Run one query; return its rows.
-
-    Args:
-        query: The query.
-        allow_secondary: See `Batch`.
 
     Raises:
         CorruptCheckpoint: A row is not as the query declares.
     """
-    results = yield Batch((query,), allow_secondary=allow_secondary)
+    results = yield Batch((query,))
     return results.rows(query)
 
 
@@ -207,27 +191,16 @@ class Duplicate(Undone):
         table: The table's name.
         key: The key's name; ``PRIMARY`` is the primary key.
         message: The server's message.
-        fate_unknown: Whether an earlier try may still be on its way to the server.
     """
 
-    def __init__(self, table: str, key: str, message: str, *, fate_unknown: bool = False) -> None:
+    def __init__(self, table: str, key: str, message: str) -> None:
         super().__init__(message)
         self.table = table
         self.key = key
-        self.fate_unknown = fate_unknown
 
 
 class Outdated(Undone):
-    """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile.
-
-    Args:
-        message: The server's message.
-        fate_unknown: Whether an earlier try may still be on its way to the server.
-    """
-
-    def __init__(self, message: str, *, fate_unknown: bool = False) -> None:
-        super().__init__(message)
-        self.fate_unknown = fate_unknown
+    """The batch was undone because its assumptions no longer hold: a thread was deleted or written to meanwhile."""
 
 
 def _flat(steps: Iterable[Statement | tuple[Statement, ...]]) -> Iterable[Statement]:

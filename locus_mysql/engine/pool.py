@@ -1,8 +1,8 @@
 """Connections kept for reuse: `Pool`.
 
 A connection is lent to one user at a time. A connection in an unknown state is dropped, never reused. A connection that
-was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary, or all to
-secondaries: when a server is found dead, or has lost that role, all are dropped, so that only one call is delayed.
+was idle for a while is pinged before it is lent; one in steady use is not. All of them lead to the primary:
+when it is found dead, or has lost that role, all are dropped, so that only one call is delayed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from .group_commit import CommitGroup, QueuedWrite
 from .idle import REAP_AFTER_S, IdleConnections
 from .primary import PRIMARY
 from .servers import Role, ServerConnection
-from .session_killer import SessionKiller, leaves_a_statement
 from .sides import Side, abort_all
 from .topology import LeadsToSecondary, Topology
 
@@ -45,7 +44,6 @@ class Pool:
         topology: The known state of the servers, if it is shared.
         counters: The counters, if they are shared.
         role: The role of the servers that the connections lead to.
-        session_killer: Ends statements of dropped connections that the server still executes.
     """
 
     def __init__(
@@ -56,7 +54,6 @@ class Pool:
         topology: Topology | None = None,
         counters: Counters | None = None,
         role: Role = PRIMARY,
-        session_killer: SessionKiller | None = None,
     ) -> None:
         self._config = config
         self._driver = driver
@@ -64,7 +61,6 @@ class Pool:
         self._topology = topology or Topology(config.endpoints)
         self._counters = counters or Counters()
         self._role = role
-        self._session_killer = session_killer
         self._process = os.getpid()
         # Reentrant, because the garbage collector may end an abandoned call of a task, which gives its connection back,
         # while the same thread holds the lock.
@@ -331,8 +327,6 @@ class Pool:
                 self._topology.failed(lent.endpoint, error)
                 others = self._start_generation()
         lent.connection.abort()
-        if self._session_killer is not None and leaves_a_statement(error):
-            self._session_killer.end(lent)
         abort_all(others)
         if _affects_whole_server(error):
             self._counters.lose(1 + len(others))

@@ -8,19 +8,27 @@ follows it in the packet.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..dialect.server_roles import GROUP, ONLY_WHERE_WRITTEN, ROUTER, SPLITS, WRITES
-from ..drivers.interface import Driver, DriverError, Result, ServerError, ServerSession
+from ..drivers.interface import Driver, DriverError, Result, ServerError
 from ..errors import LocusMySQLError
 from .commands import Close, CommandGenerator, Connection, Execute
 from .failures import GIVEN_UP, NO_SEVERAL_STATEMENTS, READ_ONLY
 from .passwords import open_connection
 from .rows import read_rows
-from .servers import Role, ServerConnection, connect_and_ask, with_brief_limits
-from .topology import LeadsToSecondary, NoPrimary, Topology, as_read_only, check_answers, is_read_only
+from .servers import Role, ServerConnection
+from .topology import (
+    BRIEFLY_S,
+    LeadsToSecondary,
+    NoPrimary,
+    NotAMember,
+    Topology,
+    as_read_only,
+    check_answers,
+    is_read_only,
+)
 
 
 class _TakesWrites:
@@ -84,9 +92,8 @@ def _connect_to_only(
     A server without a group is used without checks, even if it is read-only.
     """
     connection = yield from open_connection(driver, config, endpoint)
-    session: ServerSession | None = getattr(connection, "session", None)
     through_router = ROUTER in connection.server_version
-    if config.reads == "inspect" or not (through_router or (session and session.read_only)):
+    if config.read_only or not (through_router or getattr(connection, "read_only", False)):
         return ServerConnection(connection, endpoint, None)
     try:
         if through_router and not config.pipeline:
@@ -131,7 +138,7 @@ def _is_replaced(
     The silent server may just be slow, and if several servers accept writes, another one that does proves nothing. So
     the silent server is queried as well.
     """
-    limits = with_brief_limits(config)
+    limits = _with_brief_limits(config)
     for endpoint in topology.others(silent):
         with suppress(DriverError, LocusMySQLError):
             other = yield from _connect_to(limits, driver, topology, endpoint)
@@ -145,12 +152,32 @@ def _is_replaced(
     return False
 
 
+def _with_brief_limits(config: ConnectionOptions) -> ConnectionOptions:
+    """Return the options of a connection that only reads a server's state."""
+    limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
+    return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})
+
+
 def _connect_to(
     config: ConnectionOptions, driver: Driver, topology: Topology, endpoint: Endpoint
 ) -> CommandGenerator[ServerConnection]:
-    check = partial(topology.check_primary, endpoint=endpoint)
+    """Open a connection, and check that the server is the primary. Otherwise, close or drop it."""
     try:
-        connection = yield from connect_and_ask(config, driver, topology, endpoint, topology.questions, check)
+        connection = yield from open_connection(driver, config, endpoint)
+        try:
+            try:
+                answers = yield Execute(connection, topology.questions())
+            except ServerError as error:
+                if not topology.asks_less_after(error):
+                    raise
+                answers = yield Execute(connection, topology.questions())
+            topology.check_primary(answers, endpoint)
+        except (NotAMember, ServerError):
+            yield Close(connection)
+            raise
+        except BaseException:
+            connection.abort()
+            raise
     except DriverError as error:
         topology.failed(endpoint, error)
         raise

@@ -147,8 +147,8 @@ class Retry:
                 return 0.0
             CONFLICTS.debug("A batch was undone, because its assumptions do not hold: %s.", loggable(error))
             if error.errno == DUPLICATE:
-                raise Duplicate(*_key_of(error.message), error.message, fate_unknown=self.fate_unknown) from error
-            raise Outdated(error.message, fate_unknown=self.fate_unknown) from error
+                raise Duplicate(*_key_of(error.message), error.message) from error
+            raise Outdated(error.message) from error
         connecting = isinstance(error, NoPassword) or (isinstance(error, ConnectionLost) and error.connecting)
         if leaves_fate_unknown(error):
             self.fate_unknown = True

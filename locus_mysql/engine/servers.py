@@ -1,4 +1,4 @@
-"""Connections to servers: `ServerConnection`, and the code shared by connections to the primary and to secondaries."""
+"""Connections to servers: `ServerConnection`, and how a pool opens them: `Role`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Protocol, TypeAlias
 from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..drivers.interface import Driver, DriverError, Result, ServerError
-from .commands import Close, CommandGenerator, Connection, Execute
-from .passwords import open_connection
-from .topology import BRIEFLY_S, NotAMember, NotASecondary, Topology
+from .commands import CommandGenerator, Connection, Execute
+from .topology import Topology
 
 #: Errors about a temporary table that MySQL makes for itself, whose name begins with #sql: the table is full, or does
 #: not exist. It fails so if other sessions use up the memory of all temporary tables (``temptable_max_ram``), and a
@@ -96,45 +95,3 @@ class Role:
 
     connect: OpenConnection
     is_gone: IsGone
-
-
-def connect_and_ask(
-    config: ConnectionOptions,
-    driver: Driver,
-    topology: Topology,
-    endpoint: Endpoint,
-    questions: Callable[[], tuple[Statement, ...]],
-    check: Callable[[list[Result]], None],
-) -> CommandGenerator[Connection]:
-    """Open a connection and check that the server has a role. Otherwise, close or drop the connection.
-
-    Args:
-        config: How to connect.
-        driver: Opens the connection.
-        topology: Records whether this user may read the table of the group's members.
-        endpoint: The server.
-        questions: Returns the questions. It is called again if the user lacked the privilege for one of them.
-        check: Raises `DriverError` if the answers show that the server does not have the role.
-    """
-    connection = yield from open_connection(driver, config, endpoint)
-    try:
-        try:
-            answers = yield Execute(connection, questions())
-        except ServerError as error:
-            if not topology.asks_less_after(error):
-                raise
-            answers = yield Execute(connection, questions())
-        check(answers)
-    except (NotAMember, NotASecondary, ServerError):
-        yield Close(connection)
-        raise
-    except BaseException:
-        connection.abort()
-        raise
-    return connection
-
-
-def with_brief_limits(config: ConnectionOptions) -> ConnectionOptions:
-    """Return the options of a connection that only reads a server's state."""
-    limits = ("connect_timeout_s", "read_timeout_s", "write_timeout_s")
-    return config.model_copy(update={name: min(getattr(config, name), BRIEFLY_S) for name in limits})

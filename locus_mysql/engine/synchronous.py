@@ -27,7 +27,7 @@ class SyncEngine:
 
     def __init__(self, config: ConnectionOptions, counters: Counters | None = None) -> None:
         self._execution = Execution(config, counters or Counters())
-        self._pools = self._execution.open_pools(BlockingSide)
+        self._pool = self._execution.open_pool(BlockingSide)
         self._abandoned: list[object] = []
         reset_at_fork(self)
 
@@ -42,7 +42,7 @@ class SyncEngine:
         Raises:
             LocusMySQLError: The operation failed. The message has the remedy.
         """
-        return run_blocking(self._execution.run(self._pools, operation, schema, ddl_mode))
+        return run_blocking(self._execution.run(self._pool, operation, schema, ddl_mode))
 
     @property
     def server(self) -> Endpoint:
@@ -50,16 +50,14 @@ class SyncEngine:
         return self._execution.topology.order()[0]
 
     def pools(self) -> tuple[PoolState]:
-        """The combined state of the pool and of the pool to secondaries."""
-        return (self._pools.primary.state() + self._pools.secondary.state(),)
+        """The state of the pool."""
+        return (self._pool.state(),)
 
     def close(self) -> None:
         """Close the connections. The next operation opens new ones."""
-        for pool in self._pools:
-            run_blocking(pool.close())
-        self._execution.session_killer.finish()
+        run_blocking(self._pool.close())
 
     def reset_in_child(self) -> None:
-        """After a fork: leave the parent's pools alone. Freeing them might send something on their connections."""
-        self._abandoned.append(self._pools)
-        self._pools = self._execution.open_pools(BlockingSide)
+        """After a fork: leave the parent's pool alone. Freeing it might send something on its connections."""
+        self._abandoned.append(self._pool)
+        self._pool = self._execution.open_pool(BlockingSide)

@@ -1,14 +1,12 @@
 """The known state of several servers, and the interpretation of their answers. No I/O.
 
-All calls, reads too, go to the primary unless the user asks for otherwise, because a secondary may lack saves that were
-acknowledged. The primary is the server that accepts writes and, if that can be checked, is a working member of its
-group. A secondary is a working member that does not accept writes.
+All calls, reads too, go to the primary, because a secondary may lack saves that were acknowledged. The primary is the
+server that accepts writes and, if that can be checked, is a working member of its group.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,8 +16,7 @@ from ..dialect.server_roles import MEMBERS, NO_LONGER_WRITTEN, VIEW, VIEW_TABLE,
 from ..drivers.interface import ConnectionLost, DriverError, Result, ServerError
 from .rows import read_rows
 
-#: The primary is found: INFO. The primary has changed: WARNING. Secondaries stop answering reads: WARNING. They answer
-#: again: INFO.
+#: The primary is found: INFO. The primary has changed: WARNING.
 SERVERS = logging.getLogger("locus_mysql.servers")
 
 #: A server that did not answer is tried after the others for this long, in seconds.
@@ -70,22 +67,6 @@ class LeadsToSecondary(DriverError):
         self.gave_up = gave_up
 
 
-class NotASecondary(DriverError):
-    """The server cannot be read as a secondary."""
-
-
-class NoSecondary(DriverError):
-    """None of the servers can be read as a secondary.
-
-    Args:
-        reasons: The reason of each server.
-    """
-
-    def __init__(self, reasons: Sequence[Exception]) -> None:
-        super().__init__("; ".join(str(reason).rstrip(".") for reason in reasons))
-        self.reasons = tuple(reasons)
-
-
 def is_read_only(error: DriverError) -> bool:
     """Check whether an error means that the server is not the primary."""
     return isinstance(error, ServerError) and error.errno == _READ_ONLY_ERROR
@@ -117,12 +98,6 @@ class Topology:
         """The servers to try: first the last known primary, then the others, and last those that did not answer."""
         primary, suspected = self._primary, self._still_suspected()
         return tuple(sorted(self._endpoints, key=lambda one: (one in suspected, one != primary)))
-
-    def secondaries(self) -> tuple[Endpoint, ...]:
-        """The servers to try where a secondary is wanted: in any order, but last those that did not answer."""
-        candidates = [one for one in self._endpoints if one != self._primary]
-        suspected = self._still_suspected()
-        return tuple(sorted(random.sample(candidates, len(candidates)), key=lambda one: one in suspected))
 
     def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
         """All servers but this one, in the order to try them."""
@@ -203,24 +178,15 @@ def check_answers(answers: Sequence[Result], endpoint: Endpoint) -> None:
         ServerError: It takes no writes.
     """
     writes, *members = answers
-    check_membership(members, endpoint)
-    (own,) = read_rows(WRITES.row, writes.rows)
-    if own.read_only:
-        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (it is read-only)")
-
-
-def check_membership(members: Sequence[Result], endpoint: Endpoint) -> None:
-    """Return if the answer to `MEMBERS`, if it was queried, is that of a working member.
-
-    Raises:
-        NotAMember: The server is up, but its group has excluded it, or it is cut off from the group.
-    """
     group = read_rows(MEMBERS.row, members[0].rows) if members else []
     own_states = [member.state for member in group if member.own or len(group) == 1]
     if own_states and own_states != ["ONLINE"]:
         raise NotAMember(f"MySQL at {endpoint} is no working member of its group: its state is {own_states[0]}.")
     if 2 * sum(member.state == "UNREACHABLE" for member in group) >= max(len(group), 1):
         raise NotAMember(f"MySQL at {endpoint} is cut off from its group.")
+    (own,) = read_rows(WRITES.row, writes.rows)
+    if own.read_only:
+        raise ServerError(_READ_ONLY_ERROR, f"MySQL at {endpoint} takes no writes (it is read-only)")
 
 
 def as_read_only(error: ServerError, endpoint: Endpoint) -> ServerError:

@@ -77,9 +77,7 @@ def exists(family: Family, schema: Schema, *, named: bool) -> Operation[bool]:
 
 def migrating(config: MySQLConfig) -> MySQLConfig:
     """Return the options with one connection, which keeps the migration's lock, and time for long steps."""
-    return config.model_copy(
-        update={"pool_size": 1, "read_timeout_s": STEP_LIMIT_S, "pool_max_age_s": STEP_LIMIT_S, "reads": "primary"}
-    )
+    return config.model_copy(update={"pool_size": 1, "read_timeout_s": STEP_LIMIT_S, "pool_max_age_s": STEP_LIMIT_S})
 
 
 def _ignore(step: Step) -> None:

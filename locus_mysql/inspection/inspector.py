@@ -319,9 +319,7 @@ class Inspector:
         if not wanted:
             return {}
         queries = {family: self._source(family).markers(ids) for family, ids in wanted.items()}
-        results = await self.database.asynchronous.run(
-            _asked(Batch(tuple(queries.values()), atomic=False, allow_secondary=True))
-        )
+        results = await self.database.asynchronous.run(_asked(Batch(tuple(queries.values()), atomic=False)))
         return {
             (family, row.thread_id): row.marker.hex() if isinstance(row.marker, bytes) else row.marker
             for family, query in queries.items()

@@ -127,6 +127,21 @@ async def test_a_single_secondary_is_refused_to_a_user_who_may_not_see_the_group
 
 
 @one_of_each
+async def test_a_read_only_store_reads_a_secondary(group: Group, open_store: OpenStore, side: str) -> None:
+    primary, (secondary, _) = group.primary(), group.secondaries()
+    writer = open_store("pymysql-sync", primary)
+    await writer.save("thread", {"turn": 1})
+    secondary.wait_for(primary.executed())
+    reader = open_store(side, secondary, read_only=True)
+    assert await reader.load("thread") == {"turn": 1}
+    assert await reader.list_threads() == ["thread"]
+    with pytest.raises(ReadOnlyServer, match="read_only=True"):
+        await reader.save("thread", {"turn": 2})
+    for store in (writer, reader):
+        await store.close()
+
+
+@one_of_each
 async def test_without_a_primary_loads_and_saves_fail_and_name_the_servers(
     group: Group, open_store: OpenStore, side: str
 ) -> None:

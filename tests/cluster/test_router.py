@@ -121,7 +121,7 @@ async def test_calls_through_the_router_follow_the_primary(
 
 @every_side
 @pytest.mark.parametrize("port", ["reads", "passthrough_reads"])
-async def test_a_port_for_reads_refuses_loads_and_saves_except_to_inspect(
+async def test_a_port_for_reads_refuses_loads_and_saves_except_to_only_read(
     group: Group, open_through: OpenThrough, side: str, port: str
 ) -> None:
     writer = open_through(side, "writes")
@@ -131,18 +131,18 @@ async def test_a_port_for_reads_refuses_loads_and_saves_except_to_inspect(
         member.wait_for(executed)
     store = open_through(side, port)
     for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
-        with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*port of MySQL Router for writes.*inspect"):
+        with pytest.raises(ReadOnlyServer, match=r"secondary of a group.*port of MySQL Router for writes.*read_only"):
             await call()
-    inspecting = open_through(side, port, reads="inspect")
-    assert await inspecting.load("thread") == state_of(1)
+    reading = open_through(side, port, read_only=True)
+    assert await reading.load("thread") == state_of(1)
     assert await writer.load("thread") == state_of(1)
-    for one in (writer, store, inspecting):
+    for one in (writer, store, reading):
         await one.close()
 
 
 @every_side
 @pytest.mark.parametrize("pipeline", [True, False])
-async def test_a_splitting_port_refuses_loads_and_saves_except_to_inspect(
+async def test_a_splitting_port_refuses_loads_and_saves_except_to_only_read(
     group: Group, open_through: OpenThrough, side: str, pipeline: bool
 ) -> None:
     writer = open_through(side, "writes")
@@ -152,11 +152,11 @@ async def test_a_splitting_port_refuses_loads_and_saves_except_to_inspect(
         member.wait_for(executed)
     store = open_through(side, "splitting", pipeline=pipeline)
     for call in (lambda: store.load("thread"), lambda: store.save("thread", state_of(2))):
-        with pytest.raises(SetupError, match=r"splits reads from writes.*port for writes.*inspect"):
+        with pytest.raises(SetupError, match=r"splits reads from writes.*port for writes.*read_only"):
             await call()
-    inspecting = open_through(side, "splitting", reads="inspect", pipeline=False)
-    assert await inspecting.load("thread") == state_of(1)
-    for one in (writer, store, inspecting):
+    reading = open_through(side, "splitting", read_only=True, pipeline=False)
+    assert await reading.load("thread") == state_of(1)
+    for one in (writer, store, reading):
         await one.close()
 
 

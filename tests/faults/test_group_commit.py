@@ -70,8 +70,7 @@ class Callers:
     @property
     def pool(self) -> Pool:
         """The pool to the primary."""
-        pools = self.database.asynchronous._pools_here() if self.awaited else self.database.synchronous._pools
-        return pools.primary
+        return self.database.asynchronous._pool_here() if self.awaited else self.database.synchronous._pool
 
     async def call(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a method of either side; a blocking one in a thread."""

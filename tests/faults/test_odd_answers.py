@@ -174,7 +174,7 @@ def test_a_blocking_store_has_no_thread_at_a_fork(server_dsn: str, database: str
         store.save("t", {"n": 1})
         child = os.fork()
         assert store.load("t") == {"n": 1}
-        pool = store.database.synchronous._pools.primary
+        pool = store.database.synchronous._pool
         end = time.monotonic() + 60
         while pool._idle._kept:
             assert time.monotonic() < end

@@ -36,7 +36,7 @@ def going_together(engine: SyncEngine, calls: int) -> Iterator[None]:
         engine: The engine. No call of it is in progress.
         calls: The number of calls that the block makes at once.
     """
-    pool = engine._pools.primary
+    pool = engine._pool
 
     def release() -> None:
         end = time.monotonic() + PATIENCE_S

@@ -13,7 +13,7 @@ from ...dialect.statement import Statement
 from ...dialect.variants import FamilyRefused, Variant
 from ...errors import ConfigError, UnsupportedServer
 from ..failures import ends_connection, translate
-from ..interface import ConnectionLost, Result, ServerError, ServerSession, Traffic
+from ..interface import ConnectionLost, Result, ServerError, Traffic
 from ..login.tls import NoTLSOffered
 from ..login.unencrypted_login import MAX_RSA_PASSWORD_BYTES, check_plugin
 from . import session
@@ -40,7 +40,8 @@ class Adapter(ABC):
         self.max_allowed_packet = _PACKET_UNTIL_KNOWN
         self.closed = False
         self.traffic = Traffic()
-        self.session: ServerSession | None = None
+        #: Whether the server took no writes when the connection was opened.
+        self.read_only = False
         #: The engine's variant of the dialect; None for MySQL.
         self.variant: Variant | None = None
         self.config = config

@@ -73,7 +73,7 @@ class AsyncAdapter(Adapter):
                 results = await connection._send_each(connection.packets(statements))
                 connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
-                connection.session = session.session_of(results)
+                connection.read_only = session.is_read_only(results)
             except NoTLSOffered:
                 connection.abort()
                 continue

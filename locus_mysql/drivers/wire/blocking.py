@@ -64,7 +64,7 @@ class SyncAdapter(Adapter):
                 results = connection._send_each(connection.packets(statements), connected_by)
                 connection.check_results(statements, results)
                 connection.max_allowed_packet = session.max_allowed_packet(results)
-                connection.session = session.session_of(results)
+                connection.read_only = session.is_read_only(results)
             except NoTLSOffered:
                 connection.abort()
                 continue

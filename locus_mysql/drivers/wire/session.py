@@ -11,7 +11,7 @@ from ...dialect.server_roles import READ_ONLY
 from ...dialect.statement import Statement
 from ...dialect.variants import Variant, variant_of
 from ...errors import UnsupportedServer
-from ..interface import Result, ServerSession
+from ..interface import Result
 
 #: The first version that has the row alias of INSERT … ON DUPLICATE KEY UPDATE. The collation
 #: ``utf8mb4_0900_bin`` came earlier, with 8.0.17.
@@ -79,7 +79,7 @@ AMBIGUOUS = "5.7.25"
 #: Asks a server of that version whether it is OceanBase, in a separate packet.
 WHICH = Statement("SELECT VERSION(), @@version_comment")
 
-_ASK = Statement(f"SELECT @@SESSION.max_allowed_packet, CONNECTION_ID(), @@server_uuid, {READ_ONLY}")
+_ASK = Statement(f"SELECT @@SESSION.max_allowed_packet, {READ_ONLY}")
 
 
 def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[Statement, ...]:
@@ -93,10 +93,9 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
         limit_s = config.select_timeout_s or config.read_timeout_s + config.write_timeout_s
         limits = {**variant.settings, variant.limit_us: str(math.ceil(limit_s * 1_000_000))}
         return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), _set({**SETTINGS, **limits}), _ASK
-    settings = {**SETTINGS, **SETTINGS_OF_MYSQL}
-    if config.select_timeout_s is not None:
-        settings["max_execution_time"] = str(min(MOST_SELECT_MS, math.ceil(config.select_timeout_s * 1000)))
-    return _NAMES, _set(settings), _ASK
+    # Nobody waits for the answer any more after `read_timeout_s`, so the server ends the statement then.
+    limit_ms = min(MOST_SELECT_MS, math.ceil((config.select_timeout_s or math.ceil(config.read_timeout_s)) * 1000))
+    return _NAMES, _set({**SETTINGS, **SETTINGS_OF_MYSQL, "max_execution_time": str(limit_ms)}), _ASK
 
 
 def _set(settings: Mapping[str, str]) -> Statement:
@@ -110,12 +109,10 @@ def max_allowed_packet(results: Sequence[Result]) -> int:
     return int(str(row[0]))
 
 
-def session_of(results: Sequence[Result]) -> ServerSession | None:
-    """Return the session, from the results of `setup`; None if a proxy hides it."""
+def is_read_only(results: Sequence[Result]) -> bool:
+    """Check whether the server takes no writes, from the results of `setup`; False if a proxy hides it."""
     (row,) = results[-1].rows
-    if len(row) < 4 or not row[1] or not row[2]:
-        return None
-    return ServerSession(int(str(row[1])), str(row[2]), read_only=str(row[3]) == "1")
+    return str(row[-1]) == "1"
 
 
 def variant(results: Sequence[Result]) -> Variant:

@@ -73,7 +73,7 @@ class ThreadedConnection:
         self.server_version = blocking.server_version
         self.max_allowed_packet = blocking.max_allowed_packet
         self.traffic = blocking.traffic
-        self.session = blocking.session
+        self.read_only = blocking.read_only
         self.supports_group_commit = blocking.supports_group_commit
         self.endpoint = blocking.endpoint
 

@@ -18,7 +18,6 @@ from ...dialect.checkpoints.turns import Holder
 from ...engine.at_fork import reset_at_fork
 from ...engine.operation import Batch, Operation
 from ...errors import InvalidInput, TurnLost
-from ...runtime.ledger import void_token
 from .thread_cache import ThreadKey
 
 #: Limits of a turn's arguments, in seconds.
@@ -47,6 +46,8 @@ class Lease:
         self.ended = False
         #: Whether the server reported that the lease expired or was revoked.
         self.lost = False
+        #: Whether a packet that acquires it may still reach the server.
+        self.may_arrive = False
         self._process = os.getpid()
 
     @property
@@ -125,33 +126,23 @@ class LeaseOperations:
 
     def acquire(self, lease: Lease) -> Operation[float | None]:
         """Acquire the turn. Return None, or for how many seconds another holder has it. One round trip."""
-        token = lease.token
-        take, whose = self._sql.turns.acquire(*lease.key, token, _us(lease.lease_s), os.urandom(16))
+        take, whose = self._sql.turns.acquire(*lease.key, lease.token, _us(lease.lease_s), os.urandom(16))
         results = yield Batch.of(take, whose)
         holder = results.row(whose) or Holder(0, 0)
         left_us = holder.left_us or 0
-        if results.fate_unknown:  # the first packet may arrive late, and must then have no effect
-            yield from void_token(self._sql.ledger, lease.key[0], token)
-        if holder.mine and left_us > 0:
-            return None
-        if results.fate_unknown:
-            lease.token = os.urandom(16)
-        return max(0.0, left_us / 1e6)
+        lease.may_arrive |= results.fate_unknown
+        return None if holder.mine and left_us > 0 else max(0.0, left_us / 1e6)
 
     def renew(self, lease: Lease) -> Operation[bool]:
         """Renew the turn; False if it was lost."""
         (renewed,) = yield Batch.of(self._sql.turns.renew(*lease.key, lease.token, _us(lease.lease_s)))
         return renewed.affected > 0
 
-    def release(self, lease: Lease, *, void: bool = False) -> Operation[None]:
-        """Release the turn, if it was not lost.
-
-        Args:
-            lease: The turn.
-            void: Whether the packet that acquires it may still arrive, and must not acquire it any more.
-        """
-        if void:
-            yield from void_token(self._sql.ledger, lease.key[0], lease.token)
+    def release(self, lease: Lease) -> Operation[None]:
+        """Release the turn, if it was not lost. A packet that acquires it, and arrives later, does not."""
+        if lease.may_arrive:
+            ledger, tenant = self._sql.ledger, lease.key[0]
+            yield Batch((ledger.record(tenant, lease.token),), ledger.find(tenant, lease.token))
         yield Batch.of(*self._sql.turns.release(*lease.key, lease.token))
 
 

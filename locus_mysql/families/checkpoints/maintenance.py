@@ -221,7 +221,7 @@ class CheckpointMaintenance:
 
     def stored(self) -> Operation[Counts]:
         """Count threads. One round trip."""
-        ((number,),) = yield from fetch(self._sql.threads.count(self._tenant, "*"), allow_secondary=True)
+        ((number,),) = yield from fetch(self._sql.threads.count(self._tenant, "*"))
         return (Count(number, "{thread}"),)
 
     def waste(self) -> Operation[Counts]:

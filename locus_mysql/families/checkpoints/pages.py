@@ -85,7 +85,7 @@ class Pages:
             thread_id, seq = from_cursor(cursor, str, int)
             after = thread_id, seq
         find = self._sql.wide_reads.by_metadata(tenant, keys, limit + 1, after)
-        rows = yield from fetch(find, allow_secondary=True)
+        rows = yield from fetch(find)
         wanted = Containment(value)
         infos = readable(_tagged_info, (row for row in rows[:limit] if row.live))
         items = [info for info in infos if holds(info["metadata"], key, wanted)]
@@ -100,7 +100,7 @@ class Pages:
         if not pattern.startswith(("*", "?")):
             step, dive = sql.count_beginning(tenant, pattern, EXAMINED), sql.estimate_beginning(tenant, pattern)
             queries = (step, dive, dives["table"])
-            results = yield Batch(queries, atomic=False, allow_secondary=True)
+            results = yield Batch(queries, atomic=False)
             (found,) = results.rows(step)
             if found.examined < EXAMINED:
                 return CountEstimate(int(found.counted), int(found.counted), exact=True)
@@ -108,7 +108,7 @@ class Pages:
             if estimated < NEARLY_HALF * _rows(results.rows(dives["table"])):
                 return _scaled(estimated, found.examined, int(found.counted))
         step = sql.count_newest(tenant, pattern, EXAMINED)
-        results = yield Batch((step, *dives.values()), atomic=False, allow_secondary=True)
+        results = yield Batch((step, *dives.values()), atomic=False)
         (found,) = results.rows(step)
         if found.examined < EXAMINED:
             return CountEstimate(int(found.counted), int(found.counted), exact=True)

@@ -9,10 +9,9 @@ from typing import Final, Literal, TypeAlias
 
 from ...dialect import Statement
 from ...dialect.checkpoints.dialect import CheckpointDialect
-from ...engine.operation import Batch, Operation, Outdated, Results
+from ...engine.operation import Batch, Operation
 from ...errors import Conflict, TurnLost
 from ...runtime.arguments import check_checkpoint_id
-from ...runtime.ledger import refuse_late
 from .context import Context
 from .leases import Lease
 from .thread_cache import ThreadKey
@@ -92,12 +91,8 @@ class Preconditions:
         lease.check()
         return replace(condition, lease=lease)
 
-    def check(
-        self, key: ThreadKey, condition: Precondition, token: bytes, undone: Outdated | Results
-    ) -> Operation[None]:
+    def check(self, key: ThreadKey, condition: Precondition) -> Operation[None]:
         """After a write was undone, raise the error of its precondition, if that was the reason.
-
-        Its token is void then, so that a copy of its packet that arrives late has no effect either.
 
         Raises:
             Conflict: The thread's newest checkpoint is not the one that the condition names.
@@ -105,7 +100,6 @@ class Preconditions:
         """
         problem = yield from self._broken(key, condition)
         if problem is not None:
-            yield from refuse_late(self._sql.ledger, undone, key[0], token)
             raise problem
 
     def _broken(self, key: ThreadKey, condition: Precondition) -> Operation[Conflict | TurnLost | None]:

@@ -78,13 +78,13 @@ class Queries:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
         check_text(pattern, "Pattern")
         limit, offset = check_limit(limit), check_limit(offset, "offset")
-        rows = yield from fetch(self._sql.threads.list(tenant, pattern, limit, offset), allow_secondary=True)
+        rows = yield from fetch(self._sql.threads.list(tenant, pattern, limit, offset))
         return [row.thread_id for row in rows]
 
     def count(self, tenant: str, pattern: str = "*") -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
         count = self._sql.threads.count(tenant, check_text(pattern, "Pattern"))
-        ((number,),) = yield from fetch(count, allow_secondary=True)
+        ((number,),) = yield from fetch(count)
         return number
 
     def get_metadata(
@@ -109,7 +109,7 @@ class Queries:
         size = min(limit, FIRST_METADATA_PAGE)
         while len(matches) < limit:
             find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
             matches += [info for info in readable(found_info, rows) if holds(info["metadata"], key, wanted)]
             if len(rows) < size:
                 break
@@ -180,19 +180,15 @@ class Queries:
         find = self._sql.queries.search(tenant, parts, limit * 4 + 20)
         index = self._sql.queries.index_pending(INDEXED_PER_SEARCH)
         try:
-            if self._context.config.reads == "primary":
-                rows = (yield Batch((index, find), atomic=False)).rows(find)
-            else:  # the primary first; then a secondary that has applied the primary's writes
-                yield Batch.of(index)
-                rows = yield from fetch(find, allow_secondary=True)
+            rows = (yield Batch((index, find), atomic=False)).rows(find)
         # a read-only server: the search finds what the primary has indexed so far
         except (ReadOnlyServer, PrivilegeMissing):
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
         return hits_of(rows, query, limit)
 
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return the newest checkpoint of each thread, most recently saved first. One round trip."""
-        rows = yield from fetch(self._sql.queries.list_with_metadata(tenant, check_limit(limit)), allow_secondary=True)
+        rows = yield from fetch(self._sql.queries.list_with_metadata(tenant, check_limit(limit)))
         return list(readable(found_info, rows))
 
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
@@ -206,7 +202,7 @@ class Queries:
         """Return the space that a thread, or all of a tenant's, takes. One round trip that reads every row's header."""
         if thread_id is not None:
             check_thread_id(thread_id)
-        (usage,) = yield from fetch(self._sql.queries.disk_usage(tenant, thread_id), allow_secondary=True)
+        (usage,) = yield from fetch(self._sql.queries.disk_usage(tenant, thread_id))
         payload, text, metadata = int(usage.payload_bytes), int(usage.search_bytes), int(usage.metadata_bytes)
         return DiskUsage(
             threads=usage.threads,

@@ -6,7 +6,6 @@ import os
 
 from ...engine.operation import Batch, Operation, Outdated
 from ...runtime.arguments import check_checkpoint_id, check_thread_id
-from ...runtime.ledger import refuse_late
 from .context import Context
 from .preconditions import Preconditions
 
@@ -53,10 +52,9 @@ class Removing:
                 self._sql.turns.keep_lease(*key) if condition else threads.drop(*key),
                 outcome_query=outcome_query,
             )
-        except Outdated as error:
-            yield from refuse_late(self._sql.ledger, error, tenant, token)
+        except Outdated:
             if condition:
-                yield from self._preconditions.check(key, condition, token, error)
+                yield from self._preconditions.check(key, condition)
             return False
         finally:
             self._cache.forget(key)
@@ -83,18 +81,15 @@ class Removing:
                 self._sql.turns.keep_lease_if_empty(*key) if condition else threads.drop_if_empty(*key),
                 outcome_query=outcome_query,
             )
-        except Outdated as error:
-            yield from refuse_late(self._sql.ledger, error, tenant, token)
+        except Outdated:
             if condition:
-                yield from self._preconditions.check(key, condition, token, error)
+                yield from self._preconditions.check(key, condition)
             self._cache.forget(key, before)
             return False
         if results.earlier_attempt is not None:
             self._cache.forget(key)
             return True
         unnamed = results.of(clear_id)
-        if not unnamed.affected:
-            yield from refuse_late(self._sql.ledger, results, tenant, token)
         version = token if results.of(lock).last_insert_id == 1 else None
         self._cache.delete_checkpoint(key, before, unnamed.last_insert_id if unnamed.affected else None, version)
         return unnamed.affected > 0

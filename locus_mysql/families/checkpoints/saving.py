@@ -15,7 +15,6 @@ from ...engine.operation import Batch, Duplicate, Operation, Outdated, Results
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, ParentMissing, SchemaMismatch, Unavailable
 from ...runtime.arguments import check_checkpoint_id, check_thread_id, encode_metadata
-from ...runtime.ledger import refuse_late, void_token
 from .coding.delta import Ancestor, Delta, encode_delta, extend
 from .coding.digests import hash_logs
 from .context import Context
@@ -165,8 +164,8 @@ class _Save:
         except Duplicate as error:
             yield from self._after_duplicate(error)
             return False
-        except Outdated as error:
-            yield from self._after_outdated(error)
+        except Outdated:
+            yield from self._after_outdated()
             return False
         return self._complete(row, delta, transaction, results)
 
@@ -204,11 +203,10 @@ class _Save:
             CheckpointExists: The id is taken, and must be new.
             SchemaMismatch: The rows of the thread are damaged.
         """
-        tenant, thread_id = self._key
+        thread_id = self._key[1]
         if error.key == "named" and self._new.checkpoint_id is not None:
             self._remember_id()
         if error.key == "named" and self._new.must_be_new:
-            yield from void_token(self._sql.ledger, tenant, self._token)
             raise CheckpointExists(
                 f"Thread {thread_id!r} has a checkpoint {self.checkpoint_id!r} already; nothing was saved."
             ) from None
@@ -223,7 +221,7 @@ class _Save:
                 f"Thread {thread_id!r} cannot be saved to: {error}. Its rows are damaged; delete the thread."
             ) from None
 
-    def _after_outdated(self, error: Outdated) -> Operation[None]:
+    def _after_outdated(self) -> Operation[None]:
         """Choose another basis after the thread was found to be changed or deleted.
 
         Raises:
@@ -234,13 +232,12 @@ class _Save:
         new, basis = self._new, self._basis
         self._refusals += 1
         if self._precondition:
-            yield from self._saving.preconditions.check(self._key, self._precondition, self._token, error)
+            yield from self._saving.preconditions.check(self._key, self._precondition)
             if self._refusals > _TRIES:
                 raise Unavailable(
                     f"Thread {self._key[1]!r} was written to by others during every attempt; try again."
                 ) from None
         if isinstance(new.parent, str):
-            yield from refuse_late(self._sql.ledger, error, self._key[0], self._token)
             raise self._parent_missing() from None
         if new.parent is ParentRule.REMEMBERED and basis.version is not None and not self._replaces:
             # Another process wrote to the thread: read the rows that the save builds on.

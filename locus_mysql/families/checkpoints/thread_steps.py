@@ -119,7 +119,7 @@ class ThreadSteps:
             limit=limit,
             detail=detail,
         )
-        found = yield from fetch(find, allow_secondary=True)
+        found = yield from fetch(find)
         end = next(row for row in found if row.created_at is None)
         rows = [row for row in found if row is not end]
         rows.sort(key=lambda row: (cast(datetime, row.updated_at), cast(str, row.thread_id)), reverse=True)

@@ -187,7 +187,8 @@ class AsyncTurn(_Turn):
                 self._renewed_at = time.monotonic()
                 left_s = await self._run(self._operations.acquire(self._lease))
             except BaseException:  # the turn may have been acquired, or the packet may still arrive
-                await settled(self._give_back(void=True))
+                self._lease.may_arrive = True
+                await settled(self._give_back())
                 raise
             if left_s is None:
                 return
@@ -219,9 +220,9 @@ class AsyncTurn(_Turn):
             await asyncio.gather(self._renewing, return_exceptions=True)
         await self._give_back()
 
-    async def _give_back(self, *, void: bool = False) -> None:
+    async def _give_back(self) -> None:
         try:
-            await self._run(self._operations.release(self._lease, void=void))
+            await self._run(self._operations.release(self._lease))
         except LocusMySQLError as error:
             TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 
@@ -266,7 +267,8 @@ class SyncTurn(_Turn):
                 self._renewed_at = time.monotonic()
                 left_s = self._run(self._operations.acquire(self._lease))
             except BaseException:  # the turn may have been acquired, or the packet may still arrive
-                self._give_back(void=True)
+                self._lease.may_arrive = True
+                self._give_back()
                 raise
             if left_s is None:
                 return
@@ -294,9 +296,9 @@ class SyncTurn(_Turn):
         finally:
             self._lock.inner.release()
 
-    def _give_back(self, *, void: bool = False) -> None:
+    def _give_back(self) -> None:
         try:
-            self._run(self._operations.release(self._lease, void=void))
+            self._run(self._operations.release(self._lease))
         except LocusMySQLError as error:
             TURNS.warning("A turn could not be released; it ends when its lease expires: %s", loggable(error))
 

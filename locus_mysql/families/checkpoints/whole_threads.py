@@ -13,7 +13,6 @@ from ...dialect.checkpoints.saving import NewRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...errors import InvalidInput, ThreadExists, Unavailable
 from ...runtime.arguments import check_thread_id
-from ...runtime.ledger import refuse_late
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from .coding.delta import Lineage, StoredRow, encode_delta, extend
@@ -89,14 +88,12 @@ class WholeThreads:
                 outcome_query=outcome_query,
             )
         except Duplicate as error:
-            yield from refuse_late(self._sql.ledger, error, tenant, token)
             if error.table == self._sql.names["checkpoints"]:  # the copied rows had no thread row; now they have one
                 yield Batch.of(self._sql.threads.restore_row(tenant, destination, os.urandom(16), self._ttl_us))
             raise ThreadExists(
                 f"Thread {destination!r} has checkpoints already; delete it first or copy to another id."
             ) from None
-        except Outdated as error:
-            yield from refuse_late(self._sql.ledger, error, tenant, token)
+        except Outdated:
             return False
         finally:
             self._cache.forget((tenant, destination))

@@ -37,7 +37,7 @@ class GraphOperations:
 
     def list_threads(self, tenant: str, limit: int, pattern: str, offset: int) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
-        rows = yield from fetch(self.sql.threads.list(tenant, pattern, limit, offset), allow_secondary=True)
+        rows = yield from fetch(self.sql.threads.list(tenant, pattern, limit, offset))
         return [row.thread_id for row in rows]
 
     def page_of_threads(
@@ -52,10 +52,10 @@ class GraphOperations:
             limit: The maximum number.
             after: The last of the page before; None for the first page.
         """
-        rows = yield from fetch(self.sql.threads.page(tenant, limit, after), allow_secondary=True)
+        rows = yield from fetch(self.sql.threads.page(tenant, limit, after))
         return [(row.ordered_at, row.thread_id) for row in rows]
 
     def count(self, tenant: str, pattern: str) -> Operation[int]:
         """Return the number of threads that match a glob. One round trip."""
-        (row,) = yield from fetch(self.sql.threads.count(tenant, pattern), allow_secondary=True)
+        (row,) = yield from fetch(self.sql.threads.count(tenant, pattern))
         return row.total

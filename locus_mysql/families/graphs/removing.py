@@ -242,7 +242,7 @@ class Removing:
         The first statement locks the thread, or the batch is undone. Nothing is done to a thread that is not locked.
 
         Raises:
-            Outdated: A guard among the statements failed. Nothing was done, and nothing will be if it arrives again.
+            Outdated: A guard among the statements failed; nothing was done.
         """
         token = os.urandom(16)
         find = self._sql.ledger.find(tenant, token)
@@ -251,9 +251,6 @@ class Removing:
         except Duplicate as duplicate:
             if duplicate.table != self._sql.names["ledger"]:
                 raise
-        except Outdated as refused:
-            if not refused.fate_unknown or (yield from self._void_late(tenant, token)):
-                raise
         else:
             if results.earlier_attempt is None:
                 return results.of(first[-1]).affected
@@ -261,15 +258,3 @@ class Removing:
         # The first attempt was carried out while the second one was being sent.
         (row,) = yield from fetch(find)
         return row.outcome or 0
-
-    def _void_late(self, tenant: str, token: bytes) -> Operation[bool]:
-        """Void the token of a refused removal, whose first packet may arrive late; False if it was carried out."""
-        own = os.urandom(16)
-        try:
-            yield Batch(
-                (self._sql.ledger.record(tenant, token), self._sql.ledger.record(tenant, own)),
-                self._sql.ledger.find(tenant, own),
-            )
-        except Duplicate:
-            return False
-        return True

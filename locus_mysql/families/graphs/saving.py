@@ -17,7 +17,6 @@ from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import CheckpointExists, LocusMySQLError
-from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import keys
@@ -95,12 +94,11 @@ class Saving:
         insert = self._sql.saving.insert_next(*key, epoch, encoded.row, encoded.after)
         try:
             results = yield Batch((insert,), self._landed(key, new, encoded), lock=self._lock(*key))
-        except Duplicate as refused:
+        except Duplicate:
             if (yield from self._is_saved(key, encoded.row, new)):
                 return True
             if new.replace:
                 return False
-            yield from refuse_late(self._sql.ledger, refused, key[0], new.token)
             raise _taken(key[1], new) from None
         if results.earlier_attempt is not None:  # an earlier attempt had succeeded, and was perhaps replaced since
             self._cache.forget(key)
@@ -134,10 +132,9 @@ class Saving:
                 base = yield from self.find_base(*key, new.ns, new.parent_id)
                 epoch = None if base is None else base.epoch
                 encoded = self._encode(key, new, base)
-            except Duplicate as refused:
+            except Duplicate:
                 if (yield from self._is_saved(key, encoded.row, new)):
                     return
-                yield from refuse_late(self._sql.ledger, refused, key[0], new.token)
                 raise _taken(key[1], new) from None
             else:
                 break

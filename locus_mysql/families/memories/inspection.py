@@ -57,7 +57,7 @@ class Memories:
         self._sealed = SealedItems(config)
         self._embeds = embed is not None
         # A search of an inspecting store writes nothing: other stores move waiting texts into the index.
-        reading = config.model_copy(update={"reads": "inspect"})
+        reading = config.model_copy(update={"read_only": True})
         options = EmbeddingOptions(embed=embed, dims=dims, metric=metric, model=model)
         self._searching = MemoryOperations(reading, options)
         self._sql = self._searching.sql
@@ -69,14 +69,14 @@ class Memories:
         where = Range(path_of(prefix, empty=True, what="Prefix"))
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         query = self._sql.inspection.namespaces(self._tenant, where, _after(cursor), limit)
-        found = yield from fetch(query, allow_secondary=True)
+        found = yield from fetch(query)
         rows = [NamespaceRow(_labels(path), items, int(size), aware(time)) for path, items, size, time in found]
         return Page(rows, _cursor(found[-1].path) if len(rows) == limit else None)
 
     def growth(self) -> Operation[Growth]:
         """Return the items created per day, of the first `EXAMINED` ones. One round trip."""
         query = self._sql.inspection.created(self._tenant, EXAMINED)
-        return growth_of("items", (yield from fetch(query, allow_secondary=True)), EXAMINED)
+        return growth_of("items", (yield from fetch(query)), EXAMINED)
 
     def items(
         self, namespace: Sequence[str], *, limit: int = 100, cursor: str | None = None
@@ -84,7 +84,7 @@ class Memories:
         """Return the items of exactly one namespace, sorted by key. One round trip."""
         path, limit = path_of(namespace), min(check_limit(limit, least=1), PAGE_LIMIT)
         query = self._sql.inspection.items(self._tenant, path, _after(cursor), limit, whole=self._sealed.is_on)
-        found = yield from fetch(query, allow_secondary=True)
+        found = yield from fetch(query)
         return Page([self._item(row) for row in found], _cursor(found[-1].key) if len(found) == limit else None)
 
     def item(self, namespace: Sequence[str], key: str) -> Operation[ItemView | None]:

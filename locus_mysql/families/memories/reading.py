@@ -70,7 +70,7 @@ class ReadingOperations:
             refresh: Whether to restart the time to live of the items. Ignored by a store that only inspects.
         """
         keys = list(dict.fromkeys(keys))
-        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and self.config.reads != "inspect" else ()
+        refreshing = self.sql.writing.refresh(tenant, keys) if refresh and not self.config.read_only else ()
         queries = self.sql.reading.get(tenant, keys)
         results = yield Batch((*refreshing, *queries), atomic=False)
         return {
@@ -112,7 +112,7 @@ class ReadingOperations:
         parts = parts_of(query)
         if not parts:
             return Hits()
-        inspects = self.config.reads == "inspect"
+        inspects = self.config.read_only
         page = partial(self.sql.reading.words, tenant, where, filter, parts, inspects=inspects)
         indexing = () if inspects else (self.sql.writing.index_pending(MAX_INDEXED),)
         if filter.checks:
@@ -145,7 +145,7 @@ class ReadingOperations:
         found: dict[Namespace, None] = {}
         after = b""
         while len(found) < offset + limit:
-            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE), allow_secondary=True)
+            rows = yield from fetch(self.sql.reading.namespaces(tenant, where, after, PAGE_SIZE))
             for labels in readable(_decoded_labels, rows):
                 if all(begins_with(labels, prefix) for prefix in prefixes) and all(
                     ends_with(labels, suffix) for suffix in suffixes
@@ -196,7 +196,7 @@ class ReadingOperations:
                     )
                 )
             )
-        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter), allow_secondary=True)
+        ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter))
         return count
 
 

@@ -18,7 +18,7 @@ from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, LocusMySQLError, VersionConflict
-from ...runtime.ledger import affected_rows, refuse_late
+from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
 from .namespaces import labels_of
 from .sealed_items import SealedItems
@@ -100,8 +100,7 @@ class WritingOperations:
         record = self.sql.ledger.record_version(tenant, token, *item.key)
         try:
             results = yield Batch.of(*steps, record, outcome, outcome_query=outcome, lock=self._lock(tenant, [item]))
-        except Outdated as refused:
-            yield from refuse_late(self.sql.ledger, refused, tenant, token)
+        except Outdated:
             raise (yield from self._conflict(tenant, [item])) from None
         (recorded,) = results.rows(outcome)
         if one_in(HOUSEKEEPING_EVERY):
@@ -139,8 +138,7 @@ class WritingOperations:
         outcome_query = ledger.find(tenant, token)
         try:
             results = yield Batch.of(*steps, record, outcome_query=outcome_query, lock=self._lock(tenant, items))
-        except Outdated as refused:
-            yield from refuse_late(self.sql.ledger, refused, tenant, token)
+        except Outdated:
             if absent:
                 raise VersionConflict("An item exists that must be absent. Nothing was changed.") from None
             raise (yield from self._conflict(tenant, items)) from None
@@ -195,8 +193,7 @@ class WritingOperations:
                 ledger.record(tenant, token),
                 outcome_query=ledger.find(tenant, token),
             )
-        except Outdated as refused:
-            yield from refuse_late(ledger, refused, tenant, token)
+        except Outdated:
             if len(items) == 1:
                 return 0
             replaced = 0

@@ -127,7 +127,7 @@ class TranscriptThreads:
             saved_before=_revision(wanted.saved_before),
             after=after,
         )
-        rows = yield from fetch(query, allow_secondary=True)
+        rows = yield from fetch(query)
         items = [self._thread(row) for row in rows]
         return Page(items, to_cursor(rows[-1].revision, items[-1].thread_id) if len(rows) == limit else None)
 
@@ -157,7 +157,7 @@ class TranscriptThreads:
             return None
         where = row_key(self._tenant, key)
         header, items = self.sql.reading.header(where), self.sql.reading.items(where)
-        results = yield Batch((header, items), allow_secondary=True)
+        results = yield Batch((header, items))
         row, found = results.row(header), found_items(results.rows(items))
         if row is None or not _written_by(row, at) or checkpoint_id not in {None, str(row.revision)}:
             return None
@@ -176,7 +176,7 @@ class TranscriptThreads:
         if not names:
             return dict
         query = self.sql.inspection.ends(self._tenant, names, LAST_ITEMS, LARGEST_ITEM)
-        rows = yield from fetch(query, allow_secondary=True)
+        rows = yield from fetch(query)
         return partial(_previews, self._tenant, rows, self._sealing)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
@@ -188,17 +188,17 @@ class TranscriptThreads:
         limit = check_limit(limit)
         if not words or not limit:
             return list
-        rows = yield from fetch(self.sql.inspection.threads(self._tenant, SEARCHED_TRANSCRIPTS), allow_secondary=True)
+        rows = yield from fetch(self.sql.inspection.threads(self._tenant, SEARCHED_TRANSCRIPTS))
         found = {RowKey(self._tenant, *row[:4]): row for row in rows}
         sizes = [self.sql.inspection.sizes(key, SEARCHED_ITEMS) for key in found]
         if not sizes:
             return list
-        results = yield Batch(tuple(sizes), atomic=False, allow_secondary=True)
+        results = yield Batch(tuple(sizes), atomic=False)
         pieces = pieces_of({key: results.rows(query)[:-1] for key, query in zip(found, sizes, strict=True)})
         read = dict[RowKey, list[StoredItem]]()
         for page in pages_of(pieces):
             queries = [self.sql.reading.items(piece.key, within=((piece.first, piece.last),)) for piece in page]
-            results = yield Batch(tuple(queries), atomic=False, allow_secondary=True)
+            results = yield Batch(tuple(queries), atomic=False)
             for piece, items in zip(page, queries, strict=True):
                 found_piece = found_items(results.rows(items))
                 read.setdefault(piece.key, []).extend(found_piece.items if found_piece else ())
@@ -222,7 +222,7 @@ class TranscriptThreads:
         inspection = self.sql.inspection
         totals, days = inspection.totals(self._tenant), inspection.days(self._tenant)
         largest = inspection.largest(self._tenant, LARGEST)
-        results = yield Batch((totals, days, largest), atomic=False, allow_secondary=True)
+        results = yield Batch((totals, days, largest), atomic=False)
         (total,) = results.rows(totals)
         return Statistics(
             self.family,
@@ -243,7 +243,7 @@ class TranscriptThreads:
         key = key_of_thread(thread_id)
         if key is None:
             return None
-        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)), allow_secondary=True)
+        rows = yield from fetch(self.sql.reading.header(row_key(self._tenant, key)))
         return rows[0] if rows else None
 
     def _thread(self, row: StoredHeader) -> ThreadRow:

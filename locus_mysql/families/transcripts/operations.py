@@ -15,7 +15,6 @@ from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
 from ...runtime.arguments import check_limit
-from ...runtime.ledger import refuse_late
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import coding
@@ -253,21 +252,20 @@ class TranscriptOperations:
                 outcome,
                 outcome_query=outcome,
             )
-        except Outdated as refused:
-            yield from refuse_late(ledger, refused, self._tenant, token)
+        except Outdated:
             raise NotFound(f"Transcript {key.name!r} has no item {item_id!r}. Nothing was changed.") from None
         return results.rows(outcome)[0].outcome or 0
 
     def pop(self, key: TranscriptKey) -> Operation[Item | None]:
         """Remove the last item and return it; None if there is none. Two round trips; more with concurrent writers."""
-        where, ledger = row_key(self._tenant, key), self.sql.ledger
+        where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
         backoff = Backoff(f"Other writers changed transcript {key.name!r} before its last item was removed")
         while True:
             found = found_items((yield from fetch(self.sql.reading.items(where, limit=1, last=True))))
             if found is None or not found.items:
                 return None
             (row,) = found.items
-            item, token = item_of(where, row, self._sealing.of(*where)), os.urandom(16)
+            item = item_of(where, row, self._sealing.of(*where))
             try:
                 yield Batch.of(
                     self.sql.writing.lock_existing(where, 1, len(row.content)),
@@ -276,8 +274,7 @@ class TranscriptOperations:
                     ledger.record(self._tenant, token),
                     outcome_query=ledger.find(self._tenant, token),
                 )
-            except Outdated as refused:  # another process wrote meanwhile
-                yield from refuse_late(ledger, refused, self._tenant, token)
+            except Outdated:  # another process wrote meanwhile
                 yield backoff.pause()
             else:
                 return item
@@ -314,8 +311,7 @@ class TranscriptOperations:
                 ledger.record(self._tenant, token),
                 outcome_query=ledger.find(self._tenant, token),
             )
-        except Outdated as refused:
-            yield from refuse_late(ledger, refused, self._tenant, token)
+        except Outdated:
             return False
         self._writing.forget(where)
         return True

@@ -16,7 +16,6 @@ from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.exact_json import decode_json
-from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .coding import (
@@ -244,12 +243,10 @@ class WritingOperations:
             yield from self._find_last_seqs(ordered)
             try:
                 revisions = yield from self._send(ordered)
-            except Duplicate as refused:  # another process has added an item of the same id
-                yield from self._void(ordered, refused)
+            except Duplicate:  # another process has added an item of the same id
                 yield from self._leave_out_present(ordered)
                 backoff.check()
-            except Outdated as refused:
-                yield from self._void(ordered, refused)
+            except Outdated:
                 yield from self._check_expectations(ordered)
                 for plan in ordered:  # another process wrote after this one had read the state or the stored ids
                     self.forget(plan.key)
@@ -317,12 +314,6 @@ class WritingOperations:
         if len(plans) > 1 or len(plans[0].rows) > SHORT_WRITE:
             return ()
         return self.sql.names["transcripts"], *plans[0].key
-
-    def _void(self, plans: Sequence[PlannedWrite], refused: Duplicate | Outdated) -> Operation[None]:
-        """Refuse late packets of a batch that was undone, and prepare the next one."""
-        yield from refuse_late(self.sql.ledger, refused, self.config.tenant, plans[0].token)
-        for plan in plans:
-            plan.token = os.urandom(16)
 
     def _leave_out_present(self, plans: Sequence[PlannedWrite]) -> Operation[None]:
         """Leave out the items that are stored. One round trip.

@@ -57,13 +57,13 @@ class Sessions:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         after = "" if cursor is None else cast(str, from_cursor(cursor, str)[0])
         query = self._sql.inspection.sessions(self._tenant, check_text(pattern, "Pattern"), after, limit)
-        rows = [self._row(row) for row in (yield from fetch(query, allow_secondary=True))]
+        rows = [self._row(row) for row in (yield from fetch(query))]
         return Page(rows, to_cursor(rows[-1].session_id) if len(rows) == limit else None)
 
     def growth(self) -> Operation[Growth]:
         """Return the sessions created per day, of the first `EXAMINED` ones. One round trip."""
         query = self._sql.inspection.created(self._tenant, EXAMINED)
-        return growth_of("sessions", (yield from fetch(query, allow_secondary=True)), EXAMINED)
+        return growth_of("sessions", (yield from fetch(query)), EXAMINED)
 
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""

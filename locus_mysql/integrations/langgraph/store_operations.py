@@ -153,7 +153,7 @@ class StoreOperations(MemoryOperations):
         else:
             hits = yield from self.reading.newest(self.tenant, where, condition, limit, offset)
         expiring = [hit.item for hit in hits if hit.item.expires_at is not None]
-        if op.refresh_ttl and expiring and self.reading.config.reads != "inspect":
+        if op.refresh_ttl and expiring and not self.reading.config.read_only:
             keys = [(path_of(item.namespace), encoded_key(item.key)) for item in expiring]
             yield Batch(self.sql.writing.refresh(self.tenant, keys), atomic=False)
         return [_search_item(hit) for hit in hits]

@@ -24,7 +24,6 @@ from ...errors import CorruptCheckpoint, InvalidInput, NotFound
 from ...families.memories.vectors.cache import check_cache_bytes
 from ...runtime.arguments import check_text
 from ...runtime.damaged_rows import decodes_rows
-from ...runtime.ledger import refuse_late
 from ...runtime.lru_cache import LRUCache
 from .embeddings import decode_embedding, encode_embedding
 from .fields import aware
@@ -97,11 +96,7 @@ class MemuStore:
         """
         token = os.urandom(16)
         record, outcome_query = self.ledger.record(self.tenant, token), self.ledger.find(self.tenant, token)
-        try:
-            results = yield Batch.of(*steps, record, () if read is None else read, outcome_query=outcome_query)
-        except (Duplicate, Outdated) as refused:
-            yield from refuse_late(self.ledger, refused, self.tenant, token)
-            raise
+        results = yield Batch.of(*steps, record, () if read is None else read, outcome_query=outcome_query)
         if read is None:
             rows: tuple[Row, ...] = ()
         elif results.earlier_attempt is None:

@@ -65,6 +65,33 @@ async def test_a_save_to_a_read_only_server_is_refused_and_loads_still_work(
     assert (await store.health_check())["read_only"]
 
 
+@one_of_each
+async def test_a_read_only_store_reads_a_replica_and_writes_nothing(
+    open_store: OpenStore, own_config: MakeConfig, own_sql: RunSQL, read_only: Callable[[], None], side: str
+) -> None:
+    writer = open_store(side, config=own_config())
+    await writer.save("thread", {"a": 1}, "first")
+    await writer.save("thread", {"a": 2, "word": "zebra"})
+    assert await writer.search("zebra")
+    reader = open_store(side, config=own_config(read_only=True))
+    for is_replica in (False, True):
+        assert await reader.load("thread") == {"a": 2, "word": "zebra"}
+        assert await reader.load("thread", "first") == {"a": 1}
+        assert await reader.list_threads() == ["thread"]
+        assert [hit["thread_id"] for hit in await reader.search("zebra")] == ["thread"]
+        for write in (
+            lambda: reader.save("thread", {"a": 3}),
+            lambda: reader.delete("thread"),
+            lambda: reader.copy_thread("thread", "other"),
+            lambda: reader.vacuum(0),
+        ):
+            with pytest.raises(ReadOnlyServer, match="read_only=True"):
+                await write()
+        if not is_replica:
+            read_only()
+    assert await writer.list_threads() == ["thread"]
+
+
 async def test_a_save_to_an_empty_read_only_server_is_refused(
     open_store: OpenStore, own_config: MakeConfig, read_only: Callable[[], None]
 ) -> None:

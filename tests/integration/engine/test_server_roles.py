@@ -75,10 +75,10 @@ async def knows_of_a_reader(side: str, reader: MySQLConfig) -> bool:
     driver, where = find_driver(name), reader.endpoints[0]
     if way == "sync":
         with closing(driver.connect(reader, where)) as blocking:
-            return bool(getattr(blocking, "session").read_only)  # noqa: B009 - a connection need not have one
+            return bool(getattr(blocking, "read_only"))  # noqa: B009 - a connection need not have one
     connection = await driver.connect_async(reader, where)
     await connection.close()
-    return bool(getattr(connection, "session").read_only)  # noqa: B009 - the same
+    return bool(getattr(connection, "read_only"))  # noqa: B009 - the same
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
-"""Repeated packets of writes that arrive late change nothing, and deleted states leave the caches."""
+"""Packets that arrive late change nothing once the write was carried out, and deleted states leave the caches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+
+from locus_mysql import NO_CHECKPOINT
+from locus_mysql.errors import Conflict
 
 from .conversations import CheckTables, State, assert_serves_anew, conversation
 from .stage import Call, Process, Stage
@@ -42,30 +45,13 @@ def delete_last_checkpoint(process: Process) -> Call:
     return process.begin("delete", "thread", "c1")
 
 
-def delete_missing_checkpoint(process: Process) -> Call:
-    process.save("thread", conversation("nut"), "c2")
-    return process.begin("delete", "thread", "c1")
-
-
-def delete_checkpoint_of_missing_thread(process: Process) -> Call:
-    return process.begin("delete", "thread", "c1")
-
-
 def delete_thread(process: Process) -> Call:
     process.save("thread", conversation("nut"), "c1")
     return process.begin("delete", "thread")
 
 
-def delete_missing_thread(process: Process) -> Call:
-    return process.begin("delete", "thread")
-
-
 def copy_over(process: Process) -> Call:
     process.save("source", conversation("nut"), "c1")
-    return process.begin("copy_thread", "source", "thread")
-
-
-def copy_of_what_is_missing(process: Process) -> Call:
     return process.begin("copy_thread", "source", "thread")
 
 
@@ -76,12 +62,8 @@ LATE = (
     save_that_replaces_another_s,
     delete_checkpoint,
     delete_last_checkpoint,
-    delete_missing_checkpoint,
-    delete_checkpoint_of_missing_thread,
     delete_thread,
-    delete_missing_thread,
     copy_over,
-    copy_of_what_is_missing,
 )
 
 
@@ -96,11 +78,8 @@ def test_the_first_packet_of_a_repeated_write_that_arrives_late_changes_nothing(
     call.finish()
     if first == "begins anew":
         other.delete("thread")
-    if begin is copy_of_what_is_missing:
-        other.save("source", conversation("nut"), "c1")
-    else:
-        other.load("thread")
-        other.save("thread", conversation("plum"), "c1")
+    other.load("thread")
+    other.save("thread", conversation("plum"), "c1")
 
     def look() -> list[tuple[str, State]]:
         names = stage.afresh("list_checkpoints", "thread")
@@ -109,6 +88,25 @@ def test_the_first_packet_of_a_repeated_write_that_arrives_late_changes_nothing(
     before = look()
     arrive()
     assert look() == before
+    check_tables()
+    assert_serves_anew(stage, one, "thread")
+
+
+@pytest.mark.parametrize("holds", [False, True], ids=["refused again", "carried out"])
+def test_a_packet_of_a_refused_save_that_arrives_late_is_an_ordinary_save(
+    stage: Stage, check_tables: CheckTables, holds: bool
+) -> None:
+    one, other = stage.store(), stage.store()
+    other.save("thread", conversation("nut"), "c1")
+    call = one.begin("save", "thread", conversation("date"), "c2", expected=NO_CHECKPOINT)
+    arrive = call.delay_request()
+    with pytest.raises(Conflict):
+        call.finish()
+    if holds:
+        other.delete("thread")
+    arrive()
+    assert stage.afresh("list_checkpoints", "thread") == (["c2"] if holds else ["c1"])
+    assert stage.afresh("load", "thread") == conversation("date" if holds else "nut")
     check_tables()
     assert_serves_anew(stage, one, "thread")
 

@@ -210,25 +210,25 @@ def locked_tables(config: MySQLConfig) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("where", ["apart", "here"])
-def test_a_statement_whose_client_has_left_is_ended(
-    service: Service, client: httpx.Client, shared_config: MySQLConfig, where: str
-) -> None:
+def test_a_statement_whose_client_has_left_ends(make_config: MakeConfig, where: str) -> None:
     """The read waits for a table lock in this test, in place of a search that takes long."""
     path = b"/metadata?key=a&value=1" if where == "apart" else b"/threads/left/history"
-    body = {"checkpoint_id": "first", "state": {"note": "x"}}
-    assert client.post("/threads/left/checkpoints", json=body).status_code == 200
-    assert client.get(path.decode()).status_code == 200
-    with locked_tables(shared_config):
-        leaving = [RawClient(service.url) for _ in range(2)]
-        for one in leaving:
-            one.send(b"GET %b HTTP/1.1\r\nHost: HOST\r\n\r\n" % path)
-        until(lambda: statements(shared_config, "SELECT"), "the statement")
-        for one in leaving:
-            one.close()
-        left_at = time.monotonic()
-        until(lambda: not statements(shared_config, "SELECT"), "the end of what nobody waits for")
-        assert time.monotonic() - left_at < Limits().request_s / 2, "else it may have ended by its time"
-    assert client.get(path.decode()).status_code == 200
+    body, config = {"checkpoint_id": "first", "state": {"note": "x"}}, make_config()
+    dsn = f"{dsn_of(config)}?driver=asyncmy&select_timeout_s=2"
+    with serving_at(dsn) as service, httpx.Client(base_url=service.url, timeout=PATIENCE_S) as client:
+        assert client.post("/threads/left/checkpoints", json=body).status_code == 200
+        assert client.get(path.decode()).status_code == 200
+        with locked_tables(config):
+            leaving = [RawClient(service.url) for _ in range(2)]
+            for one in leaving:
+                one.send(b"GET %b HTTP/1.1\r\nHost: HOST\r\n\r\n" % path)
+            until(lambda: statements(config, "SELECT"), "the statement")
+            for one in leaving:
+                one.close()
+            left_at = time.monotonic()
+            until(lambda: not statements(config, "SELECT"), "the end of what nobody waits for")
+            assert time.monotonic() - left_at < Limits().request_s / 2, "else it may have ended by its time"
+        assert client.get(path.decode()).status_code == 200
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

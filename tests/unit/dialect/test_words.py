@@ -29,7 +29,9 @@ def test_each_part_counts_once_whatever_its_case() -> None:
 
 
 def test_of_a_long_query_only_the_first_parts_count() -> None:
-    assert parts_of(" ".join(["no", *(f"word{n:03}" for n in range(100))])) == [f"word{n:03}" for n in range(PARTS_LIMIT)]
+    assert parts_of(" ".join(["no", *(f"word{n:03}" for n in range(100))])) == [
+        f"word{n:03}" for n in range(PARTS_LIMIT)
+    ]
 
 
 def test_a_pattern_finds_whole_words_unless_parts_of_words_are_indexed() -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from locus_mysql.config import Endpoint
 from locus_mysql.dialect import Statement
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerSession, Traffic
+from locus_mysql.drivers.interface import ConnectionLost, Result, Traffic
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.connection_slots import Slot
 from locus_mysql.engine.loops import run_awaited, run_blocking
@@ -27,7 +27,7 @@ class Connection:
     def __init__(self, driver: Driver, endpoint: Endpoint) -> None:
         self.driver = driver
         self.endpoint = endpoint
-        self.server_version, self.session = driver.greeting
+        self.server_version, self.read_only = driver.greeting
         self.closed = False
         self.ended = ""
         self.pings = 0
@@ -96,8 +96,8 @@ class Driver:
         self.opened: list[Any] = []
         self.asked: list[tuple[str, tuple[Statement, ...]]] = []
         self.limits: list[float] = []
-        #: The version in the greeting of a server, and the session of a connection.
-        self.greeting: tuple[str, ServerSession | None] = ("9.7.4", None)
+        #: The version in the greeting of a server, and whether it takes no writes.
+        self.greeting = ("9.7.4", False)
 
     def connect(self, config: Any, endpoint: Endpoint) -> Blocking:
         return self._open(config, endpoint, Blocking)

@@ -14,19 +14,16 @@ from locus_mysql.runtime.lru_cache import LRUCache
 from locus_mysql.runtime.spans import MAKING
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.counters import Counters
-from locus_mysql.engine.gtid_tracker import REGISTER, GtidTracker
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.families.memories.vectors.cache import VectorCache
 
 config = MySQLConfig(host="a", driver="pymysql")
 what = {
     Counters(): "_lock",
-    GtidTracker(): "_lock",
-    REGISTER: "_lock",
     ThreadCache(1): "_lock",
     Turns(): "_guard",
     AsyncEngine(config): "_lock",
-    SyncEngine(config): "_pools",
+    SyncEngine(config): "_pool",
     VectorCache(1): "_lock",
     LRUCache(1): "_lock",
     MAKING: "lock",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from locus_mysql.drivers.interface import Traffic
-from locus_mysql.engine.counters import Counters, PoolState
+from locus_mysql.engine.counters import Counters
 
 
 class Connection:
@@ -47,8 +47,3 @@ def test_events_are_counted_from_zero_and_again_from_zero_in_a_child() -> None:
     counters.reset_in_child()
     assert counted() == (0,) * 7
     assert counters.total == Traffic()
-
-
-def test_states_of_pools_add_up() -> None:
-    assert PoolState() == PoolState(0, 0, 0)
-    assert PoolState(5, 3, 1) + PoolState(50, 30, 10) == PoolState(55, 33, 11)

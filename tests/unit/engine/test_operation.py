@@ -30,10 +30,10 @@ class Thread(NamedTuple):
 THREADS = Query("SELECT thread_id, expires_at FROM t", row=Thread)
 
 
-def run(query: Query[Thread], result: Result, **options: Any) -> list[Thread]:
-    fetching = fetch(query, **options)
+def run(query: Query[Thread], result: Result) -> list[Thread]:
+    fetching = fetch(query)
     batch = next(fetching)
-    assert (batch.statements, batch.allow_secondary) == ((query,), options.get("allow_secondary", False))
+    assert batch.statements == (query,)
     with pytest.raises(StopIteration) as done:
         fetching.send(Results([result], batch))
     rows: list[Thread] = done.value.value
@@ -50,10 +50,9 @@ def test_a_result_is_found_by_its_statement_object() -> None:
         found.of(WRITE)
 
 
-@pytest.mark.parametrize("options", [{}, {"allow_secondary": True}])
-def test_rows_have_the_names_that_their_query_declares(options: Any) -> None:
+def test_rows_have_the_names_that_their_query_declares() -> None:
     at = datetime(2026, 1, 1)
-    rows = run(THREADS, Result([("a", None), ("b", at)]), **options)
+    rows = run(THREADS, Result([("a", None), ("b", at)]))
     assert rows == [Thread("a", None), Thread("b", at)]
     assert rows[1].expires_at == at
     assert run(THREADS, Result()) == []
@@ -83,7 +82,6 @@ def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be()
         (Batch.of(ONE, TWO, THREE), True),
         (Batch.of((ONE, TWO)), True),
         (Batch.of(ONE), False),
-        (Batch.query(ONE), False),
         (Batch((ONE, TWO), atomic=False), False),
     ):
         assert batch.is_transaction is one
@@ -96,24 +94,15 @@ def test_a_batch_is_one_transaction_unless_it_is_one_statement_or_is_not_to_be()
 
 
 @pytest.mark.parametrize(
-    ("batch", "allow_secondary", "only_reads"),
-    [
-        (Batch.of(ONE), False, True),
-        (Batch.query(ONE), True, True),
-        (Batch((ONE, WRITE)), False, False),
-        (Batch.of(Statement("WHATEVER")), False, False),
-    ],
+    ("batch", "only_reads"),
+    [(Batch.of(ONE), True), (Batch((ONE, WRITE)), False), (Batch.of(Statement("WHATEVER")), False)],
 )
-def test_a_batch_declares_whether_a_secondary_may_answer_it(
-    batch: Batch, allow_secondary: bool, only_reads: bool
-) -> None:
-    assert (batch.allow_secondary, batch.only_reads) == (allow_secondary, only_reads)
+def test_a_batch_knows_whether_it_only_reads(batch: Batch, only_reads: bool) -> None:
+    assert batch.only_reads == only_reads
 
 
 def test_a_rolled_back_batch_keeps_the_server_s_message() -> None:
     undone: Any = Duplicate("t", "PRIMARY", "its words")
     assert (str(undone), undone.table, undone.key) == ("its words", "t", "PRIMARY")
     assert str(Outdated("its words")) == "its words"
-    assert not Outdated("its words").fate_unknown
-    assert Outdated("its words", fate_unknown=True).fate_unknown
     assert not Results((), Batch(())).fate_unknown

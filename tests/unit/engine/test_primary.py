@@ -17,7 +17,7 @@ from locus_mysql.dialect.server_roles import (
     VIEW,
     WRITES,
 )
-from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError, ServerSession
+from locus_mysql.drivers.interface import ConnectionLost, Result, ServerError
 from locus_mysql.engine.commands import CommandGenerator
 from locus_mysql.engine.failures import NO_SEVERAL_STATEMENTS
 from locus_mysql.engine.primary import PRIMARY
@@ -185,11 +185,11 @@ class OnlyAddress(Servers):
     """One address: the version in its greeting, and the server's answer to each statement."""
 
     def __init__(
-        self, awaited: bool, version: str, answers: dict[Statement, Any], *, read_only: bool = False, **options: Any
+        self, awaited: bool, version: str, answers: dict[Statement, Any], *, takes_none: bool = False, **options: Any
     ) -> None:
         super().__init__(awaited, {}, config=MySQLConfig(host="a", **options))
         self.answers = answers
-        self.driver.greeting = version, ServerSession(1, "uuid", read_only=read_only)
+        self.driver.greeting = version, takes_none
 
     def answer(self, endpoint: Endpoint, statements: tuple[Statement, ...]) -> Any:
         answers = [self.answers[statement] for statement in statements]
@@ -243,7 +243,7 @@ async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of
     awaited: bool, group: Result, refused: bool
 ) -> None:
     answers = {WRITES: TAKES_NONE, GROUP: group}
-    address = OnlyAddress(awaited, "9.7.4", answers, read_only=True)
+    address = OnlyAddress(awaited, "9.7.4", answers, takes_none=True)
     if refused:
         with pytest.raises(LeadsToSecondary):
             await address.connect()
@@ -252,7 +252,7 @@ async def test_a_single_read_only_server_is_refused_only_if_it_is_a_secondary_of
 
 
 @pytest.mark.parametrize("version", ["9.7.4", ROUTER_VERSION])
-async def test_to_inspect_any_single_address_is_used_and_asked_nothing(awaited: bool, version: str) -> None:
-    address = OnlyAddress(awaited, version, {}, read_only=True, reads="inspect", pipeline=False)
+async def test_only_to_read_any_single_address_is_used_and_asked_nothing(awaited: bool, version: str) -> None:
+    address = OnlyAddress(awaited, version, {}, takes_none=True, read_only=True, pipeline=False)
     assert (await address.connect()).guard is None
     assert address.driver.asked == []

@@ -71,14 +71,14 @@ class Sampled:
 
 def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: RowsOf) -> Operation[Statistics]:
     """Return the statistics of a tenant's threads of one kind. At most eight round trips."""
-    (counted,) = yield from fetch(sql.measuring.count(tenant), allow_secondary=True)
+    (counted,) = yield from fetch(sql.measuring.count(tenant))
     count, now = counted.threads, aware(counted.now)
     one_in = max(1, count // SAMPLE)
-    found = yield from fetch(sql.measuring.sample(tenant, one_in), allow_secondary=True)
+    found = yield from fetch(sql.measuring.sample(tenant, one_in))
     chosen = thinned(found)
     whole = one_in == 1 and len(chosen) == len(found)
     threads = len(chosen) if whole else count
-    measured = yield from fetch(sql.measuring.measure(tenant, _first_points(chosen)), allow_secondary=True)
+    measured = yield from fetch(sql.measuring.measure(tenant, _first_points(chosen)))
     sample = _measured(chosen, measured)
     scale = threads / len(sample) if sample else 0.0
     checkpoints, size = sum(one.checkpoints for one in sample), sum(one.size_bytes for one in sample)
@@ -86,7 +86,7 @@ def statistics_of(family: str, sql: CheckpointDialect, tenant: str, rows_of: Row
     days = yield from _days(sql, tenant, sample, scale, now)
     ids = [one.thread_id for one in sorted(sample, key=lambda one: one.size_bytes, reverse=True)[:LARGEST]]
     if not whole:
-        busiest = yield from fetch(sql.measuring.busiest(tenant, BUSIEST), allow_secondary=True)
+        busiest = yield from fetch(sql.measuring.busiest(tenant, BUSIEST))
         ids = list(dict.fromkeys([*ids, *(row.thread_id for row in busiest)]))
     largest = sorted((yield from rows_of(ids)), key=lambda one: one.size_bytes, reverse=True)[:LARGEST]
     return Statistics(
@@ -132,11 +132,11 @@ def _average_whole(
     if not checkpoints:
         return 0.0
     if checkpoints <= WHOLE_SAMPLE:
-        named = yield from fetch(sql.measuring.named(tenant, _first_points(sample), WHOLE_SAMPLE), allow_secondary=True)
+        named = yield from fetch(sql.measuring.named(tenant, _first_points(sample), WHOLE_SAMPLE))
         points = json.dumps(named)
     else:
         points = json.dumps(spread([one for one in sample if one.checkpoints], checkpoints))
-    found = yield from fetch(sql.measuring.outlines(tenant, points, HEADER_BYTES), allow_secondary=True)
+    found = yield from fetch(sql.measuring.outlines(tenant, points, HEADER_BYTES))
     sizes = []
     for _, rows in groupby(found, key=lambda row: row.number):
         size = whole_size(list(rows))
@@ -178,7 +178,7 @@ def _days(
     first = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     begun = Counter(one.created_at.date().isoformat() for one in sample if one.created_at >= first)
     points = _first_points(one for one in sample if one.updated_at >= first)
-    found = yield from fetch(sql.measuring.saved(tenant, points, as_sql_time(first)), allow_secondary=True)
+    found = yield from fetch(sql.measuring.saved(tenant, points, as_sql_time(first)))
     saved = {row.day: row for row in found}
     days = []
     for day in sorted({*begun, *saved}):

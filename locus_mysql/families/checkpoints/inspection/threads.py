@@ -108,7 +108,7 @@ class CheckpointThreads:
         limit = min(check_limit(limit, least=1), PAGE_LIMIT)
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
         find = self.sql.inspection.history(self._tenant, thread_id, before, _text(at), limit + 1)
-        rows = yield from fetch(find, allow_secondary=True)
+        rows = yield from fetch(find)
         items = [_checkpoint_row(thread_id, row) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
 
@@ -122,7 +122,7 @@ class CheckpointThreads:
         if namespace:
             return None
         read = self.sql.inspection.state(self._tenant, thread_id, checkpoint_id, _text(at))
-        rows = yield from fetch(read, allow_secondary=True)
+        rows = yield from fetch(read)
         sealing = self._sealing.of(self._tenant, thread_id)
         return partial(_state_view, self.family, thread_id, rows, sealing) if rows else None
 
@@ -131,7 +131,7 @@ class CheckpointThreads:
         check_thread_id(thread_id)
         limit = min(check_limit(limit), PAGE_LIMIT)
         read = self.sql.inspection.beginnings(self._tenant, thread_id, HEAD_BYTES, _text(at), limit)
-        rows = yield from fetch(read, allow_secondary=True)
+        rows = yield from fetch(read)
         return partial(turns_of, rows[::-1])
 
     def previews(self, thread_ids: Sequence[str]) -> Operation[Deferred[Mapping[str, ThreadPreview]]]:
@@ -139,7 +139,7 @@ class CheckpointThreads:
         if not thread_ids:
             return dict
         read = self.sql.previews.previews(self._tenant, thread_ids, BEGINNING_BYTES, LARGEST_BYTES)
-        rows = yield from fetch(read, allow_secondary=True)
+        rows = yield from fetch(read)
         return partial(previews_of, rows, self._sealing, self._tenant)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
@@ -153,7 +153,7 @@ class CheckpointThreads:
             return list
         find = self.sql.queries.search(self._tenant, parts, limit * 4 + 20, inspects=True)
         try:
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
         except SchemaMismatch as error:
             raise InvalidInput(
                 f"Threads of {self.family} cannot be searched by words: their tables have no full-text index. Search "
@@ -166,12 +166,12 @@ class CheckpointThreads:
         keys = lookup_text(key, value)
         limit = min(check_limit(limit), PAGE_LIMIT)
         find = self.sql.inspection.tagged(self._tenant, keys, thread_steps.CANDIDATES + 1, limit)
-        rows = yield from fetch(find, allow_secondary=True)
+        rows = yield from fetch(find)
         count = next(row.size_bytes for row in rows if row.thread_id is None)
         if count > thread_steps.CANDIDATES:
             step = self.sql.thread_pages.walk(self._tenant, ThreadRange(), RECENT_THREADS)
             lately = self.sql.inspection.tagged_lately(self._tenant, keys, step, RECENT_CHECKPOINTS, limit)
-            rows = yield from fetch(lately, allow_secondary=True)
+            rows = yield from fetch(lately)
         rows = [row for row in rows if row.thread_id is not None]
         rows.sort(key=lambda row: cast(datetime, row.created_at), reverse=True)
         tagged = [self._tagged(cast(str, row.thread_id), row) for row in rows]

@@ -21,10 +21,10 @@ ReadThread: TypeAlias = Callable[[str], Operation[ThreadRow | None]]
 
 def statistics_of(family: str, sql: GraphDialect, tenant: str, read_thread: ReadThread) -> Operation[Statistics]:
     """Return the statistics of a tenant's threads."""
-    ((count,),) = yield from fetch(sql.measuring.count(tenant), allow_secondary=True)
+    ((count,),) = yield from fetch(sql.measuring.count(tenant))
     one_in = max(1, count // SAMPLE)
     queries = sql.measuring.measure(tenant, one_in, LARGEST)
-    results = yield Batch(queries, atomic=False, allow_secondary=True)
+    results = yield Batch(queries, atomic=False)
     saved, (beside,) = results.rows(queries.days), results.rows(queries.beside)
     begun = {row.day: row.threads for row in results.rows(queries.begun)}
     measured = sum(begun.values())
@@ -41,7 +41,7 @@ def statistics_of(family: str, sql: GraphDialect, tenant: str, read_thread: Read
     ]
     ids = [row.thread_id for row in results.rows(queries.largest)]
     if one_in > 1:
-        busiest = yield from fetch(sql.measuring.busiest(tenant, LARGEST), allow_secondary=True)
+        busiest = yield from fetch(sql.measuring.busiest(tenant, LARGEST))
         ids = list(dict.fromkeys([*ids, *(row.thread_id for row in busiest)]))
     size_bytes = sum(int(row.row_bytes) for row in saved) + int(beside.parts_bytes + beside.writes_bytes)
     return Statistics(

@@ -126,7 +126,7 @@ class GraphThreads:
         if (
             asked.pattern.startswith(("*", "?")) and asked.pattern != "*"
         ):  # no index helps: examine a bounded number of threads
-            last = yield from fetch(self.sql.inspection.end(self._tenant, asked, STEP), allow_secondary=True)
+            last = yield from fetch(self.sql.inspection.end(self._tenant, asked, STEP))
             end = ThreadPosition(str(last[0].updated_at), last[0].thread_id) if last else None
         filtered = wanted.metadata is not None or wanted.min_bytes is not None
         containment = None if wanted.metadata is None else Containment(wanted.metadata[1])
@@ -134,7 +134,7 @@ class GraphThreads:
         examined, size = 0, limit
         while True:
             find = self.sql.inspection.threads(self._tenant, keys.ns_key(_ROOT), size, asked, end)
-            page = yield from fetch(find, allow_secondary=True)
+            page = yield from fetch(find)
             examined += len(page)
             for row in page:
                 asked = replace(asked, after=row.position)
@@ -157,7 +157,7 @@ class GraphThreads:
         """See `ThreadSource.thread`. One round trip."""
         check_thread_id(thread_id)
         find = self.sql.inspection.thread(self._tenant, keys.ns_key(_ROOT), thread_id)
-        rows = yield from fetch(find, allow_secondary=True)
+        rows = yield from fetch(find)
         return _thread(rows[0]) if rows else None
 
     def history(
@@ -169,7 +169,7 @@ class GraphThreads:
         before = None if cursor is None else int(from_cursor(cursor, int)[0])
         until = None if at is None else time_text(at)
         find = self.sql.inspection.history(self._tenant, thread_id, limit + 1, before, until)
-        rows = yield from fetch(find, allow_secondary=True)
+        rows = yield from fetch(find)
         items = [_checkpoint(row) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
 
@@ -194,7 +194,7 @@ class GraphThreads:
         until = None if at is None else time_text(at)
         for ns in ROOTS:
             find = self.sql.inspection.outlines(self._tenant, thread_id, keys.ns_key(ns), limit, until)
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
             if rows:
                 break
         thread = stored_thread(self._tenant, thread_id, self._sealing)
@@ -221,10 +221,10 @@ class GraphThreads:
         root, sql = keys.ns_key(_ROOT), self.sql.previews
         heads = sql.heads(self._tenant, root, thread_ids)
         stopped = sql.stopped(self._tenant, root, thread_ids, WRITES, LARGEST_WRITE)
-        results = yield Batch((heads, stopped), atomic=False, allow_secondary=True)
+        results = yield Batch((heads, stopped), atomic=False)
         found = heads_of(self._tenant, results.rows(heads), results.rows(stopped), self._sealing)
         wanted = [part for head in found for part in head.wanted_parts()]
-        rows = (yield from fetch(sql.parts(self._tenant, wanted), allow_secondary=True)) if wanted else []
+        rows = (yield from fetch(sql.parts(self._tenant, wanted))) if wanted else []
         return partial(previews_of, found, rows)
 
     def search(self, query: str, limit: int) -> Operation[Deferred[list[Hit]]]:
@@ -239,7 +239,7 @@ class GraphThreads:
             return list
         states: list[GraphState] = []
         size_bytes = 0
-        newest = yield from fetch(self.sql.threads.list(self._tenant, "*", SEARCHED, 0), allow_secondary=True)
+        newest = yield from fetch(self.sql.threads.list(self._tenant, "*", SEARCHED, 0))
         for row in newest:
             read = yield from self._read(row.thread_id, None, "", None)
             if read is None:
@@ -260,10 +260,10 @@ class GraphThreads:
         inspection, wanted = self.sql.inspection, (RECENT_THREADS, RECENT_CHECKPOINTS)
         try:
             find = inspection.by_metadata(self._tenant, *wanted, pair, limit)
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
         except (Outdated, SetupError):  # errors 3141 and 3157: metadata was changed by hand
             find = inspection.by_metadata(self._tenant, *wanted, None, RECENT_LIMIT)
-            rows = yield from fetch(find, allow_secondary=True)
+            rows = yield from fetch(find)
         containment = Containment(value)
         tagged = [Tagged(self.family, row.thread_id, _checkpoint(row)) for row in rows]
         return [
@@ -292,7 +292,7 @@ class GraphThreads:
                 return read
         if namespace:
             return None
-        newest = yield from fetch(self.sql.inspection.history(self._tenant, thread_id, 1), allow_secondary=True)
+        newest = yield from fetch(self.sql.inspection.history(self._tenant, thread_id, 1))
         if not newest:
             return None
         return (yield from self._read_in(thread_id, checkpoint_id, newest[0].namespace, until))
@@ -302,7 +302,7 @@ class GraphThreads:
     ) -> Operation[GraphState | None]:
         version_key = None if checkpoint_id is None else keys.version_key(ns, checkpoint_id)
         chosen = self.sql.inspection.checkpoint(self._tenant, thread_id, keys.ns_key(ns), version_key, until)
-        rows = yield from fetch(chosen, allow_secondary=True)
+        rows = yield from fetch(chosen)
         if not rows:
             return None
         checkpoint, next_seq = _checkpoint(rows[0]), rows[0].seq + 1

@@ -15,7 +15,6 @@ from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Results, fetch
 from ....engine.retry import next_page
 from ....errors import LocusMySQLError, Unavailable
-from ....runtime.ledger import refuse_late
 from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
@@ -114,17 +113,12 @@ class WorkingOperations:
             try:
                 reply = yield from self._try(WriteBatch(self.sql, call, plans, attempt))
             except (Outdated, Duplicate) as refused:
-                try:
-                    refusal = _Refusal(self.sql, call, plans, refused, self._sealing)
-                    reaction = yield from refusal.explain(attempt)
-                    if self._sealing.is_on and not isinstance(reaction, calls.Reply):
-                        plans = yield from self._plan(call, key)
-                except (LocusMySQLError, calls.StampMoved):
-                    yield from refuse_late(self.sql.ledger, refused, key.tenant, call.token)
-                    raise
+                refusal = _Refusal(self.sql, call, plans, refused, self._sealing)
+                reaction = yield from refusal.explain(attempt)
                 if isinstance(reaction, calls.Reply):
-                    yield from refuse_late(self.sql.ledger, refused, key.tenant, call.token)
                     return reaction
+                if self._sealing.is_on:
+                    plans = yield from self._plan(call, key)
                 attempt = reaction
                 continue
             if one_in(HOUSEKEEPING_EVERY):

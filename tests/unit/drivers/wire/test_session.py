@@ -1,4 +1,4 @@
-"""Servers are accepted or refused by the version in their greeting; the state of a session."""
+"""Servers are accepted or refused by the version in their greeting; the settings and the state of a session."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from locus_mysql.drivers.interface import Result, ServerSession
-from locus_mysql.drivers.wire.session import check_server_version, session_of, warning_about
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.interface import Result
+from locus_mysql.drivers.wire.session import check_server_version, is_read_only, setup, warning_about
 from locus_mysql.errors import UnsupportedServer
 
 
@@ -61,15 +62,16 @@ def test_there_is_no_warning_about_mysql_and_oceanbase(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "session"),
-    [
-        ((1_048_576, 7, "uuid", 1), ServerSession(7, "uuid", read_only=True)),
-        ((1_048_576, 7, "uuid", 0), ServerSession(7, "uuid", read_only=False)),
-        ((1_048_576, 0, "", 0), None),
-        ((1_048_576,), None),
-    ],
+    ("row", "read_only"), [((1_048_576, 1), True), ((1_048_576, "1"), True), ((1_048_576, 0), False)]
 )
-def test_a_session_is_known_by_its_server_unless_a_proxy_hides_it(
-    row: tuple[Any, ...], session: ServerSession | None
-) -> None:
-    assert session_of([Result((row,))]) == session
+def test_a_session_knows_whether_its_server_takes_writes(row: tuple[Any, ...], read_only: bool) -> None:
+    assert is_read_only([Result((row,))]) == read_only
+
+
+@pytest.mark.parametrize(
+    ("options", "limit_ms"),
+    [({}, 60_000), ({"read_timeout_s": 0.3}, 1_000), ({"select_timeout_s": 0.25, "read_timeout_s": 9}, 250)],
+)
+def test_a_session_limits_its_reads(options: dict[str, Any], limit_ms: int) -> None:
+    (limited,) = [one for one in setup(MySQLConfig(**options)) if "max_execution_time" in one.sql]
+    assert limited.params[-1] == limit_ms

@@ -110,8 +110,8 @@ def save_to(ops: Any, thread_id: str) -> None:
     done(operation, answer(next(operation)))
 
 
-def outdated(fate_unknown: bool = False) -> Outdated:
-    return Outdated("a guard failed", fate_unknown=fate_unknown)
+def outdated() -> Outdated:
+    return Outdated("a guard failed")
 
 
 def three(newest: Iterable[Any] = (), named: Iterable[Any] = (), whose: Iterable[Any] = ()) -> list[Result]:

@@ -85,12 +85,6 @@ def test_a_search_gives_each_checkpoint_once_by_its_best_text() -> None:
     assert server.sent == ["index_pending search"]
 
 
-def test_a_search_on_a_secondary_covers_what_the_primary_has_indexed() -> None:
-    server = Server()
-    server.run(operations(hosts=("a", "b"), reads="secondary").queries.search("tenant", "word"))
-    assert server.sent == ["index_pending", "search"]
-
-
 @pytest.mark.parametrize(("query", "limit"), [("", 10), (" \t", 10), ("*", 10), ("word", 0)])
 def test_no_statement_is_sent_where_nothing_can_match(query: str, limit: int) -> None:
     server = Server()

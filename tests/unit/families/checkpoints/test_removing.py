@@ -41,9 +41,8 @@ def test_a_turn_outlives_the_deletion_of_its_thread() -> None:
 
 
 @pytest.mark.parametrize("checkpoint_id", [None, "c"])
-@pytest.mark.parametrize("fate_unknown", [False, True])
 @pytest.mark.parametrize("in_turn", [False, True])
-def test_a_delete_that_finds_nothing(checkpoint_id: str | None, fate_unknown: bool, in_turn: bool) -> None:
+def test_a_delete_that_finds_nothing(checkpoint_id: str | None, in_turn: bool) -> None:
     ops = operations()
     save(ops, new(BIG))
     if in_turn:
@@ -53,14 +52,14 @@ def test_a_delete_that_finds_nothing(checkpoint_id: str | None, fate_unknown: bo
     later: list[str] = []
     outcome: Any = None
     try:
-        batch = operation.throw(outdated(fate_unknown))
+        batch = operation.throw(outdated())
         while True:
             later.append(names(batch))
             batch = operation.send(three(whose=[(1, 5)]) if "whose" in later[-1] else answer(batch))
     except StopIteration as ended:
         outcome = ended.value
     assert outcome is False
-    assert later == ["record"] * fate_unknown + ["newest name_of whose"] * in_turn
+    assert later == ["newest name_of whose"] * in_turn
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
 
 
@@ -85,25 +84,14 @@ def test_a_checkpoint_is_deleted_under_its_thread_s_lock() -> None:
     assert params(next(operations().removing.delete(*KEY, "c")), "lock")[-1] == b""
 
 
-@pytest.mark.parametrize("fate_unknown", [False, True])
-def test_a_checkpoint_that_is_not_there_is_not_deleted(fate_unknown: bool) -> None:
+def test_a_checkpoint_that_is_not_there_is_not_deleted() -> None:
     ops = operations()
     save(ops, new(BIG), seq=4)
     operation = ops.removing.delete(*KEY, "c")
     batch = next(operation)
-    results = answer(batch, fate_unknown=fate_unknown, clear_id=Result(affected=0, last_insert_id=4))
-    if fate_unknown:
-        voiding = operation.send(results)
-        assert names(voiding) == "record"
-        results = answer(voiding)
-    assert done(operation, results) is False
+    assert done(operation, answer(batch, clear_id=Result(affected=0, last_insert_id=4))) is False
     assert ops.context.cache.snapshot(KEY).newest[0].seq == 4
     operation = ops.removing.delete(*KEY, "c")
     next(operation)
     assert done(operation, Landed(1)) is True
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
-
-
-def test_a_delete_whose_first_answer_was_lost_voids_nothing_if_it_deleted() -> None:
-    operation = operations().removing.delete(*KEY, "c")
-    assert done(operation, answer(next(operation), fate_unknown=True)) is True

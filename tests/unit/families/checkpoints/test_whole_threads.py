@@ -54,18 +54,12 @@ def test_a_copy_is_one_transaction_that_is_recognised() -> None:
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
 
 
-@pytest.mark.parametrize("fate_unknown", [False, True])
-def test_a_copy_of_nothing_or_onto_something(fate_unknown: bool) -> None:
+def test_a_copy_of_nothing_or_onto_something() -> None:
     operation = operations().whole_threads.copy("tenant", "s", "t")
     next(operation)
-    if fate_unknown:
-        voiding = operation.throw(outdated(fate_unknown=True))
-        assert names(voiding) == "record"
-        assert done(operation, answer(voiding)) is False
-    else:
-        with pytest.raises(StopIteration) as ended:
-            operation.throw(outdated())
-        assert ended.value.value is False
+    with pytest.raises(StopIteration) as ended:
+        operation.throw(outdated())
+    assert ended.value.value is False
     operation = operations().whole_threads.copy("tenant", "s", "t")
     next(operation)
     with pytest.raises(ThreadExists, match="'t'"):
