@@ -213,6 +213,13 @@ OCEANBASE = Variant(
     "OceanBase",
     families=("agents", "dicts", "current", "versions", "memories", "working", "transcripts", "memu"),
     rules=(
+        Rule(r"tenant_word [^\n]*STORED,\s*", "", "Words are searched for without that of the tenant.", tables=True),
+        Rule(
+            r"\(tenant_word, search_text\)",
+            "(search_text)",
+            "The columns of a full-text index must have one collation (error 1235).",
+            tables=True,
+        ),
         Rule(r"\bVARCHAR\((\d+)\)", lambda length: f"VARBINARY({4 * int(length[1])})", _IDS, tables=True),
         Rule(
             r"UNSIGNED ARRAY\)\), tenant, thread_id, seq\)",

@@ -33,7 +33,7 @@ MOST_SELECT_MS = 2**32 - 1
 SETTINGS = {
     "sql_mode": f"'{_SQL_MODE}'",
     "time_zone": "'+00:00'",
-    "timestamp": "DEFAULT",
+    "timestamp": "0",  # the clock
     "autocommit": "1",
     "transaction_isolation": "'READ-COMMITTED'",
     "transaction_read_only": "0",

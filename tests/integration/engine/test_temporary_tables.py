@@ -12,13 +12,13 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from pymysql.cursors import SSCursor
 
+from examples.year.memory import read_everything, work
 from locus_mysql import MySQLConfig, SyncMemoryStore
 from locus_mysql.cli import main as cli
 from locus_mysql.families.registry import families
 from locus_mysql.inspection.inspector import Inspector
 from locus_mysql.integrations.langgraph import MySQLSaver
 
-from ...layouts import filling
 from ..cli.test_main import dsn_of
 from ..conftest import ONE_OF_EACH, MakeConfig, OpenStore
 from ..connecting import connect
@@ -56,13 +56,14 @@ def config(own_config: MakeConfig, own_sql: OwnSQL) -> Iterator[MySQLConfig]:
 
 
 def test_every_family_writes_reads_and_is_inspected(config: MySQLConfig, capsys: pytest.CaptureFixture[str]) -> None:
-    filling.fill(config)
-    filling.check(config)
+    names = {family.name for family in families() if not family.on_request}
+    asyncio.run(work(config, "May"))
+    assert {name for name, *_ in asyncio.run(read_everything(config))} == names
 
     async def inspect() -> int:
         async with Inspector(config) as inspector:
             threads = 0
-            assert set(await inspector.families()) == {family.name for family in families()}
+            assert set(await inspector.families()) == names
             for family in ("agents", "versions", "dicts", "current", "transcripts"):
                 await inspector.statistics(family)
                 await inspector.growth(family)
