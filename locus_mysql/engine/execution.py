@@ -285,15 +285,15 @@ class Execution:
                 (found,) = yield from _send(primary, (batch.outcome_query,), tracker)
                 if found.rows:
                     return Results((), batch, earlier_attempt=found.rows[0])
-        while True:
-            was_on_disk = primary.on_disk
+        results: list[Result] | None = None
+        while results is None:
+            on_disk = primary.on_disk
             try:
                 results = yield from _send(primary, to_send(batch), tracker)
-                break
             except ServerError:
                 if batch.is_transaction and not primary.connection.closed:
                     yield from roll_back(primary)
-                if primary.connection.closed or primary.on_disk == was_on_disk:
+                if on_disk or not primary.on_disk or primary.connection.closed:
                     raise
         if limit is not None:
             limit.count(primary.connection)
