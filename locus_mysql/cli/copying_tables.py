@@ -109,7 +109,7 @@ def copy_langgraph(arguments: argparse.Namespace, source: str, target: str, opti
             progress.close()
             from ..transfer.hiding import hide, secrets_in
 
-            words = hide(str(error), {*secrets_in(source)})
+            words = hide(str(error), set(secrets_in(source)))
             raise LocusMySQLError(f"{type(error).__name__}: {words.strip()}") from None
     print(report)
     return OK if report.complete else FAILED

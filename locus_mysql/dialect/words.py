@@ -41,8 +41,9 @@ OCEANBASE.instead_of(INDEXED_LENGTH, "%s IS NOT NULL")
 _PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 # A column of a table with a full-text index: a word for the tenant, which is indexed with each text, so that a search
-# reads the texts of its tenant only. Two of 2,048 rare ideographs each, so the parser ngram has a token for it, twice,
-# so it is long enough to be a word. Written as MySQL shows it. Without text it is NULL, so that a save indexes nothing.
+# reads the texts of its tenant only. It is a pair of ideographs, each one of 2,048 rare ones: a token of the parser
+# ngram. The pair stands twice, as the default parser ignores words of two characters. The expression is written as
+# MySQL shows it. Without a text it is NULL, so that a save indexes nothing.
 _BITS = "(144 + ({0} & 31)),(128 + (({0} >> 5) & 63))", "(144 + (({0} >> 11) & 31)),(128 + (({0} >> 16) & 63))"
 _IDEOGRAPHS = ",".join(f"227,{bits}" for bits in _BITS).replace("{0}", "crc32(tenant)")
 TENANT_WORD = (
@@ -50,10 +51,10 @@ TENANT_WORD = (
     f" AS (if((search_text is null),NULL,repeat(convert(char({_IDEOGRAPHS}) using utf8mb4),2))) STORED"
 )
 
-#: Goes before a statement that makes the index, as connections of this package do.
+#: Must precede a statement that creates the index. Connections of this package set it when they are opened.
 NO_STOP_WORDS = "SET SESSION innodb_ft_enable_stopword = 0"
 
-#: The names of the full-text index by its parser: a table that was made for the other parser lacks the index.
+#: The name of the full-text index by its parser, so that a table that was made for the other parser is recognised.
 INDEX_NAMES: dict[Parser, str] = {"default": "words", "ngram": "ngrams"}
 
 
@@ -69,7 +70,7 @@ def needed_index(table: str, parser: Parser, instead: str = "Set search=False") 
     Args:
         table: The table's name.
         parser: The parser of the configuration.
-        instead: What else helps if the table has no full-text index.
+        instead: The alternative to adding the index, as the beginning of the advice.
     """
     other: Parser = "default" if parser == "ngram" else "ngram"
     pending, words = index_keys(parser)
@@ -84,7 +85,7 @@ def needed_index(table: str, parser: Parser, instead: str = "Set search=False") 
 
 
 def pieces_of(alias: str, table: str) -> dict[str, str]:
-    """Return the pieces of a family's statements that `WordSearch` uses: ``{MATCHES}``, ``{INDEXED}`` and phrases.
+    """Return the pieces of a family's statements that `WordSearch` uses.
 
     InnoDB reads the texts of all tenants that have a word, and returns error 188 if they are too many for
     ``innodb_ft_result_cache_limit``. A word of the tenant before it excludes texts of others cheaply (1 µs each) where
@@ -103,16 +104,16 @@ def pieces_of(alias: str, table: str) -> dict[str, str]:
     few = f"(SELECT COUNT(*) FROM (SELECT 1 FROM {rows} WHERE tenant = %s LIMIT {FEW_TEXTS + 1}) AS own) <= {FEW_TEXTS}"  # noqa: S608
     columns = f"({alias}.tenant_word, {alias}.search_text)"
     matches = f"MATCH {columns} AGAINST (IF({alone}, %s, IF({few}, %s, %s)) IN BOOLEAN MODE)"
-    indexed = f"(({alone}) OR NOT {few})"
+    by_index = f"(({alone}) OR NOT {few})"  # whether the words themselves were searched for in the index
     given = "%s IS NOT NULL AND "
     OCEANBASE.instead_of(
         matches,
         f"({given * 2}MATCH ({alias}.search_text) AGAINST (%s IN NATURAL LANGUAGE MODE) AND {given * 2}%s IS NOT NULL)",
     )
-    OCEANBASE.instead_of(indexed, f"({given * 2}%s IS NOT NULL)")
+    OCEANBASE.instead_of(by_index, f"({given * 2}%s IS NOT NULL)")
     return {
         "MATCHES": matches,
-        "INDEXED": indexed,
+        "BY_INDEX": by_index,
         "INDEXED_LENGTH": INDEXED_LENGTH,
         "PHRASE": phrase_in(f"{alias}.search_text"),
         "PENDING_PHRASE": phrase_in(f"{alias}.pending_text"),
@@ -136,8 +137,8 @@ class Condition(NamedTuple):
 class WordSearch:
     """The pieces of a statement that ranks the texts with any part of a query.
 
-    Its expression ``found`` has a column ``holds0``, ``holds1``, … for each part, unless there is only one. The family
-    has the pieces ``{MATCHES}``, ``{PHRASE}`` (in an indexed text) and ``{PENDING_PHRASE}``.
+    Its expression ``found`` has a column ``holds0``, ``holds1``, … for each part, unless there is only one. The
+    family's pieces include those of `pieces_of`.
 
     Args:
         tenant: The tenant.
@@ -153,42 +154,39 @@ class WordSearch:
         self._parts = parts
         self._text = text
         self._numbers = range(len(parts) if len(parts) > 1 else 0)
-        self._pending = [self._in_text(part, pending, "{PENDING_PHRASE}") for part in parts]
+        pending_parts = [self._in_text(part, pending, "{PENDING_PHRASE}") for part in parts]
+        indexed, pending_any = self._indexed(), _any(pending_parts)
+        flags = _flags([self._contained(parts[n]) for n in self._numbers])
+        pending_flags = _flags([pending_parts[n] for n in self._numbers])
+        #: ``{flags}``, ``{indexed}`` and ``{having}`` select indexed texts, ``{pending_flags}`` and ``{pending}`` texts
+        #: that are not indexed yet; ``{weights}`` is joined to ``found``, of whose rows ``{score}`` is the score.
+        self.pieces = {
+            "flags": flags.sql,
+            "indexed": indexed.sql,
+            "having": self._having(),
+            "pending_flags": pending_flags.sql,
+            "pending": pending_any.sql,
+            "weights": self._weights(),
+            "score": self._score(),
+        }
+        #: The parameters of ``{flags}{indexed}``, and of ``{pending_flags}{pending}``.
+        self.params = (*flags.params, *indexed.params)
+        self.pending_params = (*pending_flags.params, *pending_any.params)
 
-    @property
-    def indexed(self) -> Condition:
-        """The condition that an indexed text contains the only part, or may contain one of several."""
+    def _indexed(self) -> Condition:
+        """Return the condition that an indexed text contains the only part, or may contain one of several."""
         matches = self._matches(self._parts)
         return matches if self._numbers else _both(matches, self._verified(self._parts[0]))
 
-    @property
-    def waiting(self) -> Condition:
-        """The condition that a text not yet indexed contains a part."""
-        sql = " OR ".join(condition.sql for condition in self._pending)
-        return Condition(f"({sql})", tuple(param for condition in self._pending for param in condition.params))
-
-    def flags(self, *, pending: bool = False) -> Condition:
-        """The columns of ``found`` that show which parts a text contains."""
-        conditions = [self._pending[n] if pending else self._held(self._parts[n]) for n in self._numbers]
-        return Condition(
-            "".join(f", {condition.sql} AS holds{number}" for number, condition in enumerate(conditions)),
-            tuple(param for condition in conditions for param in condition.params),
-        )
-
-    @property
-    def having(self) -> str:
-        """The condition on ``found`` that a text contains a part, where the index alone does not show it."""
+    def _having(self) -> str:
+        """Return the condition on ``found`` that a text contains a part, where the index alone does not show it."""
         return f"\n  HAVING {' OR '.join(f'holds{n}' for n in self._numbers)}" if self._numbers else ""
 
-    @property
-    def weights(self) -> str:
-        """The weights of the parts, to be joined to ``found``."""
+    def _weights(self) -> str:
         weights = (f"LN(1 + COUNT(*) * 1e0 / GREATEST(SUM(holds{n}), 1)) AS weight{n}" for n in self._numbers)
         return f", (SELECT {', '.join(weights)} FROM found) AS held" if self._numbers else ""  # noqa: S608 - constants
 
-    @property
-    def score(self) -> str:
-        """The score of a row of ``found``."""
+    def _score(self) -> str:
         if not self._numbers:
             return "1e0"
         held = " + ".join(f"found.holds{n} * held.weight{n}" for n in self._numbers)
@@ -206,7 +204,7 @@ class WordSearch:
         among = own if ngram else " ".join(f"({own} {some})" for some in words)
         return Condition("{MATCHES}", (self._tenant, self._tenant, alone, self._tenant, own, among))
 
-    def _held(self, part: str) -> Condition:
+    def _contained(self, part: str) -> Condition:
         """Return the condition that an indexed text contains a part: 0 or 1."""
         verified = self._verified(part)
         if self._parser == "ngram":
@@ -220,7 +218,7 @@ class WordSearch:
         if self._parser == "ngram" or not _is_word(part):
             return contains
         beside = (self._tenant, self._tenant, self._tenant, like(f"*{part}*"), *contains.params)
-        return Condition(f"({{INDEXED}} OR ({self._text} LIKE %s AND {contains.sql}))", beside)
+        return Condition(f"({{BY_INDEX}} OR ({self._text} LIKE %s AND {contains.sql}))", beside)
 
     def _in_text(self, part: str, column: str, phrase: str) -> Condition:
         if self._parser == "ngram":
@@ -277,6 +275,19 @@ def excerpt(text: str, offset: int, radius: int = 80) -> str:
     """Return the part of a text around a position, on one line."""
     start, end = max(0, offset - radius), min(len(text), offset + radius)
     return ("…" if start else "") + " ".join(text[start:end].split()) + ("…" if end < len(text) else "")
+
+
+def _any(conditions: Sequence[Condition]) -> Condition:
+    sql = " OR ".join(condition.sql for condition in conditions)
+    return Condition(f"({sql})", tuple(param for condition in conditions for param in condition.params))
+
+
+def _flags(conditions: Sequence[Condition]) -> Condition:
+    """Return the columns of ``found`` that show which parts a text contains."""
+    return Condition(
+        "".join(f", {condition.sql} AS holds{number}" for number, condition in enumerate(conditions)),
+        tuple(param for condition in conditions for param in condition.params),
+    )
 
 
 def _both(one: Condition, other: Condition) -> Condition:

@@ -22,8 +22,8 @@ _LAST_WORDS = frozenset((1153, 1156, 1835, 4081, 4082))
 #: Connector/Python uses the number 3024 for its own time-outs; on the server it means that a query ran too long.
 _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))
 
-#: The numbers of clients are from 2000 to 2999. Proxies send them as a server's.
-_LEAST_OF_CLIENTS = 2000
+#: The numbers of client libraries' errors. Proxies send them as a server's.
+_CLIENT_ERRORS = range(2000, 3000)
 
 #: Errors that neither a network nor a server raises.
 _OF_CLIENT = (TypeError, ValueError, AttributeError)
@@ -71,14 +71,14 @@ def ends_connection(error: Exception) -> bool:
 
 def _server_number(error: Exception) -> int | None:
     """Return the server's error number; None if the number is the client library's, or there is none."""
-    if isinstance(error, ErrorPacket) and error.errno < _LEAST_OF_CLIENTS:
-        return error.errno
+    if isinstance(error, ErrorPacket):
+        return None if error.errno in _CLIENT_ERRORS else error.errno
     if isinstance(error, OSError) or type(error).__name__ in _TIMEOUTS:
         return None
     number = getattr(error, "errno", None)  # Connector/Python
     if number is None and error.args:
         number = error.args[0]  # PyMySQL, aiomysql, asyncmy
-    if isinstance(number, int) and number >= 1000 and not _LEAST_OF_CLIENTS <= number <= 2999:
+    if isinstance(number, int) and number >= 1000 and number not in _CLIENT_ERRORS:
         return number
     return None
 

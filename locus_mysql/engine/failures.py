@@ -48,11 +48,10 @@ _UNKNOWN = 1105
 #: it stops without an error of its own. Seen with MySQL 9.7, once in some hundred KILL QUERY. It is not translated.
 _KILLED_UPDATE = "An error occurred in multi-table "
 
-#: A table or its file does not exist. If its name begins with `_TEMPORARY`, the server made it for a statement, and
-#: lacks memory or disk space for it.
-_NO_FILE, _NO_TABLE = 1017, 1146
+#: A table is full, or it or its file does not exist. If the name begins with `_TEMPORARY`, the server made the table
+#: for a statement, and lacks memory or disk space for it.
+_TABLE_FULL, _NO_FILE, _NO_TABLE = 1114, 1017, 1146
 _TEMPORARY = "#sql"
-_TABLE_FULL = 1114
 
 #: A SELECT ran longer than ``max_execution_time``.
 OVERTIME = 3024
@@ -296,13 +295,20 @@ def was_interrupted(error: DriverError) -> bool:
     return isinstance(error, ServerError) and _meaning(error) == INTERRUPTED
 
 
+def lacks_temporary_table(error: ServerError) -> bool:
+    """Check whether the server lacked room for a temporary table that it made for a statement.
+
+    It fails so if other sessions use up the memory of all temporary tables (``temptable_max_ram``), and a statement
+    reads one at several places, as a recursive CTE does: https://bugs.mysql.com/bug.php?id=112704
+    """
+    return error.errno in {_TABLE_FULL, _NO_FILE, _NO_TABLE} and _TEMPORARY in error.message
+
+
 def _meaning(error: ServerError) -> int:
     """Return the error's number, or the one that says what its message says."""
     if error.errno == _UNKNOWN and error.message.startswith(_KILLED_UPDATE):
         return INTERRUPTED
-    if error.errno in {_NO_FILE, _NO_TABLE} and _TEMPORARY in error.message:
-        return _TABLE_FULL
-    return error.errno
+    return _TABLE_FULL if lacks_temporary_table(error) else error.errno
 
 
 def _class_of(error: ServerError) -> ErrorClass | None:

@@ -1,4 +1,7 @@
-"""The loops that execute the commands of the engine's generators: `run_blocking`, `run_awaited`. And `settled`."""
+"""The two loops that execute the commands of the engine's generators: `run_blocking` and `run_awaited`.
+
+And `settled`, by which what must be released is released although the task is cancelled.
+"""
 
 from __future__ import annotations
 
@@ -120,10 +123,10 @@ async def run_awaited(steps: CommandGenerator[T]) -> T:
 
 
 async def settled(call: Coroutine[Any, Any, T]) -> T:
-    """Await a call until it ends, and only then raise a cancellation that arrived meanwhile: for what must be released.
+    """Await a call that must complete, such as a release; only then raise a cancellation that arrived meanwhile.
 
-    A cancelled scope of anyio, as Starlette has when a client leaves, cancels its task again and again. A scope with a
-    shield ends that; without one, the event loop would be busy until the call ends.
+    A cancelled scope of anyio, as Starlette has when a client leaves, cancels its task again and again, and so would
+    keep the event loop busy until the call ends. A shielded scope prevents that.
     """
     task, anyio = asyncio.ensure_future(call), sys.modules.get("anyio")
     cancelled: asyncio.CancelledError | None = None

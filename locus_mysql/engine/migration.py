@@ -77,13 +77,14 @@ def plan(config: ConnectionOptions, schema: Schema) -> Operation[Plan]:
     """
     number = yield from _find_layout(config, schema)
     steps: list[Step] = []
-    creations, created = _creations(schema), set[tuple[str, ...]]()
+    creations, created = _creations(schema), set[str]()  # names of tables that a step creates
     for upgrade in _upgrades(schema, number):
         for step in upgrade.steps:
             # A table is created in its last form, in which later steps on it are done.
-            if step.params[:1] not in created and not (yield from _is_done(step)):
+            if created.isdisjoint(step.params[:1]) and not (yield from _is_done(step)):
                 steps.append(step)
-                created |= {step.params} if step in creations else set()
+                if step in creations:
+                    created.update(step.params)
         steps += _comments(schema, upgrade)
     return Plan(schema.family, number, schema.layout_version, (yield from _translated(steps)))
 

@@ -10,12 +10,8 @@ from ..config import ConnectionOptions, Endpoint
 from ..dialect import Statement
 from ..drivers.interface import Driver, DriverError, Result, ServerError
 from .commands import CommandGenerator, Connection, Execute
+from .failures import lacks_temporary_table
 from .topology import Topology
-
-#: Errors about a temporary table that MySQL makes for itself, whose name begins with #sql: the table is full, or does
-#: not exist. It fails so if other sessions use up the memory of all temporary tables (``temptable_max_ram``), and a
-#: statement reads one at several places, as a recursive CTE does: https://bugs.mysql.com/bug.php?id=112704
-_TABLE_FULL, _NO_SUCH_TABLE = 1114, 1146
 
 #: The session's temporary tables go to disk at once. Needs no privilege. Making one takes 0.1 ms longer (9.7.4).
 _ON_DISK = Statement("SET SESSION big_tables = 1")
@@ -67,7 +63,7 @@ class ServerConnection:
         try:
             results: list[Result] = yield Execute(self.connection, (*checks, *statements) if checks else statements)
         except ServerError as error:
-            if not self.on_disk and error.errno in {_TABLE_FULL, _NO_SUCH_TABLE} and "#sql" in error.message:
+            if not self.on_disk and lacks_temporary_table(error):
                 self.on_disk, self._unsent = True, (_ON_DISK,)
             explained = error if guard is None else guard.explain(error)
             if isinstance(explained, ServerError) and error.statement_index is not None:

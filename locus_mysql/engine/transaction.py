@@ -36,6 +36,6 @@ def own_results(batch: Batch, results: list[Result], *, fate_unknown: bool) -> R
 def roll_back(primary: ServerConnection, *after: Statement) -> CommandGenerator[None]:
     """Undo the open transaction, and execute statements after it; drop the connection if that fails."""
     try:
-        yield from primary.execute((ROLLBACK, COMMIT, *after))
+        yield from primary.execute((ROLLBACK, COMMIT, *after))  # COMMIT resets `autocommit` and the limit
     except DriverError:  # the transaction may still be open, and must not be continued by another call
         primary.connection.abort()

@@ -51,8 +51,10 @@ class _Comparing:
 
     def may_divide(self, before: Sized, after: Sized, depth: int) -> bool:
         """Return whether the items of two lists or objects may be compared one by one."""
-        if depth >= DEPTH_LIMIT or not self._is_large:
-            return depth < DEPTH_LIMIT
+        if depth >= DEPTH_LIMIT:
+            return False
+        if not self._is_large:
+            return True
         size = len(before) + len(after)
         may = depth < COARSE_DEPTH and size <= self._items_left
         self._items_left -= size if may else 0

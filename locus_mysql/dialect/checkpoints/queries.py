@@ -388,23 +388,15 @@ class QueryStatements(Statements):
             inspects: Whether to examine at most `BOUND` hits, the first ones of the index, and texts not yet indexed.
         """
         words = WordSearch(tenant, parts, self._parser, "c.search_text", "c.pending_text")
-        flags, pending_flags = words.flags(), words.flags(pending=True)
-        waiting = (*pending_flags.params, *words.waiting.params, tenant) if inspects else ()
+        waiting = (*words.pending_params, tenant) if inspects else ()
         text = self._text(
             SEARCH,
-            flags=flags.sql,
-            indexed=words.indexed.sql,
-            having=words.having,
+            **words.pieces,
             bound=f" LIMIT {BOUND}" if inspects else "",
             waiting=WAITING if inspects else "",
-            pending_flags=pending_flags.sql,
-            pending=words.waiting.sql,
             waiting_rows=str(WAITING_ROWS),
-            weights=words.weights,
-            score=words.score,
         )
-        params = (*flags.params, *words.indexed.params, tenant, *waiting, limit, tenant)
-        return Query(text, params, row=HitRow)
+        return Query(text, (*words.params, tenant, *waiting, limit, tenant), row=HitRow)
 
     def list_with_metadata(self, tenant: str, limit: int) -> Query[NewestRow]:
         """The newest checkpoint of each of the most recent threads."""

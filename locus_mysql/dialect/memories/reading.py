@@ -219,25 +219,17 @@ class ReadingStatements(MemoryStatements):
             inspects: Whether to search texts that are not indexed yet, too.
         """
         words = WordSearch(tenant, parts, self._parser, "i.search_text", "i.pending_text")
-        flags, pending_flags = words.flags(), words.flags(pending=True)
         within = (tenant, *where.params, *condition.params)
         text = self._text(
             WORDS,
-            flags=flags.sql,
-            indexed=words.indexed.sql,
+            **words.pieces,
             range=where.condition("i"),
             filter=condition.sql,
-            having=words.having,
             waiting=WAITING if inspects else "",
-            pending_flags=pending_flags.sql,
-            pending=words.waiting.sql,
             waiting_rows=str(WAITING_ROWS),
-            score=words.score,
-            weights=words.weights,
         )
-        waiting = (*pending_flags.params, *words.waiting.params, *within) if inspects else ()
-        params = (*flags.params, *words.indexed.params, *within, *waiting, limit, offset, tenant)
-        return Query(text, params, row=ScoredItemRow)
+        waiting = (*words.pending_params, *within) if inspects else ()
+        return Query(text, (*words.params, *within, *waiting, limit, offset, tenant), row=ScoredItemRow)
 
 
 def _older_params(item: ItemRow) -> tuple[Param, ...]:

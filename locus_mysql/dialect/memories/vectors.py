@@ -82,8 +82,8 @@ SELECT {EMBEDDING} FROM {vectors} v
 # The nearest embeddings by signs, with their codes. It reads all signs of the range, but other columns only of the
 # nearest. It sorts by the distance alone, in a buffer that is large enough for the wanted rows. MySQL sizes sort rows
 # by declared column width, so with the session's own buffer it would write the whole range to disk in sorted parts.
-# Embeddings of other models come last, as their distance is that of no other, and without their codes: the number of
-# those among the rows is reported.
+# Embeddings of other models come last, as OTHER_MODEL is added to their distance. Their codes are not read; the number
+# of such rows is logged.
 NEAR = """
 SELECT /*+ SET_VAR(sort_buffer_size = {buffer}) */ c.path, c.item_key, c.number, c.code, best.distance
   FROM (SELECT s.owner, s.item_key, s.number, IF(s.model = %s, 0, {other_model}) + BIT_COUNT(s.sig ^ %s) AS distance
@@ -231,8 +231,8 @@ class TextEmbeddingRow(NamedTuple):
 class NearRow(NamedTuple):
     """The code of an embedding, and its distance from a query by sign bits.
 
-    If the embedding is of another model, the distance is at least `OTHER_MODEL`, and all other columns are None. So are
-    they if the code was deleted by hand.
+    If the embedding is of another model, the distance is at least `OTHER_MODEL`. All other columns are None then, and
+    if the code was deleted by hand.
     """
 
     path: bytes | None

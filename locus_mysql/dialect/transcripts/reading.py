@@ -21,8 +21,8 @@ LAST_SEQ = "SELECT t.last_seq FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCR
 # The items of a transcript in their order, or from the last one backwards; then a row with seq 0 and the transcript's
 # revision. MySQL reads the subquery once, then the items in the order of their primary key, up to the limit. With a
 # join, it would read and sort all of them. If the statement is killed (KILL QUERY), the subquery is NULL and finds no
-# item; reading the last row then reports the kill: see docs/design/writes.md. The
-# order of a member of a UNION needs a limit.
+# item; reading the last row then reports the kill: see docs/design/writes.md. The order of a member of a UNION needs a
+# limit.
 ITEMS = """
 (SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at, i.checksum
    FROM {items} i FORCE INDEX (PRIMARY)

@@ -47,19 +47,16 @@ SETTINGS = {
     "cte_max_recursion_depth": "1000000",
 }
 
+_AT_MOST = "CAST(LEAST(@@SESSION.{}, {}) AS UNSIGNED)"
+
 #: More of them, on MySQL only.
 SETTINGS_OF_MYSQL = {
-    # No lock outlives its client by more than about a minute: these end the waits of a session whose client has
-    # vanished, and `engine.transaction.BEGIN` those of an open transaction.
-    **{
-        name: f"CAST(LEAST(@@SESSION.{name}, {seconds}) AS UNSIGNED)"
-        for name, seconds in (
-            ("innodb_lock_wait_timeout", 50),
-            ("lock_wait_timeout", 50),
-            ("net_read_timeout", 60),
-            ("net_write_timeout", 60),
-        )
-    },
+    # No lock outlives its client by more than about a minute: these limits, in seconds, end the waits of a session
+    # whose client has vanished, and `engine.transaction.BEGIN` those of an open transaction.
+    "innodb_lock_wait_timeout": _AT_MOST.format("innodb_lock_wait_timeout", 50),
+    "lock_wait_timeout": _AT_MOST.format("lock_wait_timeout", 50),
+    "net_read_timeout": _AT_MOST.format("net_read_timeout", 60),
+    "net_write_timeout": _AT_MOST.format("net_write_timeout", 60),
     "completion_type": "0",
     "sql_big_selects": "1",
     "use_secondary_engine": "OFF",
@@ -99,7 +96,7 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
 
 
 def _set(settings: Mapping[str, str]) -> Statement:
-    """Return the statement that sets variables of the session to literals."""
+    """Return the statement that sets variables of the session."""
     return Statement("SET " + ", ".join(f"@@SESSION.{name} = {value}" for name, value in settings.items()))
 
 

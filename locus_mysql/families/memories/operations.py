@@ -60,6 +60,9 @@ class MemoryOperations:
         options: The options about embeddings.
     """
 
+    #: The first labels of all items that `embed_page` reads.
+    root: Namespace = ()
+
     def __init__(self, config: MySQLConfig, options: EmbeddingOptions | None = None) -> None:
         self.config = config
         self.tenant = config.tenant
@@ -75,9 +78,6 @@ class MemoryOperations:
         )
         self.searching = SearchingOperations(self.reading, self.nearest)
         self.moving = MovingOperations(config, self.sql)
-
-    #: The first labels of all items; see `embed_page`.
-    root: Namespace = ()
 
     @property
     def items(self) -> MemoryOperations:

@@ -88,13 +88,10 @@ class ReadingOperations:
 
     def newest(self, tenant: str, where: Range, filter: ItemFilter, limit: int, offset: int) -> Operation[Hits]:
         """Return items, most recently written first. One round trip, or one for 1,000 items if there are checks."""
-        page = partial(self.sql.reading.list, tenant, where, filter)
         if filter.checks:
-            rows = (yield from _checked(lambda size, last, read: page(size, after=last), filter, offset + limit))[
-                offset:
-            ]
+            rows = (yield from self._list_checked(tenant, where, filter, offset + limit))[offset:]
         else:
-            rows = yield from fetch(page(limit, offset=offset))
+            rows = yield from fetch(self.sql.reading.list(tenant, where, filter, limit, offset=offset))
         return Hits(MemoryHit(item, None) for item in readable(partial(item_of, tenant, sealed=self._sealed), rows))
 
     def words(
@@ -118,9 +115,8 @@ class ReadingOperations:
         if filter.checks:
             if indexing:
                 yield Batch(indexing)
-            rows = (yield from _checked(lambda size, last, read: page(size, offset=read), filter, offset + limit))[
-                offset:
-            ]
+            found = yield from _checked(lambda size, _, read: page(size, offset=read), filter, offset + limit)
+            rows = found[offset:]
         else:
             find = page(limit, offset=offset)
             results = yield Batch((*indexing, find), atomic=False)
@@ -187,17 +183,16 @@ class ReadingOperations:
 
     def _count(self, tenant: str, where: Range, filter: ItemFilter) -> Operation[int]:
         if filter.checks:
-            return len(
-                (
-                    yield from _checked(
-                        lambda size, last, read: self.sql.reading.list(tenant, where, filter, size, after=last),
-                        filter,
-                        None,
-                    )
-                )
-            )
+            return len((yield from self._list_checked(tenant, where, filter, None)))
         ((count,),) = yield from fetch(self.sql.reading.count(tenant, where, filter))
         return count
+
+    def _list_checked(
+        self, tenant: str, where: Range, filter: ItemFilter, limit: int | None
+    ) -> Operation[list[ItemRow]]:
+        """Return items that pass the filter's checks, most recently written first; see `_checked`."""
+        page = partial(self.sql.reading.list, tenant, where, filter)
+        return (yield from _checked(lambda size, last, _: page(size, after=last), filter, limit))
 
 
 def _checked(page: ReadsPage[RowT], filter: ItemFilter, limit: int | None) -> Operation[list[RowT]]:

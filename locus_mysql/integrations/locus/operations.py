@@ -223,9 +223,9 @@ class LocusOperations:
         """Return checkpoints whose messages contain words of a query, best first, and newest first for equal scores.
 
         A text belongs to the checkpoint that added it. System messages are left out; of long messages, the first 10,000
-        characters are searched. Words under three letters are not found. Messages of
-        an unfinished turn are found once the turn is finished. The score depends on which of the words a text contains,
-        not on how often; the rarer a word is among the tenant's hits of this query, the more it counts.
+        characters are searched. Words under three letters are not found. Messages of an unfinished turn are found once
+        the turn is finished. The score depends on which of the words a text contains, not on how often; the rarer a
+        word is among the tenant's hits of this query, the more it counts.
 
         Returns:
             Dicts of ``thread_id``, ``checkpoint_id``, ``score``, ``snippet`` and ``created_at``, as ISO 8601 text.

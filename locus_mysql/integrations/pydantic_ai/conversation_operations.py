@@ -114,7 +114,7 @@ class ConversationOperations:
             ConversationConflict: The store has no record with this revision.
         """
         record_key = _record_key(conversation_id)
-        backoff = Backoff(f"Conversations of the log of {conversation_id!r} were written while it was read")
+        backoff = _backoff(conversation_id)
         while True:
             stored = yield from self._stored(conversation_id)
             if stored is None or stored.record.revision != expected_revision:
@@ -186,7 +186,7 @@ class ConversationOperations:
     def _create(self, record: ConversationRecord, items: list[NewItem], branch_point: str | None) -> Operation[str]:
         """Store the record of a new conversation or fork; returns its log."""
         conversation_id = record.conversation_id
-        backoff = Backoff(f"Conversations of the log of {conversation_id!r} were written while it was read")
+        backoff = _backoff(conversation_id)
         while True:
             log = conversation_id if branch_point is None else (yield from self._find_log(branch_point))
             if log is None:
@@ -281,6 +281,10 @@ class ConversationOperations:
         for entry_id in (*entries, *record.branches, record.head_id):
             if entry_id is not None:
                 self._log_of_entry.put(entry_id, stored.log)
+
+
+def _backoff(conversation_id: str) -> Backoff:
+    return Backoff(f"Conversations of the log of {conversation_id!r} were written while it was read")
 
 
 def _record_key(conversation_id: str) -> TranscriptKey:

@@ -26,7 +26,6 @@ _FLOATS = () if np is None else (np.dtype(np.float32), np.dtype(np.float64))
 #: The largest absolute value of a byte.
 _LARGEST = 127
 
-
 #: The end of the error about an embedding of zeros.
 NO_DIRECTION = "is all zeros (as 32-bit floats): it has no direction to be compared by."
 

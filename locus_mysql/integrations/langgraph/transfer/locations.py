@@ -86,12 +86,7 @@ def open_saver(name: str) -> Iterator[Saver]:
 
 @contextmanager
 def open_store(name: str) -> Iterator[BaseStore]:
-    """Open the store of another package, which is only read.
-
-    Raises:
-        SetupError: The package is not installed.
-        UsageError: There is no such package, or no such file.
-    """
+    """Open the store of another package, which is only read. Raises as `open_saver` does."""
     with _opened(name, "store", "store") as store:
         yield store
 

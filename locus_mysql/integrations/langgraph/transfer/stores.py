@@ -42,7 +42,7 @@ async def copy_items(
     """Copy the items of a store, with their times. May be repeated: present items are skipped.
 
     Each item is read from the target again and compared. One that differs there, because it was changed since, is left
-    unchanged. Items come without embeddings; they get them when they are put again by a store with an ``index``.
+    unchanged. Items come without embeddings: ``locus-mysql embed`` adds them by a store with an ``index``.
 
     Args:
         source: Any store; it is only read, and times to live are not refreshed. The items of one namespace are held in
