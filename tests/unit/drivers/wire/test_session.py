@@ -74,4 +74,4 @@ def test_a_session_knows_whether_its_server_takes_writes(row: tuple[Any, ...], r
 )
 def test_a_session_limits_its_reads(options: dict[str, Any], limit_ms: int) -> None:
     (limited,) = [one for one in setup(MySQLConfig(**options)) if "max_execution_time" in one.sql]
-    assert limited.params[-1] == limit_ms
+    assert f"max_execution_time = {limit_ms}" in limited.sql
