@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import inspect
 import logging
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
-from locus_mysql.dialect.checkpoints.queries import ChosenRow, HistoryRow, MetadataRow, NewestRow
+from locus_mysql.dialect.checkpoints.queries import HistoryRow, MetadataRow, NewestRow
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.records import (
     checkpoint_info,
-    checkpoints_of,
     decode_state_text,
     found_info,
     history_entry,
 )
-from locus_mysql.families.checkpoints.state_rows import check_row
 from locus_mysql.families.checkpoints.store import StoreOperations
 from locus_mysql.runtime.damaged_rows import readable
 
@@ -39,43 +37,6 @@ def test_metadata_that_is_not_an_object_is_damaged(metadata: str) -> None:
     ):
         with pytest.raises(CorruptCheckpoint, match="metadata of checkpoint 'c' of thread 't'"):
             parse()
-
-
-def test_a_row_that_does_not_fit_its_checksum_is_damaged() -> None:
-    for parse in (
-        lambda: checkpoint_info("t", MetadataRow("c", None, AT, 0)),
-        lambda: history_entry("t", HistoryRow("c", None, AT, 1, None, 0)),
-        lambda: check_row(0, 3, "t"),
-        lambda: check_row(None, 3, "t"),
-    ):
-        with pytest.raises(CorruptCheckpoint, match="of thread 't' does not fit its checksum"):
-            parse()
-
-
-def test_a_checkpoint_and_an_entry_of_a_history() -> None:
-    at = AT.replace(tzinfo=UTC)
-    assert checkpoint_info("t", MetadataRow("c", None, AT, 1)) == {
-        "thread_id": "t",
-        "checkpoint_id": "c",
-        "metadata": {},
-        "created_at": at,
-        "updated_at": at,
-    }
-    assert history_entry("t", HistoryRow("c", "b", AT, 7, '{"a":1}', 1)) == {
-        "checkpoint_id": "c",
-        "parent_id": "b",
-        "created_at": at,
-        "size_bytes": 7,
-        "metadata": {"a": 1},
-    }
-
-
-def test_rows_of_a_checkpoint_belong_together() -> None:
-    rows = [
-        ChosenRow(thread_id, name, None, AT, 1, seq, b"", b"", AT)
-        for seq, (thread_id, name) in enumerate([("t", "c"), ("t", "c"), ("t", "d"), ("u", "d")])
-    ]
-    assert [[row.seq for row in group] for group in checkpoints_of(rows)] == [[0, 1], [2], [3]]
 
 
 def test_damaged_rows_are_skipped_and_logged_with_names_only_at_debug_level(

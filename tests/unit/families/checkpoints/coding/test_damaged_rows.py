@@ -16,6 +16,7 @@ from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
 from locus_mysql.families.checkpoints.coding.payload import DICTIONARY
 
+from .....thoroughness import FULL
 from .stored_rows import State, Table, message
 
 
@@ -58,10 +59,10 @@ class TestDamage:
             with pytest.raises(CorruptCheckpoint):
                 assemble([*rows[:twice], rows[twice], *rows[twice:]], "t")
 
-    def test_every_single_bit_that_flips_is_noticed(self) -> None:
-        rows = self.rows(4)
+    def test_single_bits_that_flip_are_noticed(self) -> None:
+        rows, step = self.rows(4), 1 if FULL else 7  # every bit of a byte now and then
         for which, row in enumerate(rows):
-            for bit in range(8 * len(row.payload)):
+            for bit in range(0, 8 * len(row.payload), step):
                 flipped = bytearray(row.payload)
                 flipped[bit // 8] ^= 1 << bit % 8
                 self.assert_noticed(rows, which, bytes(flipped))

@@ -168,59 +168,10 @@ def test_a_restarted_log_does_not_store_the_others_again() -> None:
             assert len(delta.payload) < 6_000
 
 
-def test_rows_of_a_cached_state_are_not_read_again() -> None:
-    table, lineages, _ = grown(64)
-    for seq in range(2, 65):
-        state, _ = table.load(seq - 1)
-        encoded = encode(state)
-        loaded, read = table.load_with(seq, Held(lineages[seq - 2], hash_logs(encoded, {}), encoded))
-        assert same(loaded, table.load(seq)[0])
-        assert read == lineages[seq - 1]
-
-
-def test_a_restarted_log_shares_nothing_with_its_base() -> None:
-    table, lineage = Table(), ()
-    lineages = []
-    begun = [message(number) for number in range(20)]
-    states: list[State] = [
-        {"messages": begun, "steps": begun},
-        {"messages": [*begun, message(20)], "steps": [message(-1)]},  # based on the first, whose steps are no prefix
-        {"messages": [*begun, message(21)], "steps": [*begun, message(22)]},  # extends the first's steps
-    ]
-    for state in states:
-        _, lineage = table.save(state, lineages[0] if lineages else ())
-        lineages.append(lineage)
-    encoded = encode(states[1])
-    with pytest.raises(NotHeld):
-        table.load_with(3, Held(lineages[1], hash_logs(encoded, {}), encoded))
-
-
-def test_rows_continuing_an_uncached_base_must_be_read() -> None:
-    table = Table()
-    begun = [message(number) for number in range(20)]
-    _, first = table.save({"messages": begun, "steps": begun}, ())
-    held = {"messages": [*begun, message(20)], "steps": [message(-1)]}
-    _, second = table.save(held, first)
-    table.save({"messages": [*begun, message(21)], "steps": begun}, first)  # has no record of its steps
-    encoded = encode(held)
-    with pytest.raises(NotHeld):
-        table.load_with(3, Held(second, hash_logs(encoded, {}), encoded))
-
-
 def test_rows_without_payloads_need_a_cached_state() -> None:
     table, _, _ = grown(3)
     with pytest.raises(NotHeld):
         assemble([*table.chain(3)[:-1], table.chain(3)[-1]._replace(payload=None)], "t")
-
-
-def test_a_log_emptied_beside_a_growing_one_is_empty() -> None:
-    table, begun = Table(), [message(number) for number in range(20)]
-    _, lineage = table.save({"messages": begun, "steps": begun[:1], "none": []}, ())
-    delta, lineage = table.save({"messages": [*begun, message(20)], "steps": [], "none": []}, lineage)
-    assert delta.base is not None
-    assert delta.discontinued == {"steps"}
-    assert table.load(2)[0] == {"messages": [*begun, message(20)], "steps": [], "none": []}
-    assert not lineage[0].provisional
 
 
 def test_unchanged_values_are_the_same_objects_along_a_lineage() -> None:
@@ -256,17 +207,6 @@ def test_new_text_is_relative_to_the_parent_even_if_the_base_is_another_state() 
     assert (delta.parent,) == parent
     assert delta.news == {"messages": 21}
     assert delta.discontinued == set()  # an empty log is not missed
-
-
-def test_an_item_changed_in_place_is_noticed() -> None:
-    table, lineage = Table(), ()
-    state: State = {"messages": [message(number) for number in range(20)]}
-    _, lineage = table.save(state, lineage)
-    state["messages"][3]["content"] = state["messages"][3]["content"].replace("x", "y", 1)
-    state["messages"].append(message(20))
-    delta, lineage = table.save(state, lineage)
-    assert delta.discontinued == {"messages"}
-    assert table.load(2)[0] == state
 
 
 def test_a_small_state_is_stored_whole() -> None:
@@ -357,14 +297,6 @@ class TestCopies:
         delta, _ = table.save({"messages": states[0]["messages"][1:]}, lineages[0], provisional=True)
         assert delta.base is not None
         assert delta.payload[:1] in {b"\x01", b"\x02"}
-
-    def test_a_process_with_the_parent_reads_only_the_new_row(self) -> None:
-        table, states, lineages = self.windows(5)
-        for seq in range(2, 6):
-            encoded = encode(states[seq - 2])
-            loaded, read = table.load_with(seq, Held(lineages[seq - 2], hash_logs(encoded, {}), encoded))
-            assert same(loaded, states[seq - 1])
-            assert read == lineages[seq - 1]
 
     def test_versions_before_copies_refuse_their_rows_by_an_unknown_format(self) -> None:
         table, _, _ = self.windows(3)
