@@ -1,20 +1,14 @@
 """The report shows exactly the measured figures."""
 
-import json
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bench import charts, report, targets
-from bench.charts import spread
 from bench.contestants import BUILT_IN, OURS, POSTGRESQL
 from bench.floor import floor_of
-from bench.markdown import markdown_table
 from bench.targets import TARGETS, Target
 
 
@@ -125,10 +119,6 @@ def test_a_measurement_with_a_page_has_a_file_of_its_own(tmp_path: Path) -> None
     assert report.read(tmp_path) == ({"MySQL": "9.7"}, results)
 
 
-def test_figures_keep_five_digits() -> None:
-    assert report.rounded({"a": [1.23456789, 2], "b": 123456789.0}) == {"a": [1.2346, 2], "b": 123460000.0}
-
-
 def test_a_chart_is_the_same_bytes_every_time_and_names_every_line(tmp_path: Path) -> None:
     results = latency_results(2.5)
     for folder in (tmp_path / "one", tmp_path / "two"):
@@ -140,28 +130,3 @@ def test_a_chart_is_the_same_bytes_every_time_and_names_every_line(tmp_path: Pat
     for name in (OURS, BUILT_IN, POSTGRESQL, "floor"):
         assert name.encode() in one
     assert b"<dc:date>" not in one
-
-
-@given(st.lists(st.floats(0, 1), max_size=12).map(sorted), st.floats(0.01, 0.2))
-def test_names_beside_a_chart_keep_their_order_and_distance(places: list[float], apart: float) -> None:
-    moved = spread(places, apart)
-
-    assert len(moved) == len(places)
-    for one, next_one in pairwise(moved):
-        assert next_one - one >= apart - 1e-9
-    assert sum(moved) == pytest.approx(sum(places))
-
-
-def test_names_that_do_not_overlap_stay_where_their_lines_end() -> None:
-    assert spread([0.1, 0.5, 0.9], 0.1) == [0.1, 0.5, 0.9]
-
-
-def test_a_table_is_aligned() -> None:
-    lines = markdown_table(["name", "ms"], [["a long name", "1.25"], ["b", "100.00"]]).splitlines()
-
-    assert len({len(line) for line in lines}) == 1
-    assert lines[1].endswith(":|") or lines[1].endswith(": |")
-
-
-def test_results_are_json() -> None:
-    assert json.loads(json.dumps(report.rounded(latency_results(1 / 3)))) == report.rounded(latency_results(1 / 3))

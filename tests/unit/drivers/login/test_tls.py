@@ -7,29 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from locus_mysql.config import Endpoint, MySQLConfig
-from locus_mysql.drivers.login.tls import no_tls, tls_attempts, tls_context
+from locus_mysql.config import MySQLConfig
+from locus_mysql.drivers.login.tls import tls_context
 from locus_mysql.errors import ConfigError
-
-TCP = Endpoint("localhost", 3306)
-UNIX = Endpoint("localhost", 3306, "/tmp/mysql.sock")
-
-
-@pytest.mark.parametrize(
-    ("mode", "endpoint", "attempts"),
-    [
-        ("DISABLED", TCP, [False]),
-        ("PREFERRED", TCP, [True, False]),
-        ("PREFERRED", UNIX, [False]),
-        ("REQUIRED", TCP, [True]),
-        ("REQUIRED", UNIX, [True]),
-        ("VERIFY_CA", TCP, [True]),
-        ("VERIFY_IDENTITY", TCP, [True]),
-    ],
-)
-def test_only_preferred_falls_back_to_plain_text(mode: str, endpoint: Endpoint, attempts: list[bool]) -> None:
-    found = tls_attempts(MySQLConfig(ssl_mode=mode), endpoint)
-    assert [context is not None for context in found] == attempts
 
 
 @pytest.mark.parametrize(
@@ -54,9 +34,3 @@ def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
         tls_context(MySQLConfig(ssl_mode="VERIFY_CA", ssl_ca=file))
     with pytest.raises(ConfigError, match="ssl_cert and ssl_key cannot be used"):
         tls_context(MySQLConfig(ssl_mode="REQUIRED", ssl_cert=file, ssl_key=file))
-
-
-def test_the_error_of_a_server_without_tls_has_advice() -> None:
-    message = str(no_tls(MySQLConfig(ssl_mode="REQUIRED"), TCP))
-    assert "localhost:3306" in message
-    assert "DISABLED" in message
