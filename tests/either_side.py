@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 
@@ -17,8 +16,10 @@ class AnyStore:
     def __init__(self, store: Any) -> None:
         self.store = store
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> Any:
         method = getattr(self.store, name)
+        if not callable(method):
+            return method
 
         async def call(*args: Any, **options: Any) -> Any:
             outcome = method(*args, **options)

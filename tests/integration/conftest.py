@@ -56,7 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     when all others have finished.
     """
     here = [item for item in items if item.path.is_relative_to(Path(__file__).parent)]
-    if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY)):
+    frameworks = [item for item in here if "integrations" in item.path.parts]
+    if not FULL and (left_out := rotated(here, ONE_OF_EACH, EACH_WAY) | rotated(frameworks, EVERY_ASYNC, EVERY_SYNC)):
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
         items[:] = [item for item in items if item.nodeid not in left_out]
     if left_out := [item for item in items if left_out_because(item.nodeid, getattr(item, "fixturenames", ()))]:
@@ -152,7 +153,9 @@ def no_housekeeping_of_memories(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Stores of every driver and side, and a server that tests may restart, lock and misconfigure.
 
-EVERY_SIDE = tuple(f"{name}-async" for name in ASYNC_DRIVERS) + tuple(f"{name}-sync" for name in SYNC_DRIVERS)
+EVERY_ASYNC = tuple(f"{name}-async" for name in ASYNC_DRIVERS)
+EVERY_SYNC = tuple(f"{name}-sync" for name in SYNC_DRIVERS)
+EVERY_SIDE = EVERY_ASYNC + EVERY_SYNC
 
 #: An asynchronous and a blocking driver. A test of these two runs on one of them, chosen by `rotated`, except in full
 #: runs.

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import CheckpointStore, MySQLConfig, SyncCheckpointStore
+from locus_mysql import CheckpointStore, MySQLConfig
 from locus_mysql.errors import PoolTimeout, Unavailable
 
 from ..waiting import until
@@ -31,7 +31,6 @@ LockThread = Callable[[MySQLConfig, str], "Rival"]
 State = dict[str, Any]
 DEADLINE_S = 180.0
 
-every_side = pytest.mark.parametrize("side", EVERY_SIDE)
 one_of_each = pytest.mark.parametrize("side", ONE_OF_EACH)
 async_drivers = pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 
@@ -193,30 +192,6 @@ async def test_many_tasks_share_a_small_pool(
     assert 2 <= most <= 4
 
 
-@pytest.mark.parametrize("driver", ["mysql-connector", "pymysql"])
-def test_threads_share_a_store(make_config: MakeConfig, driver: str) -> None:
-    with SyncCheckpointStore(make_config(driver=driver, pool_size=4)) as store:
-
-        def work(number: int) -> None:
-            for turn in range(3):
-                store.save(f"thread {number}", state_of(number + turn))
-                assert store.load(f"thread {number}") == state_of(number + turn)
-
-        with ThreadPoolExecutor(16) as threads:
-            list(threads.map(work, range(16)))
-        assert store.count() == 16
-
-
-@async_drivers
-async def test_many_tasks_save_to_one_thread(make_config: MakeConfig, driver: str) -> None:
-    async with CheckpointStore(make_config(driver=driver, pool_size=4)) as store:
-        await asyncio.gather(*(store.save("thread", {"n": n, "log": ["x" * 3000]}, f"c{n}") for n in range(32)))
-        listed = await store.list_checkpoints("thread", 100)
-        assert sorted(listed) == sorted(f"c{n}" for n in range(32))
-        for name in listed:
-            assert await store.load("thread", name) == {"n": int(name[1:]), "log": ["x" * 3000]}
-
-
 @one_of_each
 async def test_a_pool_that_stays_full_says_what_to_raise(
     open_store: OpenStore, own_config: MakeConfig, lock_thread: LockThread, own_sql: RunSQL, side: str
@@ -353,16 +328,6 @@ def test_one_store_serves_two_event_loops_at_once(make_config: MakeConfig, drive
 
     assert asyncio.run(store.count()) == 24
     asyncio.run(store.close())
-
-
-@async_drivers
-async def test_a_closed_store_opens_again(make_config: MakeConfig, driver: str) -> None:
-    store = CheckpointStore(make_config(driver=driver))
-    await store.save("thread", state_of(1))
-    await store.close()
-    assert await store.load("thread") == state_of(1)
-    await store.close()
-    await store.close()
 
 
 # Forks

@@ -10,7 +10,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pymysql
@@ -18,7 +17,7 @@ import pytest
 
 from ci import local_server
 from ci.local_server import LocalServer, find_mysqld
-from locus_mysql.errors import SetupError, Unavailable
+from locus_mysql.errors import SetupError
 
 from .conftest import MADE_BEFORE
 
@@ -182,20 +181,6 @@ def test_data_files_of_another_version_or_left_incomplete_are_created_again(fold
     assert {one.name for one in made_before.iterdir()} == {"lock", local_server.data_folder_key(mysqld)}
 
 
-def test_without_a_folder_nothing_is_left_behind(mysqld: Path) -> None:
-    with LocalServer(mysqld=mysqld, made_before=MADE_BEFORE) as server:
-        home, pid = server.data_dir, server.pid
-        assert query(server, "SELECT DATABASE()") == (("locus",),)
-
-    assert not home.exists()
-    assert not is_running(pid)
-
-
-def test_only_the_password_opens_the_server(shared: LocalServer) -> None:
-    with pytest.raises(pymysql.err.OperationalError, match="1045"):
-        pymysql.connect(host="127.0.0.1", port=shared.port, user="root", password="")
-
-
 def test_nothing_with_the_password_is_readable_by_others(shared: LocalServer) -> None:
     password = shared.dsn.split(":")[2].split("@")[0].encode()
     holders = [file for file in shared.data_dir.iterdir() if file.is_file() and password in file.read_bytes()]
@@ -237,45 +222,6 @@ def test_restarts_and_crashes_keep_the_data_and_the_dsn(data_dir: Path, mysqld: 
             pids.append(server.pid)
             assert len(query(server, "SELECT n FROM kept")) == number + 1
         assert len({*pids}) == 3
-
-
-def test_a_folder_too_deep_for_a_socket_works(folder: Path, made_once: Path, mysqld: Path) -> None:
-    deep = folder / "/".join(["a-folder-with-a-long-name"] * 6)
-    shutil.copytree(made_once, deep)
-
-    with LocalServer(deep, mysqld=mysqld) as server:
-        socket_folder = server.socket_path.parent
-        assert query(server, "SELECT 1") == ((1,),)
-
-    assert not socket_folder.exists()
-
-
-def test_a_server_started_in_a_thread_outlives_the_thread(data_dir: Path, mysqld: Path) -> None:
-    server = LocalServer(data_dir, mysqld=mysqld)
-    thread = Thread(target=server.start)
-    thread.start()
-    thread.join()
-    try:
-        assert query(server, "SELECT 1") == ((1,),)
-        server.restart()
-        assert query(server, "SELECT 1") == ((1,),)
-    finally:
-        server.stop()
-
-
-def test_an_option_that_the_server_refuses_is_shown(data_dir: Path, mysqld: Path) -> None:
-    with pytest.raises(SetupError, match=r"--no-such-option"):
-        LocalServer(data_dir, mysqld=mysqld, extra_args=["--no-such-option"]).start()
-
-
-def test_a_server_that_does_not_answer_in_time_is_ended(data_dir: Path, mysqld: Path) -> None:
-    server = LocalServer(data_dir, mysqld=mysqld, start_timeout_s=0.0)
-
-    with pytest.raises(Unavailable, match="did not answer within 0 s"):
-        server.start()
-
-    with LocalServer(data_dir, mysqld=mysqld) as usable:
-        assert query(usable, "SELECT 1") == ((1,),)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -17,6 +17,7 @@ from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.engine.synchronous import SyncEngine
 from locus_mysql.errors import Unavailable
 
+from ..either_side import AnyStore
 from .conftest import EACH_WAY, ONE_OF_EACH, MakeConfig, OpenStore
 from .proxy import WireProxy
 
@@ -132,41 +133,33 @@ async def test_a_conflict(make_config: MakeConfig, logged: pytest.LogCaptureFixt
 
 @pytest.mark.parametrize("kind", [MySQLCheckpointer, SyncMySQLCheckpointer])
 async def test_why_a_health_check_failed(make_config: MakeConfig, logged: pytest.LogCaptureFixture, kind: Any) -> None:
-    async def call(method: Callable[..., Any], **options: Any) -> Any:
-        outcome = method(**options)
-        return await outcome if asyncio.iscoroutine(outcome) else outcome
-
-    well = kind(make_config(driver="mysql-connector"))
-    assert await call(well.health_check) is True
-    assert await call(well.health_check, raises=True) is True
-    await call(well.close)
+    well = AnyStore(kind(make_config(driver="mysql-connector")))
+    assert await well.health_check() is True
+    assert await well.health_check(raises=True) is True
+    await well.close()
     assert records(logged, "calls") == []
-    unwell = kind(make_config(driver="mysql-connector", host="127.0.0.1", port=1))
-    assert await call(unwell.health_check) is False
+    unwell = AnyStore(kind(make_config(driver="mysql-connector", host="127.0.0.1", port=1)))
+    assert await unwell.health_check() is False
     ((level, words),) = records(logged, "calls")
     assert level == "WARNING"
     assert words.startswith("A health check failed: Unavailable (Cannot connect to MySQL at 127.0.0.1:1: ")
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1"):
-        await call(unwell.health_check, raises=True)
+        await unwell.health_check(raises=True)
 
 
 @pytest.mark.parametrize("kind", [MySQLCheckpointer, SyncMySQLCheckpointer])
 async def test_a_server_that_takes_no_writes_is_not_well(
     own_config: MakeConfig, own_sql: Callable[..., Any], logged: pytest.LogCaptureFixture, kind: Any
 ) -> None:
-    async def call(method: Callable[..., Any], **options: Any) -> Any:
-        outcome = method(**options)
-        return await outcome if asyncio.iscoroutine(outcome) else outcome
-
-    checkpointer = kind(own_config(driver="mysql-connector"))
-    assert await call(checkpointer.health_check)
+    checkpointer = AnyStore(kind(own_config(driver="mysql-connector")))
+    assert await checkpointer.health_check()
     own_sql("SET GLOBAL super_read_only = ON")
     try:
-        assert await call(checkpointer.health_check) is False
+        assert await checkpointer.health_check() is False
     finally:
         own_sql("SET GLOBAL read_only = OFF")
     assert records(logged, "calls") == [("WARNING", "A health check failed: ReadOnlyServer.")]
-    await call(checkpointer.close)
+    await checkpointer.close()
 
 
 @pytest.mark.parametrize("side", EACH_WAY)

@@ -10,8 +10,6 @@ from locus.core.messages import Message
 from locus.core.state import AgentState
 
 from locus_mysql import (
-    MySQLBackend,
-    MySQLCheckpointer,
     MySQLConfig,
     SyncCheckpointStore,
     SyncMySQLBackend,
@@ -31,18 +29,7 @@ def config(make_config: MakeConfig) -> MySQLConfig:
     return make_config(driver="pymysql")
 
 
-async def test_a_store_a_backend_and_a_checkpointer_share_a_prefix_and_no_thread(config: MySQLConfig) -> None:
-    async with MySQLCheckpointer(config) as checkpointer, MySQLBackend(config) as backend:
-        ids = [await checkpointer.save(STATE, "t") for _ in range(3)]
-        await backend.save("t", {"a": 1})
-        assert await checkpointer.list_checkpoints("t") == ids[::-1]
-        assert await checkpointer.load("t") == STATE
-        assert await backend.load("t") == {"a": 1}
-        assert await backend.delete("t")
-        assert await checkpointer.exists("t")
-
-
-def test_the_same_without_an_event_loop(config: MySQLConfig) -> None:
+def test_a_store_a_backend_and_a_checkpointer_share_a_prefix_and_no_thread(config: MySQLConfig) -> None:
     with (
         SyncMySQLCheckpointer(config) as checkpointer,
         SyncMySQLBackend(config) as backend,

@@ -16,6 +16,7 @@ from locus_mysql import (
     SyncMySQLBackend,
 )
 
+from ....either_side import AnyStore
 from ....thoroughness import FULL
 from ...conftest import MakeConfig
 from ...connecting import connect
@@ -37,24 +38,6 @@ ALL_SIDES = (
 #: One asynchronous driver, one blocking, and one in a worker thread. After login, the drivers of each kind share
 #: all code. A test of these three runs on one of them, chosen by `rotated`, and in full runs on every driver.
 EACH_WAY = ALL_SIDES if FULL else (("mysql-connector", True), ("mysql-connector", False), ("pymysql", True))
-
-
-class Awaitable:
-    """A store or backend of either side: every method is awaited here."""
-
-    def __init__(self, wrapped: Any) -> None:
-        self.wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        member = getattr(self.wrapped, name)
-        if not callable(member):
-            return member
-
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            outcome = member(*args, **kwargs)
-            return await outcome if hasattr(outcome, "__await__") else outcome
-
-        return call
 
 
 Make: TypeAlias = Callable[..., Any]
@@ -96,11 +79,11 @@ def backend(make_backend: Make) -> Any:
 
 
 async def _maker(make_config: MakeConfig, side: tuple[str, bool], awaited: type, blocking: type) -> AsyncIterator[Make]:
-    made: list[Awaitable] = []
+    made: list[AnyStore] = []
 
-    def make(**options: Any) -> Awaitable:
+    def make(**options: Any) -> AnyStore:
         config: MySQLConfig = make_config(driver=side[0], **options)
-        made.append(Awaitable((awaited if side[1] else blocking)(config)))
+        made.append(AnyStore((awaited if side[1] else blocking)(config)))
         return made[-1]
 
     yield make

@@ -147,7 +147,7 @@ async def test_overwriting_leaves_nothing_behind(backend: Any, sql: RunSQL) -> N
 
 @pytest.mark.parametrize("side", [side for side in EACH_WAY if side[1]], ids=side_name)
 async def test_locus_adapter_makes_a_checkpointer_of_it(make_backend: Make) -> None:
-    adapter = StorageBackendAdapter(make_backend().wrapped)
+    adapter = StorageBackendAdapter(make_backend().store)
     assert all(dataclasses.asdict(adapter.capabilities).values())
     state = AgentState(run_id="r")
     ids = []

@@ -14,8 +14,9 @@ from locus.core.state import AgentState
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import SchemaMismatch
 
+from ....either_side import AnyStore
 from ...conftest import MakeConfig
-from .conftest import SIDES, Awaitable, Make, RunSQL
+from .conftest import SIDES, Make, RunSQL
 
 SECRET = "a sentence that nobody else says"
 
@@ -36,7 +37,7 @@ def in_memory(owner: Any, text: str) -> list[str]:
 
 @pytest.mark.parametrize("how", ["thread", "checkpoint", "tenant", "vacuum"])
 async def test_a_deleted_state_is_not_kept_in_memory(store: Any, how: str) -> None:
-    held = store.wrapped._operations
+    held = store.store._operations
     await store.save("t", {"messages": [SECRET]}, "c")
     assert await store.load("t") == {"messages": [SECRET]}
     assert in_memory(held, SECRET)
@@ -57,8 +58,8 @@ async def test_messages_of_a_deleted_thread_are_not_kept_in_memory(
     make_config: MakeConfig, how: str, driver: str, awaited: bool
 ) -> None:
     kind = MySQLCheckpointer if awaited else SyncMySQLCheckpointer
-    checkpointer: Any = Awaitable(kind(make_config(driver=driver), stamp_messages=True))
-    held = checkpointer.wrapped._operations
+    checkpointer: Any = AnyStore(kind(make_config(driver=driver), stamp_messages=True))
+    held = checkpointer.store._operations
     old = Message(role="user", content=SECRET, metadata={"locus_at": "2001-01-01T00:00:00+00:00"})
     await checkpointer.save(AgentState(messages=(old, Message.user("now"))), "t")
     assert in_memory(held, SECRET)

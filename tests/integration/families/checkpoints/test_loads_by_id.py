@@ -13,7 +13,7 @@ from locus_mysql import CheckpointStore
 
 from ...conftest import MakeConfig
 from ...grouped_writes import BESIDE, Beside, group_writes
-from .conftest import ALL_SIDES, Make, RunSQL, side_name
+from .conftest import EACH_WAY, Make, RunSQL, side_name
 from .turns import Held, state_of
 
 pytestmark = pytest.mark.kept_tables("dicts")
@@ -26,7 +26,7 @@ OLDER, NEWEST = state_of("plum"), state_of("plum", "fig")
 
 def hits(store: Any) -> int:
     """Return the number of loads that used a cached state."""
-    count: int = store.wrapped.database.stats().cache_hits
+    count: int = store.store.database.stats().cache_hits
     return count
 
 
@@ -208,7 +208,7 @@ async def test_a_checkpoint_that_its_own_process_pruned_is_not_loaded_from_the_c
     assert await store.load("t", "third") == state_of("pear")
 
 
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 @pytest.mark.parametrize("options", [{}, {"pipeline": False}], ids=["as usual", "without pipeline"])
 async def test_a_loaded_checkpoint_is_cached_if_it_is_the_newest(make_store: Make, options: dict[str, Any]) -> None:
     saver, reader = make_store(), make_store(**options)
@@ -226,9 +226,9 @@ async def test_an_id_that_other_processes_keep_replacing_takes_one_round_trip(ma
     saver, reader = make_store(), make_store()
     for turn in range(6):
         await saver.save("t", {"turn": turn}, "latest")
-        before = reader.wrapped.database.stats().round_trips
+        before = reader.store.database.stats().round_trips
         assert await reader.load("t", "latest") == {"turn": turn}
-        trips = reader.wrapped.database.stats().round_trips - before
+        trips = reader.store.database.stats().round_trips - before
         if turn > 1:  # the first load creates the tables; the second one finds that another process writes
             assert trips == 1
 

@@ -34,29 +34,6 @@ class TestVacuum:
         assert await store.load("idle") is None
         assert len(await store.list_checkpoints("active")) == 5
 
-    async def test_old_checkpoints_of_an_active_thread_go_and_what_was_built_on_them_stays(
-        self, store: Any, make_store: Make, age: Age
-    ) -> None:
-        for turn in range(1, 13):
-            await store.save("t", conversation(turn), str(turn), {"turn": turn})
-        age(31, "t", "7")
-        assert await store.vacuum(30) == 7
-        reader = make_store()
-        assert await reader.list_checkpoints("t", 100) == ["12", "11", "10", "9", "8"]
-        for turn in range(8, 13):
-            assert await reader.load("t", str(turn)) == conversation(turn)
-        assert await reader.query_by_metadata("turn", 3) == []
-        assert await store.vacuum(30) == 0
-        await store.save("t", conversation(13))
-        assert await reader.load("t") == conversation(13)
-
-    async def test_the_newest_checkpoint_of_an_active_thread_stays_however_old(self, store: Any, age: Age) -> None:
-        await store.save("t", {"n": 1}, "one")
-        await store.save("t", {"n": 2}, "two")
-        age(31, "t", "two")
-        assert await store.vacuum(30) == 1
-        assert await store.list_checkpoints("t") == ["two"]
-
     async def test_a_thread_exactly_young_enough_stays(self, store: Any, age: Age) -> None:
         await store.save("t", {"n": 1})
         age(29.99, "t")

@@ -89,11 +89,11 @@ async def test_of_nine_saves_at_once_that_expect_the_same_one_is_carried_out(mak
 
     def save_sync(number: int) -> None:
         try:
-            outcomes.append(stores[number % 3].wrapped.save("t", state_of("a", str(number)), expected="first"))
+            outcomes.append(stores[number % 3].store.save("t", state_of("a", str(number)), expected="first"))
         except Conflict as error:
             outcomes.append(error)
 
-    if isinstance(stores[0].wrapped, SyncCheckpointStore):
+    if isinstance(stores[0].store, SyncCheckpointStore):
         threads = [threading.Thread(target=save_sync, args=(number,)) for number in range(9)]
         for thread in threads:
             thread.start()

@@ -15,7 +15,7 @@ from locus_mysql.errors import CorruptCheckpoint
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
 from ...proxy import WireProxy
-from .conftest import ALL_SIDES, EACH_WAY, Make, RunSQL, side_name
+from .conftest import EACH_WAY, Make, RunSQL, side_name
 
 pytestmark = pytest.mark.kept_tables("dicts")
 
@@ -61,7 +61,7 @@ def copying_rows(sql: RunSQL) -> int:
 
 
 @HISTORIES
-@pytest.mark.parametrize("side", ALL_SIDES, ids=side_name)
+@pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
     make_store: Make, sql: RunSQL, state: State
 ) -> None:
@@ -79,17 +79,6 @@ async def test_every_state_is_loaded_by_the_saving_process_and_by_another_one(
 @HISTORIES
 @pytest.mark.parametrize("side", EACH_WAY, ids=side_name)
 class TestOneOfEach:
-    async def test_a_process_goes_on_with_what_another_one_saved(
-        self, make_store: Make, sql: RunSQL, state: State
-    ) -> None:
-        stores = make_store(), make_store()
-        for turn in range(TURNS):
-            store = stores[turn % 2]
-            assert await store.load("t") == (state(turn - 1) if turn else None)
-            await store.save("t", state(turn), str(turn))
-        assert copying_rows(sql)
-        assert [await make_store().load("t", str(turn)) for turn in range(TURNS)] == [*map(state, range(TURNS))]
-
     async def test_states_outlive_those_that_they_copy_from(
         self, make_store: Make, sql: RunSQL, age: Callable[..., None], state: State
     ) -> None:
@@ -109,23 +98,6 @@ class TestOneOfEach:
         assert [await make_store().load("t", one) for one in left] == [state(23), state(21)]
         await store.save("t", state(TURNS), "next")
         assert await make_store().load("t") == state(TURNS)
-
-    async def test_copies_of_a_thread_have_its_states(self, make_store: Make, sql: RunSQL, state: State) -> None:
-        store = make_store()
-        await fill(store, state, turns=9)
-        await store.copy_thread("t", "copy")
-        await store.delete("t")
-        assert copying_rows(sql)
-        assert [await make_store().load("copy", str(turn)) for turn in range(9)] == [*map(state, range(9))]
-
-    async def test_pruned_threads_keep_the_rows_that_are_copied_from(
-        self, make_store: Make, sql: RunSQL, state: State
-    ) -> None:
-        store = make_store(keep_checkpoints=2)
-        await fill(store, state)
-        assert await make_store().list_checkpoints("t") == [str(TURNS - 1), str(TURNS - 2)]
-        for turn in (TURNS - 1, TURNS - 2):
-            assert await make_store().load("t", str(turn)) == state(turn)
 
     async def test_encrypted_rows_copy_from_encrypted_rows(self, make_store: Make, state: State) -> None:
         keys = Encryption(keys={"k": bytes(range(32))}, active="k")

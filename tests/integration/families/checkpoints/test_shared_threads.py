@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -39,36 +38,6 @@ async def test_each_process_loads_what_another_one_saved(make_store: Make, cache
             assert await stranger.load("t", str(turn // 2)) == await process.load("t", str(turn // 2))
 
 
-@pytest.mark.parametrize("seed", range(4))
-async def test_each_process_loads_the_newest_whatever_the_others_did(make_store: Make, seed: int) -> None:
-    source = random.Random(seed)
-    processes = [make_store() for _ in range(3)]
-    kept: list[tuple[str, dict[str, Any]]] = []  # in the order in which they were saved
-    for turn in range(80):
-        process, other = source.sample(processes, 2)
-        deed = source.random()
-        before = kept[-1][1] if kept else BEGUN
-        if deed < 0.15 and kept:
-            name, _ = kept.pop(source.choice([-1, source.randrange(len(kept))]))
-            assert await process.delete("t", name)
-        elif deed < 0.25 and kept:
-            name, _ = kept.pop(source.randrange(len(kept)))
-            kept.append((name, grown(before, turn)))
-            await process.save("t", kept[-1][1], name)
-        elif deed < 0.28:
-            kept.clear()
-            await process.delete("t")
-        else:
-            if source.random() < 0.8:
-                assert await process.load("t") == (before if kept else None)
-            kept.append((f"c{turn}", grown(before, turn)))
-            await process.save("t", kept[-1][1], f"c{turn}")
-        for reader in (process, other):
-            for name, saved in (kept[-1], source.choice(kept)) if kept else ():
-                assert await reader.load("t", name) == saved
-            assert await reader.load("t") == (kept[-1][1] if kept else None)
-
-
 async def test_a_process_that_was_away_for_many_turns_catches_up(make_store: Make) -> None:
     away, here = make_store(), make_store()
     state = BEGUN
@@ -82,19 +51,6 @@ async def test_a_process_that_was_away_for_many_turns_catches_up(make_store: Mak
         await here.save("t", state, str(turn))
         if turn in {4, 4 + SINCE_ROWS - 1, 4 + 2 * SINCE_ROWS}:
             assert await away.load("t") == state
-
-
-async def test_a_thread_made_anew_is_not_taken_for_the_one_that_was_known(make_store: Make) -> None:
-    away, here = make_store(), make_store()
-    for turn in (1, 2):
-        await here.save("t", grown(BEGUN, turn), str(turn))
-        assert await away.load("t") == grown(BEGUN, turn)
-    await here.delete("t")
-    state = BEGUN
-    for turn in range(5, 9):
-        state = grown(state, turn)
-        await here.save("t", state, str(turn))
-    assert await away.load("t") == state
 
 
 async def test_a_state_on_more_rows_than_one_statement_reads_is_loaded(make_store: Make, sql: RunSQL) -> None:
@@ -112,14 +68,3 @@ async def test_a_state_on_more_rows_than_one_statement_reads_is_loaded(make_stor
                 chain.append(bases[chain[-1]])
             rows.append(len(chain))
     assert rows == [CHAIN_ROWS, CHAIN_ROWS, CHAIN_ROWS + 1]
-
-
-async def test_the_newest_checkpoint_is_found_where_the_one_saved_last_was_deleted(make_store: Make) -> None:
-    store, states = make_store(), [BEGUN]
-    for turn in range(1, 5):
-        states.append(grown(states[-1], turn))
-        await store.save("t", states[-1], str(turn))
-    for turn in (4, 3):
-        await store.delete("t", str(turn))
-        assert await make_store().load("t") == states[turn - 1]
-    assert await make_store().load("t", "4") is None

@@ -18,7 +18,7 @@ class Held:
     """A turn of either side, awaited here."""
 
     def __init__(self, store: Any, *args: Any, **options: Any) -> None:
-        self._block = store.wrapped.turn(*args, **options)
+        self._block = store.store.turn(*args, **options)
         self._blocking = isinstance(self._block, AbstractContextManager)
 
     async def __aenter__(self) -> Any:

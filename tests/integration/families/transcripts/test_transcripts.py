@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from locus_mysql.engine.operation import Duplicate, Outdated
-from locus_mysql.errors import CorruptCheckpoint, InvalidInput, NotFound, VersionConflict
+from locus_mysql.errors import CorruptCheckpoint, InvalidInput, VersionConflict
 from locus_mysql.families.transcripts.operations import TranscriptOperations
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey, Write
 from locus_mysql.families.transcripts.store import SyncTranscriptStore
@@ -35,19 +34,6 @@ def count(before: Any, added: Sequence[NewItem]) -> dict[str, int]:
     return {"items": (before or {"items": 0})["items"] + len(added)}
 
 
-async def test_items_are_read_in_the_order_in_which_they_were_added(store: Any) -> None:
-    assert await store.read(KEY) is None
-    first = await store.append(KEY, items(1, 2))
-    second = await store.append(KEY, items(3))
-    read = await store.read(KEY)
-    assert (first.added, second.added) == (2, 1)
-    assert (numbers(read), [item.seq for item in read.items]) == ([1, 2, 3], [1, 2, 3])
-    assert [item.item_id for item in read.items] == ["id 1", "id 2", "id 3"]
-    assert first.revision < second.revision == read.revision
-    age = datetime.now(UTC) - read.items[0].created_at
-    assert timedelta(days=-1) < age < timedelta(days=1)
-
-
 async def test_any_json_value_is_returned_equal(store: Any) -> None:
     values = [None, True, 2**64, 1e300, "", "x" * 200_000, "\ud800", {"b": 1, "a": [[], {}]}, "😀\0", "~" * 500]
     await store.append(KEY, [NewItem(value) for value in values])
@@ -66,52 +52,6 @@ async def test_a_write_to_several_counts_only_new_items_in_each_state(store: Any
     assert (await store.get(other)).header.state == {"items": 1}
 
 
-async def test_items_with_a_stored_id_are_left_out(store: Any, make_store: Make) -> None:
-    await store.append(KEY, items(1, 2))
-    written = await make_store().append(KEY, [*items(2, 3, 3, 1), NewItem({"n": 4}), NewItem({"n": 4})])
-    assert written.added == 3
-    assert numbers(await store.read(KEY)) == [1, 2, 3, 4, 4]
-    again = await store.append(KEY, items(1, 2, 3))
-    assert again == (0, written.revision)
-    assert (await store.get(KEY)).items == 5
-
-
-async def test_an_id_identifies_an_item_in_its_transcript_only(store: Any) -> None:
-    other = KEY._replace(part="part")
-    await store.append(KEY, items(1))
-    assert (await store.append(other, items(1))).added == 1
-    assert sorted(one.key for one in await store.holding("test", "id 1")) == [KEY, other]
-    assert await store.holding("other", "id 1") == []
-    assert (await store.find(KEY, "id 1")).content == {"n": 1}
-
-
-async def test_part_of_a_transcript_is_read(store: Any) -> None:
-    await store.append(KEY, items(*range(1, 8)))
-    assert numbers(await store.read(KEY, last=3)) == [5, 6, 7]
-    assert numbers(await store.read(KEY, last=100)) == [1, 2, 3, 4, 5, 6, 7]
-    assert numbers(await store.read(KEY, limit=2)) == [1, 2]
-    assert numbers(await store.read(KEY, limit=2, offset=4)) == [5, 6]
-    assert numbers(await store.read(KEY, after=5)) == [6, 7]
-    assert numbers(await store.read(KEY, after=1, before=6, last=2)) == [4, 5]
-    for nothing in ({"last": 0}, {"limit": 0}, {"limit": 5, "offset": 9}, {"after": 7}):
-        read = await store.read(KEY, **nothing)
-        assert (list(read.items), read.revision) == ([], (await store.get(KEY)).revision)
-    assert await store.read(KEY._replace(name="none"), last=0) is None
-
-
-async def test_a_write_requires_a_revision(store: Any, make_store: Make) -> None:
-    written = await store.append(KEY, items(1), expected=0)
-    with pytest.raises(VersionConflict, match="'session' exists already"):
-        await store.append(KEY, items(2), expected=0)
-    await make_store().append(KEY, items(3))
-    with pytest.raises(VersionConflict, match="has been written to since"):
-        await store.append(KEY, items(2), expected=written.revision)
-    with pytest.raises(VersionConflict, match="does not exist"):
-        await store.append(KEY._replace(name="none"), items(2), expected=5)
-    assert numbers(await store.read(KEY)) == [1, 3]
-    assert await store.read(KEY._replace(name="none")) is None
-
-
 async def test_a_write_requires_a_tag(store: Any) -> None:
     with pytest.raises(VersionConflict):
         await store.append(KEY, items(1), expected_tag="a")
@@ -123,33 +63,6 @@ async def test_a_write_requires_a_tag(store: Any) -> None:
     assert (transcript.header, len(read)) == (Header({"x": 2}, "b", "ada"), 2)
     await store.append(KEY, items(3))
     assert (await store.get(KEY)).header == Header({"x": 2}, "b", "ada")
-
-
-async def test_a_state_is_folded_over_the_items_that_are_new(store: Any, make_store: Make) -> None:
-    other = make_store()
-    await store.append(KEY, header=Header(None, "tag", "scope"))
-    await store.append(KEY, items(1, 2), fold=count)
-    await other.append(KEY, items(2, 3), fold=count)
-    await store.append(KEY, items(3, 4, 4), fold=count)
-    await store.append(KEY, items(1), fold=count)
-    assert (await store.get(KEY)).header == Header({"items": 4}, "tag", "scope")
-    assert numbers(await store.read(KEY)) == [1, 2, 3, 4]
-
-
-async def test_writes_to_several_transcripts_are_all_or_nothing(store: Any) -> None:
-    app, user = TranscriptKey("test", "app", "a"), TranscriptKey("test", "app", "u", "ada")
-    written = await store.write([Write(user, items(1)), Write(app, (), Header({"k": 1})), Write(KEY, items(1, 2))])
-    assert [one.added for one in written] == [1, 0, 2]
-    assert [(await store.get(key)).revision for key in (user, app, KEY)] == [one.revision for one in written]
-    with pytest.raises(VersionConflict):
-        await store.write([Write(KEY, items(3)), Write(app, (), Header({"k": 2}), expected=0)])
-    assert numbers(await store.read(KEY)) == [1, 2]
-    again = await store.write([Write(KEY, items(1, 2, 3)), Write(user, items(1))])
-    assert [one.added for one in again] == [1, 0]
-    assert (await store.get(app)).header.state == {"k": 1}
-    with pytest.raises(InvalidInput, match="to one transcript"):
-        await store.write([Write(KEY, items(8)), Write(KEY, items(9))])
-    assert await store.write([]) == []
 
 
 async def test_a_tag_changes_beside_a_state_that_is_not_sent_again(store: Any, make_store: Make) -> None:
@@ -185,56 +98,6 @@ async def test_a_transcript_can_outlive_the_others(make_store: Make) -> None:
     await store.write([Write(KEY, items(1)), Write(other, items(1), expires=False)])
     assert (await store.get(KEY)).expires_at is not None
     assert (await store.get(other)).expires_at is None
-
-
-async def test_the_last_item_is_popped(store: Any) -> None:
-    assert await store.pop(KEY) is None
-    await store.append(KEY, items(1, 2))
-    assert [(await store.pop(KEY)).content["n"] for _ in range(2)] == [2, 1]
-    assert await store.pop(KEY) is None
-    transcript = await store.get(KEY)
-    assert (transcript.items, transcript.size_bytes, transcript.last_seq) == (0, 0, 2)
-    assert (await store.append(KEY, items(2))).added == 1
-    assert [item.seq for item in (await store.read(KEY)).items] == [3]
-
-
-async def test_an_item_is_replaced_in_its_place(store: Any) -> None:
-    await store.append(KEY, items(1, 2, 3))
-    before = await store.get(KEY)
-    revision = await store.replace(KEY, "id 2", {"n": 20, "text": "long " * 500})
-    assert numbers(await store.read(KEY)) == [1, 20, 3]
-    after = await store.get(KEY)
-    assert after.revision == revision > before.revision
-    assert after.items == 3
-    with pytest.raises(NotFound, match="has no item 'id 9'"):
-        await store.replace(KEY, "id 9", {})
-    assert (await store.get(KEY)).revision == revision
-    await store.clear(KEY)
-    assert (await store.get(KEY)).size_bytes == 0 < after.size_bytes
-
-
-async def test_a_transcript_is_cleared_and_deleted(store: Any) -> None:
-    parts = [KEY._replace(part=part) for part in ("", "a", "b")]
-    for key in parts:
-        await store.append(key, items(1, 2), header=Header(1))
-    assert await store.clear(KEY) == 2
-    assert (await store.read(KEY)).items == []
-    assert (await store.get(KEY)).header.state == 1
-    assert await store.delete(parts[1]) == 1
-    assert [one.key.part for one in await store.list_transcripts("test", parts=True)] == ["", "b"]
-    assert await store.delete(KEY, parts=True) == 2
-    assert await store.delete(KEY, parts=True) == await store.clear(KEY) == 0
-    assert await store.list_transcripts("test", parts=True) == []
-
-
-async def test_a_transcript_that_was_deleted_and_created_again_has_a_later_revision(store: Any) -> None:
-    first = await store.append(KEY, items(1), fold=count)
-    assert not await store.delete_if(KEY, expected=first.revision - 1)
-    assert await store.delete_if(KEY, expected=first.revision)
-    assert not await store.delete_if(KEY, expected=first.revision)
-    second = await store.append(KEY, items(1, 2), fold=count)
-    assert second.revision > first.revision
-    assert (await store.get(KEY)).header.state == {"items": 2}
 
 
 async def test_transcripts_are_listed_by_key_and_by_time(store: Any, make_store: Make) -> None:

@@ -14,7 +14,6 @@ from examples.claude.scripted_model import ScriptedModel
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("transcripts")]
 
@@ -26,7 +25,6 @@ def no_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 async def test_a_session_is_resumed_from_the_store_by_a_program_without_its_files(
     make_config: MakeConfig, driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,13 +23,11 @@ from claude_agent_sdk.testing import run_session_store_conformance
 
 from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.transcripts import operations
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.claude_agent_sdk import ClaudeSessionStore
 
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
-from ...proxy import WireProxy
+from ..conftest import Opened
 
 pytestmark = pytest.mark.kept_tables("transcripts")
 
@@ -37,24 +36,10 @@ Make = Callable[..., ClaudeSessionStore]
 KEY: Any = {"project_key": "project", "session_id": "session"}
 
 
-@pytest.fixture(params=ASYNC_DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
-async def make_store(make_config: MakeConfig, driver: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
-    """Yield ``make_store(**options)``: another store on the test's schema, like that of another process."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
-    made: list[ClaudeSessionStore] = []
-
-    def make(**options: Any) -> ClaudeSessionStore:
-        made.append(ClaudeSessionStore(make_config(driver=driver, **options)))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
+def make_store(opened: Opened, driver: str) -> Make:
+    """Return ``make_store(**options)``."""
+    return partial(opened, ClaudeSessionStore, driver=driver)
 
 
 def said(role: str, text: str, parent: str | None = None, **fields: Any) -> Any:
@@ -134,17 +119,6 @@ async def test_a_session_of_10_000_entries_is_loaded_in_one_round_trip(make_stor
     before = store.database.stats().round_trips
     assert await store.load(KEY) == entries
     assert store.database.stats().round_trips - before == 1
-
-
-async def test_a_batch_whose_answer_is_lost_is_stored_once(make_store: Make, proxy: WireProxy) -> None:
-    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    await store.append(KEY, [said("user", "first")])
-    unnamed: Any = [{"type": "mode", "n": number} for number in range(3)]
-    proxy.drop_after_send()
-    await store.append(KEY, unnamed)
-    stored = await store.load(KEY)
-    assert stored is not None
-    assert stored[1:] == unnamed
 
 
 async def test_the_sdks_functions_work_on_the_store(make_store: Make) -> None:

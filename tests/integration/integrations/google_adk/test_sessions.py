@@ -24,7 +24,6 @@ from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.google_adk import StaleSessionError
 
 from ...conftest import MakeConfig
-from ...proxy import WireProxy
 from .conftest import MakeSessions
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -299,20 +298,6 @@ async def test_the_last_events_of_a_long_session_are_read_alone(make_sessions: M
         found = await service.get_session(**ADA, session_id="s", config=config)
         assert found is not None
         assert _texts(found.events) == [f"event {number}" for number in range(first, 300)]
-
-
-async def test_an_append_whose_answer_is_lost_is_done_once(make_sessions: MakeSessions, proxy: WireProxy) -> None:
-    service = make_sessions(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    assert await service.get_session(**ADA, session_id="s") is None
-    proxy.drop_after_send()
-    session = await service.create_session(**ADA, session_id="s", state={"user:n": 0})
-    for number in range(3):
-        proxy.drop_after_send()
-        await service.append_event(session, said(f"event {number}", state={"n": number, "user:n": number}))
-    stored = await service.get_session(**ADA, session_id="s")
-    assert stored is not None
-    assert seen(stored) == seen(session)
-    assert len(stored.events) == 3
 
 
 async def test_an_event_that_is_sent_again_after_an_error_is_stored_once(make_sessions: MakeSessions) -> None:

@@ -14,26 +14,24 @@ from itertools import chain
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
 from langgraph.checkpoint.base.id import uuid6
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command, Send
+from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from locus_mysql import MySQLConfig
-from locus_mysql.engine.operation import Batch, Operation
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput, ThreadExists, UsageError
 from locus_mysql.integrations.langgraph import AsyncMySQLSaver, MySQLSaver
 
 from ...conftest import EACH_WAY, ONE_OF_EACH, MakeConfig
 from .conftest import OpenSaver
-from .graphs import asking, chat
+from .graphs import chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.kept_tables("versions")]
 
@@ -62,29 +60,6 @@ def checkpoint(values: dict[str, Any], versions: dict[str, Any] | None = None, *
 
 async def listed(saver: BaseCheckpointSaver[Any], config: Any = CONFIG, **options: Any) -> list[Any]:
     return [found async for found in saver.alist(config, **options)]
-
-
-@each_way
-async def test_values_of_any_kind_come_back_as_they_were(open_saver: OpenSaver, side: str) -> None:
-    values: dict[str, Any] = {
-        "none": None,
-        "bytes": bytes(range(256)) * 9,
-        "bytearray": bytearray(b"x" * 999),
-        "text": "café ☕ \x00 ' \\ %s" * 99,
-        "numbers": [2**63, -(2**63), 1.5, float("inf"), True],
-        "message": AIMessage("hello " * 99, id="1"),
-        "pair": [("a", 1), {"k": {"deep": [None]}}],
-        "set": {1, 2, 3},
-        "empty": [],
-    }
-    saver, other = open_saver(side), open_saver(side)
-    stored = await saver.aput(CONFIG, checkpoint(values), {"source": "loop", "step": 1}, dict.fromkeys(values, 1))
-    for reader in (saver, other):
-        found = await reader.aget_tuple(stored)
-        reference = InMemorySaver().serde
-        expected = {name: reference.loads_typed(reference.dumps_typed(value)) for name, value in values.items()}
-        assert found.checkpoint["channel_values"] == expected
-        assert list(found.checkpoint["channel_values"]) == list(values)
 
 
 @one_of_each
@@ -226,22 +201,6 @@ async def test_a_filter_finds_what_metadata_contains(open_saver: OpenSaver, side
         assert [found.metadata["step"] for found in await listed(saver, filter=filter, limit=2)] == steps[:2], filter
     with pytest.raises(InvalidInput):
         await listed(saver, filter={"step": object()})
-
-
-@one_of_each
-async def test_metadata_that_json_cannot_hold_comes_back_as_it_was(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side)
-    odd: Any = {
-        "source": "loop",
-        "step": 1,
-        "nan": [float("inf")],
-        "message": HumanMessage("hi", id="1"),
-        "half": "\ud800",
-    }
-    await saver.aput(CONFIG, checkpoint({}), {**odd, "half": "whole"}, {})
-    found = await saver.aget_tuple(CONFIG)
-    assert found.metadata == {**odd, "half": "whole"}
-    assert len(await listed(saver, filter={"step": 1, "source": "loop"})) == 1
 
 
 @one_of_each
@@ -405,44 +364,6 @@ async def test_replacing_a_checkpoint_leaves_those_that_go_on_from_it_whole(
         assert [one.checkpoint["id"] for one in await listed(reader)] == [one["id"] for one in contents[::-1]]
 
 
-# Use in an application
-
-
-@one_of_each
-async def test_a_graph_goes_on_after_a_delete_in_another_process(open_saver: OpenSaver, side: str) -> None:
-    """The thread is deleted between a load and the save that continues it: the save stores a complete state."""
-    saver, other = open_saver(side), open_saver(side)
-    log = [f"line {number} " * 40 for number in range(30)]
-    first = await saver.aput(CONFIG, checkpoint({"log": log, "same": log}), {}, {"log": 1, "same": 1})
-    await other.adelete_thread("thread")
-    content = checkpoint({"log": [*log, "more"], "same": log}, {"log": 2, "same": 1})
-    second = await saver.aput(first, content, {}, {"log": 2})
-    for reader in (saver, other):
-        assert (await reader.aget_tuple(second)).checkpoint["channel_values"] == content["channel_values"]
-
-
-async def test_a_repeat_of_a_put_whose_answer_was_lost_never_undoes_a_later_one(open_saver: OpenSaver) -> None:
-    slow, quick = open_saver("pymysql-sync"), open_saver("pymysql-sync")
-    content = checkpoint({"a": "before"})
-    quick.put(CONFIG, content, {}, {"a": 1})
-    early = {**content, "channel_values": {"a": "early"}}
-    late = {**content, "channel_values": {"a": "late"}}
-    calling = slow._operations.put(CONFIG, early, {}, {"a": 2})
-    batch = next(calling)
-
-    def carried_out(batch: Batch) -> Operation[Any]:
-        return (yield batch)
-
-    def found() -> bool:
-        return bool(slow._run(carried_out(Batch.of(batch.outcome_query)))[0].rows)
-
-    assert not found()
-    slow._run(carried_out(Batch(batch.statements)))
-    quick.put(CONFIG, late, {}, {"a": 3})
-    assert found(), "the repeat would not know that it was carried out"
-    assert quick.get_tuple(CONFIG).checkpoint["channel_values"] == {"a": "late"}
-
-
 async def test_synchronous_methods_of_the_asynchronous_saver_work_from_other_threads(make_config: MakeConfig) -> None:
     async with AsyncMySQLSaver(make_config()) as saver:
         graph = chat().compile(checkpointer=saver)
@@ -562,20 +483,6 @@ async def test_a_process_killed_between_writes_and_checkpoint_loses_nothing(
         found = await asyncio.to_thread(graph.invoke, None, CONFIG)
     assert found["log"] == ["step0", "step1", "step2", "step3"]
     assert "ran step1" not in runs, "its writes were stored, so it need not run again"
-
-
-async def test_interrupts_of_many_threads_resume_at_once(make_config: MakeConfig) -> None:
-    async with AsyncMySQLSaver(make_config(pool_size=3)) as saver:
-        graph = asking().compile(checkpointer=saver)
-
-        async def converse(number: int) -> None:
-            config: Any = {"configurable": {"thread_id": f"thread {number}"}}
-            await graph.ainvoke({"messages": [HumanMessage("hello")]}, config)
-            await graph.ainvoke(Command(resume=f"Ada {number}"), config)
-            found = await graph.ainvoke(Command(resume=number), config)
-            assert found["messages"][-1].content == f"Ada {number} is {number}"
-
-        await asyncio.gather(*(converse(number) for number in range(20)))
 
 
 def test_one_saver_serves_many_threads(make_config: MakeConfig) -> None:

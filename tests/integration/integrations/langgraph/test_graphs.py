@@ -14,7 +14,7 @@ from langgraph.types import Command
 
 from ...conftest import EACH_WAY, ONE_OF_EACH
 from .conftest import OpenSaver
-from .graphs import asking, chat, fan_out, nested, steps
+from .graphs import asking, chat, nested, steps
 
 pytestmark = pytest.mark.kept_tables("versions")
 
@@ -158,19 +158,6 @@ async def test_a_graph_that_waits_for_a_person_is_resumed_in_another_process(
     assert (await running(asking(), side).state()).next == ()
 
 
-@each_way
-async def test_graphs_within_graphs_keep_their_own_state(running: Any, side: str) -> None:
-    await running(nested(), side)({"messages": [HumanMessage("hello")]})
-    state = await running(nested(), side).state(subgraphs=True)
-    within = state.tasks[0].state
-    assert within.tasks[0].state.tasks[0].interrupts[0].value == "What is your name?"
-    innermost = within.tasks[0].state.config["configurable"]["checkpoint_ns"]
-    assert innermost.count("|") == 1
-    await running(nested(), side)(Command(resume="Ada"))
-    last = await running(nested(), side)(Command(resume=36))
-    assert texts(last)[-1] == "Ada is 36"
-
-
 @one_of_each
 async def test_a_subgraph_with_memory_of_its_own_remembers_between_calls(running: Any, side: str) -> None:
     for _ in range(2):
@@ -178,15 +165,6 @@ async def test_a_subgraph_with_memory_of_its_own_remembers_between_calls(running
         await running(nested(checkpointer=True), side)(Command(resume="Ada"))
         last = await running(nested(checkpointer=True), side)(Command(resume=36))
     assert texts(last).count("Ada is 36") == 2
-
-
-@each_way
-@durabilities
-async def test_tasks_that_run_side_by_side_are_all_kept(running: Any, side: str, durability: str) -> None:
-    found = await running(fan_out(), side)({"numbers": list(range(40))}, durability=durability)
-    assert found["total"] == sum(number**2 for number in range(40))
-    state = await running(fan_out(), side).state()
-    assert state.values["squares"] == [number**2 for number in range(40)]
 
 
 @each_way
@@ -200,20 +178,6 @@ async def test_a_task_that_failed_is_run_again_and_the_others_are_not(running: A
     found = await running(steps(4, runs), side)(None)
     assert found["log"] == ["step0", "step1", "step2", "step3"]
     assert (runs["ran step0"], runs["ran step1"], runs["ran step2"]) == (1, 1, 2)
-
-
-@one_of_each
-async def test_streams_show_values_updates_and_checkpoints(open_saver: OpenSaver, side: str) -> None:
-    graph = chat().compile(checkpointer=open_saver(side))
-    modes = ["values", "updates", "checkpoints", "debug"]
-    if side.endswith("async"):
-        seen = [one async for one in graph.astream({"messages": [HumanMessage("hello")]}, CONFIG, stream_mode=modes)]
-    else:
-        seen = list(graph.stream({"messages": [HumanMessage("hello")]}, CONFIG, stream_mode=modes))
-    assert {mode for mode, _ in seen} == set(modes)
-    shown = [given["config"]["configurable"]["checkpoint_id"] for mode, given in seen if mode == "checkpoints"]
-    history = await Running(graph, side).history()
-    assert shown == [one.config["configurable"]["checkpoint_id"] for one in reversed(history)]
 
 
 class ToolModel(GenericFakeChatModel):
@@ -247,22 +211,3 @@ async def test_an_agent_of_langchain_keeps_its_memory(open_saver: OpenSaver, sid
     state = await agent().state()
     assert state.values["messages"] == again["messages"]
     assert state.values["messages"][1].tool_calls[0]["args"] == {"city": "Bern"}
-
-
-@one_of_each
-async def test_any_number_of_graphs_and_threads_share_one_saver(open_saver: OpenSaver, side: str) -> None:
-    saver = open_saver(side, pool_size=4)
-    graphs = [Running(builder.compile(checkpointer=saver), side) for builder in (chat(), fan_out())]
-
-    async def converse(number: int) -> None:
-        config: Any = {"configurable": {"thread_id": f"chat {number}"}}
-        for turn in range(3):
-            found = await graphs[0]({"messages": [HumanMessage(f"{number}/{turn} " * 60)]}, config)
-        assert len(found["messages"]) == 6
-        assert found["messages"][0].content.startswith(f"{number}/0")
-
-    async def add_up(number: int) -> None:
-        config: Any = {"configurable": {"thread_id": f"sum {number}"}}
-        assert (await graphs[1]({"numbers": [number] * 5}, config))["total"] == 5 * number**2
-
-    await asyncio.gather(*(call(number) for number in range(8) for call in (converse, add_up)))

@@ -341,14 +341,6 @@ async def test_infinities_and_nan_in_filters_compare_with_numbers_only(store: An
         await store.asearch(("d",), filter={"n": [math.nan]})
 
 
-async def test_search_pages(store: Any) -> None:
-    for n in range(25):
-        await store.aput(("d",), f"{n:02}", {"n": n})
-    seen = [item.key for start in (0, 10, 20) for item in await store.asearch(("d",), limit=10, offset=start)]
-    assert seen == [f"{n:02}" for n in reversed(range(25))]
-    assert await store.asearch(("d",), offset=25) == []
-
-
 @pytest.mark.parametrize("function", [embed, embed_async])
 async def test_items_are_found_by_meaning(make_store: Make, function: Any, side: tuple[str, bool]) -> None:
     if function is embed_async and not side[1]:
@@ -493,26 +485,6 @@ async def test_from_conn_string(
         ) as blocking:
             blocking.put(("a",), "k", {"n": 1})
             assert (await blocking.aget(("a",), "k")).value == {"n": 1}
-
-
-async def test_a_graph_uses_the_injected_store(store: Any) -> None:
-    from langgraph.graph import START, StateGraph
-    from typing_extensions import TypedDict
-
-    class State(TypedDict):
-        said: str
-
-    async def remember(state: State, *, store: BaseStore) -> State:
-        await store.aput(("users", "ada"), "said", {"text": state["said"]})
-        found = await store.asearch(("users",), query="tea")
-        return {"said": found[0].value["text"]}
-
-    builder = StateGraph(State)
-    builder.add_node("remember", remember)
-    builder.add_edge(START, "remember")
-    graph = builder.compile(store=store.store)
-    assert await graph.ainvoke({"said": "I like green tea"}) == {"said": "I like green tea"}
-    assert (await store.aget(("users", "ada"), "said")).value == {"text": "I like green tea"}
 
 
 class ToolModel(GenericFakeChatModel):

@@ -18,7 +18,6 @@ from locus_mysql.runtime.transfer import TransferReport
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
 
 RunSQL = Callable[..., tuple[Any, ...]]
 NAMESPACES = (("users", "ada"), ("users", "adam"), ("Users",), ("f_o", "%"), ("é", "🙂"))
@@ -60,7 +59,6 @@ def assert_all_there(source: PyMySQLStore, target: MySQLConfig) -> None:
         assert store.search(("users", "ada"), query="coffee")[0].key == "k1"
 
 
-@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 async def test_items_are_copied_as_they_are_with_their_times(
     driver: str, published: tuple[MySQLConfig, PyMySQLStore], make_config: MakeConfig
 ) -> None:

@@ -15,7 +15,6 @@ from locus.tools import tool
 
 from locus_mysql import MySQLCheckpointer
 
-from ...drivers_under_test import ASYNC_DRIVERS
 from .agents import a_state, add, again, contents
 from .conftest import RunSQL
 
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.kept_tables("agents")
 
 
 class TestAgents:
-    @pytest.mark.parametrize("driver", ASYNC_DRIVERS)
     async def test_a_second_turn_remembers_the_first(
         self, make_checkpointer: Callable[..., MySQLCheckpointer], driver: str, sql: RunSQL
     ) -> None:

@@ -17,7 +17,7 @@ from locus.memory.retention import RetainedCheckpointer
 from locus.testing import ScriptedModel, text
 
 from locus_mysql import MySQLCheckpointer, SyncMySQLCheckpointer
-from locus_mysql.errors import ConfigError, ThreadExists
+from locus_mysql.errors import ConfigError
 
 from ...conftest import MakeConfig
 from .agents import a_state, contents
@@ -68,9 +68,6 @@ class TestContract:
                 assert ours[parameter.name].default == parameter.default, (name, parameter.name)
             assert list(ours)[: len(theirs)] == list(theirs), name
             assert inspect.iscoroutinefunction(own)
-
-    async def test_the_agent_may_save_after_each_iteration(self, checkpointer: MySQLCheckpointer) -> None:
-        assert checkpointer.deletes_single_checkpoints is True
 
     async def test_more_than_the_contract(self, checkpointer: MySQLCheckpointer) -> None:
         for turn in range(3):
@@ -128,11 +125,6 @@ class TestContract:
                     agent.run_sync("Hi", thread_id="t")
             assert run_sql(f"SHOW TABLES FROM {database}") == ()
 
-    async def test_a_coroutine_of_one_s_own_may_block(self, make_config: MakeConfig) -> None:
-        with SyncMySQLCheckpointer(make_config(driver="pymysql")) as checkpointer:
-            checkpointer.save(a_state("x"), "t")
-            assert contents(checkpointer.load("t")) == ["x"]
-
     async def test_times_are_text_as_with_locus_own_checkpointers(self, checkpointer: MySQLCheckpointer) -> None:
         await checkpointer.save(a_state("pear"), "t", metadata={"b": 1})
         answers = [
@@ -174,14 +166,6 @@ class TestContract:
         assert retained.deletes_single_checkpoints
 
 
-async def test_a_copy_onto_a_thread_with_checkpoints_is_refused(checkpointer: MySQLCheckpointer) -> None:
-    await checkpointer.save(a_state("x"), "t")
-    await checkpointer.save(a_state("y"), "u")
-    with pytest.raises(ThreadExists):
-        await checkpointer.copy_thread("t", "u")
-    assert contents(await checkpointer.load("u")) == ["y"]
-
-
 async def test_system_messages_are_not_searched(checkpointer: MySQLCheckpointer) -> None:
     state = AgentState(run_id="r").with_message(Message.system("be an elephant")).with_message(Message.user("a mouse"))
     await checkpointer.save(state, "t")
@@ -196,12 +180,3 @@ async def test_an_unfinished_turn_is_found_once_it_is_finished(checkpointer: MyS
     await checkpointer.save(state, "t", "final")
     await checkpointer.delete("t", "p")
     assert [hit["checkpoint_id"] for hit in await checkpointer.search("zebra")] == ["final"]
-
-
-async def test_numbers_no_json_has_in_a_state_survive(checkpointer: MySQLCheckpointer) -> None:
-    state = a_state("x").with_metadata("big", 10**99).with_metadata("text", "\ud800")
-    await checkpointer.save(state, "t")
-    loaded = await checkpointer.load("t")
-    assert loaded is not None
-    assert loaded.metadata["big"] == 10**99
-    assert loaded.metadata["text"] == "\ud800"

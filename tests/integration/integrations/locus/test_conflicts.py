@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import warnings
 from collections.abc import AsyncIterator, Callable
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ from locus_mysql.errors import ConfigError, Conflict, ThreadBusy, TurnLost
 from locus_mysql.families.checkpoints.preconditions import NO_CHECKPOINT
 from locus_mysql.integrations.locus.run_position import STAMP_KEY
 
+from ....either_side import AnyStore
 from ...conftest import MakeConfig
 from ...proxy import WireProxy
 
@@ -31,29 +31,15 @@ NINE = 9
 Make: TypeAlias = Callable[..., Any]
 
 
-class Awaitable:
-    """A checkpointer of either side: every method is awaited here."""
-
-    def __init__(self, wrapped: Any) -> None:
-        self.wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        async def call(*args: Any, **options: Any) -> Any:
-            outcome = getattr(self.wrapped, name)(*args, **options)
-            return await outcome if inspect.isawaitable(outcome) else outcome
-
-        return call
-
-
 @pytest.fixture(params=["mysql-connector-async", "pymysql-sync"])
 async def make(request: pytest.FixtureRequest, make_config: MakeConfig) -> AsyncIterator[Make]:
     """Yield ``make(on_conflict=…, **options)``: another checkpointer, like that of another process."""
     driver, _, way = request.param.rpartition("-")
-    made: list[Awaitable] = []
+    made: list[AnyStore] = []
 
-    def another(on_conflict: str = "raise", **options: Any) -> Awaitable:
+    def another(on_conflict: str = "raise", **options: Any) -> AnyStore:
         kind: Any = MySQLCheckpointer if way == "async" else SyncMySQLCheckpointer
-        made.append(Awaitable(kind(make_config(driver=driver, **options), on_conflict=on_conflict)))
+        made.append(AnyStore(kind(make_config(driver=driver, **options), on_conflict=on_conflict)))
         return made[-1]
 
     yield another
@@ -353,8 +339,8 @@ async def test_agents_that_take_turns_build_on_each_other(make_config: MakeConfi
 
 
 async def test_a_turn_belongs_to_its_tenant(make: Make) -> None:
-    one = make("keep").wrapped
-    other = make("keep").wrapped
+    one = make("keep").store
+    other = make("keep").store
     if isinstance(one, MySQLCheckpointer):
         with one.tenant_scope("acme"):
             async with one.turn("t"):

@@ -15,9 +15,10 @@ from locus.memory.retention import MESSAGE_TIME_KEY
 from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint
 
+from ....either_side import AnyStore
 from ...conftest import MakeConfig
 from ...damaging import reseal
-from ...families.checkpoints.conftest import SIDES, Awaitable, side_name
+from ...families.checkpoints.conftest import SIDES, side_name
 
 pytestmark = pytest.mark.kept_tables("agents")
 
@@ -33,7 +34,7 @@ async def make(make_config: MakeConfig, request: pytest.FixtureRequest) -> Async
     def one(**options: Any) -> Any:
         own = {name: options.pop(name) for name in ("stamp_messages",) if name in options}
         config = make_config(driver=driver, **options)
-        made.append(Awaitable((MySQLCheckpointer if awaited else SyncMySQLCheckpointer)(config, **own)))
+        made.append(AnyStore((MySQLCheckpointer if awaited else SyncMySQLCheckpointer)(config, **own)))
         return made[-1]
 
     yield one

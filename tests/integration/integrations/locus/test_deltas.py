@@ -14,7 +14,6 @@ from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.integrations.locus.deltas import MySQLDeltaStorage
 
 from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
 
 OpenStorage = Callable[..., MySQLDeltaStorage]
 
@@ -40,7 +39,6 @@ def grown(turns: int) -> list[AgentState]:
     return states
 
 
-@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
 async def test_a_delta_checkpointer_of_another_process_loads_every_state(
     open_storage: OpenStorage, driver: str
 ) -> None:

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from locus_mysql.families.transcripts import operations
-from locus_mysql.integrations.openai_agents import OpenAIBranchingSession
+from locus_mysql.integrations.openai_agents import OpenAIBranchingSession, OpenAISession
 
-from ...conftest import MakeConfig
-from ...drivers_under_test import ASYNC_DRIVERS
+from ..conftest import Opened
 
+MakeSession = Callable[..., OpenAISession]
 MakeBranching = Callable[..., OpenAIBranchingSession]
 
 
-@pytest.fixture(params=ASYNC_DRIVERS)
-def driver(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(autouse=True)
+def no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send nothing to OpenAI."""
+    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
 
 
 @pytest.fixture
-async def make_branching(
-    make_config: MakeConfig, driver: str, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[MakeBranching]:
-    """Yield ``make_branching(**options)``: another session with branches, like that of another process."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
-    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
-    made: list[OpenAIBranchingSession] = []
+def make_session(opened: Opened, driver: str) -> MakeSession:
+    """Return ``make_session(session_id, **options)``."""
 
-    def make(session_id: str = "customer-7", **options: Any) -> OpenAIBranchingSession:
-        made.append(OpenAIBranchingSession(session_id, make_config(driver=driver, **options)))
-        return made[-1]
+    def make(session_id: str = "customer-7", **options: Any) -> Any:
+        return opened(OpenAISession, session_id, driver=driver, **options)
 
-    yield make
-    for one in made:
-        await one.close()
+    return make
+
+
+@pytest.fixture
+def make_branching(opened: Opened, driver: str) -> MakeBranching:
+    """Return ``make_branching(**options)``: a session with branches."""
+
+    def make(**options: Any) -> Any:
+        return opened(OpenAIBranchingSession, "customer-7", driver=driver, **options)
+
+    return make

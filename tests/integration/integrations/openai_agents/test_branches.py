@@ -129,33 +129,6 @@ async def test_one_of_several_processes_creates_a_branch_of_a_name(make_branchin
     assert len(set(unnamed)) == 4
 
 
-async def test_lost_answers_change_branches_once(
-    make_branching: MakeBranching, stored: Stored, proxy: WireProxy
-) -> None:
-    session = make_branching(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    await session.add_items(said("a", "b", "c"))
-    for call in (
-        lambda: session.create_branch_from_turn(3, "b1"),
-        lambda: session.add_items(said("d", "e")),
-        lambda: session.pop_item(),
-        lambda: session.store_run_usage(used(5)),
-    ):
-        proxy.drop_after_send()  # the answer to what is read first
-        proxy.drop_after_send(3)  # after the repetition: that to the write
-        await call()
-    assert texts(await session.get_items()) == ["a", "b", "d"]
-    assert await session.get_session_usage() == {
-        "requests": 1, "input_tokens": 5, "output_tokens": 1, "total_tokens": 6, "total_turns": 1,
-    }  # fmt: skip
-    proxy.drop_after_send()
-    await session.delete_branch("b1", force=True)
-    assert texts(await session.get_items()) == ["a", "b", "c"]
-    assert stored() == 3
-    proxy.drop_after_send()
-    await session.clear_session()
-    assert await session.get_items() == []
-
-
 async def test_usage_counts_while_its_turn_is_there(make_branching: MakeBranching, make_config: MakeConfig) -> None:
     session = make_branching()
     await session.store_run_usage(used(1))  # no turn yet

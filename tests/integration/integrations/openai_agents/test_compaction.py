@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,15 +17,12 @@ from agents.memory import OpenAIResponsesCompactionSession, SessionSettings
 from agents.testing import ScriptedModel, assistant_message
 
 from locus_mysql import MySQLConfig
-from locus_mysql.families.transcripts import operations
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 from ...conftest import MakeConfig
-from .conftest import MakeBranching
+from .conftest import MakeBranching, MakeSession
 
 pytestmark = pytest.mark.kept_tables("transcripts")
-
-Make = Callable[..., OpenAISession]
 
 SUMMARY = {"type": "compaction", "encrypted_content": "The conversation so far."}
 QUIET = RunConfig(tracing_disabled=True)
@@ -42,20 +40,6 @@ class Compacting:
         return SimpleNamespace(output=[SUMMARY], usage=None)
 
 
-@pytest.fixture
-async def make_session(make_config: MakeConfig, driver: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
-    made: list[OpenAISession] = []
-
-    def make(**options: Any) -> OpenAISession:
-        made.append(OpenAISession("customer-7", make_config(driver=driver), **options))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
-
-
 def compacting(session: Any, client: Compacting) -> OpenAIResponsesCompactionSession:
     return OpenAIResponsesCompactionSession(
         "customer-7",
@@ -70,7 +54,9 @@ def said(*texts: object) -> Any:
     return [{"role": "user", "content": text} for text in texts]
 
 
-async def test_a_session_with_a_limit_is_compacted_and_keeps_what_the_model_did_not_see(make_session: Make) -> None:
+async def test_a_session_with_a_limit_is_compacted_and_keeps_what_the_model_did_not_see(
+    make_session: MakeSession,
+) -> None:
     session, client = make_session(session_settings=SessionSettings(limit=3)), Compacting()
     await session.add_items(said(*range(10)))
     agent = Agent(name="assistant", model=ScriptedModel([[assistant_message("Eleven.")]]))
@@ -80,7 +66,7 @@ async def test_a_session_with_a_limit_is_compacted_and_keeps_what_the_model_did_
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_sdks_encrypted_session_with_a_limit_is_compacted(make_session: Make) -> None:
+async def test_the_sdks_encrypted_session_with_a_limit_is_compacted(make_session: MakeSession) -> None:
     pytest.importorskip("cryptography")
     session, client = make_session(session_settings=SessionSettings(limit=3)), Compacting()
     encrypted = EncryptedSession("customer-7", compacting(session, client), encryption_key="secret", ttl=600)
@@ -90,7 +76,7 @@ async def test_the_sdks_encrypted_session_with_a_limit_is_compacted(make_session
     assert await encrypted.get_items(limit=-1) == [*said(*range(7)), SUMMARY]
 
 
-async def test_items_that_another_process_added_meanwhile_are_not_replaced(make_session: Make) -> None:
+async def test_items_that_another_process_added_meanwhile_are_not_replaced(make_session: MakeSession) -> None:
     session = make_session()
     await session.add_items(said(*range(5)))
     snapshot: Any = await session._get_compaction_snapshot(3)
@@ -105,7 +91,7 @@ async def test_items_that_another_process_added_meanwhile_are_not_replaced(make_
     assert await session.get_items() == said(0, 1, "summary")
 
 
-async def test_a_forced_compaction_replaces_all_items(make_session: Make) -> None:
+async def test_a_forced_compaction_replaces_all_items(make_session: MakeSession) -> None:
     session, client = make_session(), Compacting()
     await session.add_items(said(*range(5)))
     await compacting(session, client).run_compaction({"force": True})
@@ -114,7 +100,7 @@ async def test_a_forced_compaction_replaces_all_items(make_session: Make) -> Non
     assert await make_session().get_items() == [SUMMARY, *said("later")]
 
 
-async def test_items_of_an_applications_own_class_are_left_to_its_methods(make_session: Make) -> None:
+async def test_items_of_an_applications_own_class_are_left_to_its_methods(make_session: MakeSession) -> None:
     class Shouting(OpenAISession):
         async def add_items(self, items: list[Any]) -> None:
             await super().add_items([{**item, "content": str(item["content"]).upper()} for item in items])
@@ -145,7 +131,8 @@ async def test_a_compacted_branch_leaves_the_items_of_others(make_branching: Mak
     assert await session.get_items(branch_id=kept) == (said(1, 2, "b") if on_main else said(1, 2, 3))
 
 
-#: Compacts a session, and is killed at its n-th packet after the compaction was computed: before or after it is sent.
+#: Compacts a session in children, each killed at its n-th packet after the compaction was computed, before or after the
+#: packet is sent; prints what each leaves.
 KILLED = """
 import asyncio, json, os, signal, sys
 from types import SimpleNamespace
@@ -154,7 +141,7 @@ from locus_mysql import MySQLConfig
 from locus_mysql.drivers.wire.blocking import SyncAdapter
 from locus_mysql.integrations.openai_agents import OpenAISession
 
-options, at, how = json.loads(sys.argv[1])
+options, old, new = json.loads(sys.argv[1])
 call, sent, computed = SyncAdapter._call, 0, False
 
 def counted(self, command, deadline):
@@ -171,37 +158,55 @@ class Client:
     async def compact(self, **_):
         global computed
         computed = True
-        return SimpleNamespace(output=[{"role": "user", "content": "summary"}], usage=None)
+        return SimpleNamespace(output=new, usage=None)
 
-async def main():
+def run(use):
+    async def main():
+        session = OpenAISession("customer-7", MySQLConfig(**options, ddl_mode="off"))
+        try:
+            return await use(session)
+        finally:
+            await session.close()
+    return asyncio.run(main())
+
+async def begin_anew(session):
+    await session.clear_session()
+    await session.add_items(old)
+
+async def compact(session):
     SyncAdapter._call = counted
-    session = OpenAISession("customer-7", MySQLConfig(**options, ddl_mode="off"))
     wrapped = OpenAIResponsesCompactionSession("customer-7", session, client=Client(), compaction_mode="input")
     await wrapped.run_compaction({"force": True})
 
-asyncio.run(main())
+for how in ("before", "after"):
+    for at in range(1, 10):
+        run(begin_anew)
+        child = os.fork()
+        if not child:
+            run(compact)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        print(json.dumps([how, status, run(lambda session: session.get_items())]))
+        if status == 0:
+            break
 """
 
 
 @pytest.mark.parametrize("driver", ["pymysql"])
-@pytest.mark.parametrize("how", ["before", "after"])
 async def test_a_process_killed_while_it_replaces_items_leaves_all_or_the_new_ones(
-    make_session: Make, make_config: MakeConfig, how: str
+    make_session: MakeSession, make_config: MakeConfig
 ) -> None:
     config: MySQLConfig = make_config(driver="pymysql")
     options = config.model_dump(mode="json", include=config.model_fields_set)
     options["password"] = config.password.get_secret_value()  # type: ignore[union-attr]
-    session = make_session()
     old, new = said(*range(5)), said("summary")
-    found = []
-    for at in range(1, 10):
-        await session.clear_session()
-        await session.add_items(old)
-        arguments = [sys.executable, "-c", KILLED, json.dumps([options, at, how])]
-        status = subprocess.run(arguments, check=False).returncode  # noqa: ASYNC221 - nothing else runs
-        found.append(await session.get_items())
-        assert found[-1] in (old, new)
-        if status == 0:
-            break
-    assert found[0] == old
-    assert found[-1] == new
+    await make_session().add_items(old)
+    arguments = [sys.executable, "-c", KILLED, json.dumps([options, old, new])]
+    done = await asyncio.to_thread(subprocess.run, arguments, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for how in ("before", "after"):
+        statuses, found = zip(*((status, items) for one, status, items in lines if one == how), strict=True)
+        assert all(items in (old, new) for items in found)
+        assert (statuses[0], found[0]) == (signal.SIGKILL, old)
+        assert (statuses[-1], found[-1]) == (0, new)

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from agents import Agent, RunConfig, Runner, function_tool
-from agents.memory import OpenAIResponsesCompactionSession, Session, SessionSettings, SQLiteSession
+from agents.memory import OpenAIResponsesCompactionSession, SessionSettings, SQLiteSession
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from locus_mysql import CheckpointStore, Database, MySQLConfig
+from locus_mysql import MySQLConfig
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.transcripts import operations
 from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.openai_agents import OpenAISession
 
 from ...conftest import MakeConfig
-from ...proxy import WireProxy
+from .conftest import MakeSession
 
 pytestmark = pytest.mark.kept_tables("transcripts")
-
-Make = Callable[..., OpenAISession]
-
-
-@pytest.fixture
-async def make_session(make_config: MakeConfig, driver: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
-    """Yield ``make_session(**options)``: another session on the test's schema, like that of another process."""
-    monkeypatch.setattr(operations, "one_in", lambda one_in: False)
-    monkeypatch.setenv("OPENAI_AGENTS_DISABLE_TRACING", "1")
-    made: list[OpenAISession] = []
-
-    def make(session_id: str = "customer-7", session_settings: Any = None, **options: Any) -> OpenAISession:
-        config = make_config(driver=driver, **options)
-        made.append(OpenAISession(session_id, config, session_settings=session_settings))
-        return made[-1]
-
-    yield make
-    for one in made:
-        await one.close()
 
 
 def said(*texts: object) -> Any:
     return [{"role": "user", "content": text} for text in texts]
 
 
-async def test_an_agent_goes_on_with_the_session_of_another_process(make_session: Make) -> None:
+async def test_an_agent_goes_on_with_the_session_of_another_process(make_session: MakeSession) -> None:
     @function_tool
     def weather(city: str) -> str:
         return f"Rain in {city}"
@@ -80,7 +59,7 @@ async def test_an_agent_goes_on_with_the_session_of_another_process(make_session
     reference.close()
 
 
-async def test_a_streamed_run_and_a_limited_one_use_the_session(make_session: Make) -> None:
+async def test_a_streamed_run_and_a_limited_one_use_the_session(make_session: MakeSession) -> None:
     session = make_session()
     model = ScriptedModel([[assistant_message(text)] for text in ("One.", "Two.", "Three.")])
     agent = Agent(name="assistant", model=model)
@@ -94,7 +73,7 @@ async def test_a_streamed_run_and_a_limited_one_use_the_session(make_session: Ma
     assert [one.get("content") for one in await session.get_items()][::2] == ["1", "2", "3"]
 
 
-async def test_limits_are_those_of_the_session_in_sqlite(make_session: Make) -> None:
+async def test_limits_are_those_of_the_session_in_sqlite(make_session: MakeSession) -> None:
     for settings in (None, SessionSettings(limit=2), {"limit": 2}):
         session, reference = make_session(session_settings=settings), SQLiteSession("s", session_settings=settings)
         await session.clear_session()
@@ -108,7 +87,7 @@ async def test_limits_are_those_of_the_session_in_sqlite(make_session: Make) -> 
         reference.close()
 
 
-async def test_items_come_back_as_from_the_session_in_sqlite(make_session: Make) -> None:
+async def test_items_come_back_as_from_the_session_in_sqlite(make_session: MakeSession) -> None:
     session, reference = make_session(), SQLiteSession("s")
     items: list[Any] = [
         {"role": "user", "content": "é\0'; DROP TABLE x; -- \\ \U0001f600 \ud800 %s"},
@@ -130,7 +109,7 @@ async def test_items_come_back_as_from_the_session_in_sqlite(make_session: Make)
     reference.close()
 
 
-async def test_items_that_are_no_json_are_refused_and_nothing_is_written(make_session: Make) -> None:
+async def test_items_that_are_no_json_are_refused_and_nothing_is_written(make_session: MakeSession) -> None:
     session = make_session()
     loop: dict[str, Any] = {}
     loop["self"] = loop
@@ -144,7 +123,7 @@ async def test_items_that_are_no_json_are_refused_and_nothing_is_written(make_se
             make_session(session_id)
 
 
-async def test_sessions_that_differ_are_kept_apart(make_session: Make) -> None:
+async def test_sessions_that_differ_are_kept_apart(make_session: MakeSession) -> None:
     ids = ("a", "A", "a ", "é", "e\u0301", "%", "a/b", "a/b/c", "..", "'")
     sessions = [make_session(one) for one in ids] + [make_session("a", tenant="acme")]
     for number, session in enumerate(sessions):
@@ -155,7 +134,7 @@ async def test_sessions_that_differ_are_kept_apart(make_session: Make) -> None:
     assert [len(await session.get_items()) for session in sessions] == [0] + [1] * len(ids)
 
 
-async def test_each_item_is_popped_once_beside_other_writers(make_session: Make) -> None:
+async def test_each_item_is_popped_once_beside_other_writers(make_session: MakeSession) -> None:
     sessions = [make_session() for _ in range(3)]
     await sessions[0].add_items(said(*range(12)))
 
@@ -172,23 +151,7 @@ async def test_each_item_is_popped_once_beside_other_writers(make_session: Make)
     assert sorted([*seen, *left]) == list(range(18))
 
 
-async def test_lost_answers_add_and_pop_once(make_session: Make, proxy: WireProxy) -> None:
-    session = make_session(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    await session.add_items(said(1, 2))
-    proxy.drop_after_send()
-    await session.add_items(said(3, 4, 5))
-    assert await session.get_items() == said(1, 2, 3, 4, 5)
-    proxy.drop_after_send()
-    assert [await session.pop_item()] == said(5)
-    proxy.drop_after_send()
-    assert [await session.pop_item()] == said(4)
-    assert await session.get_items() == said(1, 2, 3)
-    proxy.drop_after_send()
-    await session.clear_session()
-    assert await session.get_items() == []
-
-
-async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_session: Make) -> None:
+async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_session: MakeSession) -> None:
     session = make_session()
     await session.add_items(said(1))
     for number in range(2, 8):
@@ -200,7 +163,7 @@ async def test_a_cancelled_write_ends_before_the_cancellation_is_raised(make_ses
     assert await session.get_items() == said(*range(1, 8))
 
 
-async def test_a_session_is_cleared_whole_and_begins_anew(make_session: Make) -> None:
+async def test_a_session_is_cleared_whole_and_begins_anew(make_session: MakeSession) -> None:
     session, other = make_session(), make_session()
     await session.add_items(said(1, 2))
     await other.clear_session()
@@ -210,39 +173,8 @@ async def test_a_session_is_cleared_whole_and_begins_anew(make_session: Make) ->
     assert await other.get_items() == said(3)
 
 
-@pytest.mark.parametrize("driver", ["pymysql"])
-async def test_the_last_20_of_10_000_items_are_read_alone(
-    make_session: Make, run_sql: Callable[..., Any], database: str
-) -> None:
-    def rows_read() -> int:
-        ((rows,),) = run_sql(
-            "SELECT COUNT_READ FROM performance_schema.table_io_waits_summary_by_table"
-            " WHERE OBJECT_SCHEMA = %s AND OBJECT_NAME = 'locus_transcript_items'",
-            database,
-        )
-        return int(rows)
-
-    session = make_session()
-    await session.add_items(said(*range(10_000)))
-    rows = rows_read()
-    before = session.database.stats().round_trips
-    assert await session.get_items(limit=20) == said(*range(9_980, 10_000))
-    assert session.database.stats().round_trips - before == 1
-    assert rows_read() - rows <= 25
-
-
-async def test_sessions_share_a_database_with_other_stores(make_config: MakeConfig, driver: str) -> None:
-    async with Database(make_config(driver=driver)) as database:
-        sessions: list[Session] = [OpenAISession(f"customer-{number}", database) for number in range(5)]
-        await asyncio.gather(*(session.add_items(said(1)) for session in sessions))
-        await CheckpointStore(database, tenant="acme").save("t", {"a": 1})
-        assert isinstance(sessions[0], Session)
-        assert OpenAISession("customer-1", database, tenant="acme").config.tenant == "acme"
-        assert await OpenAISession("customer-1", database, tenant="acme").get_items() == []
-
-
 @pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_sdks_wrapper_that_compacts_accepts_the_session(make_session: Make) -> None:
+async def test_the_sdks_wrapper_that_compacts_accepts_the_session(make_session: MakeSession) -> None:
     session = make_session()
     wrapped = OpenAIResponsesCompactionSession("customer-7", session, should_trigger_compaction=lambda _: False)
     model = ScriptedModel([[assistant_message("One.")]])
@@ -251,7 +183,7 @@ async def test_the_sdks_wrapper_that_compacts_accepts_the_session(make_session: 
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])
-async def test_the_inspector_shows_a_session(make_session: Make, make_config: MakeConfig) -> None:
+async def test_the_inspector_shows_a_session(make_session: MakeSession, make_config: MakeConfig) -> None:
     model = ScriptedModel(
         [[function_call("weather", {"city": "Delft"}, call_id="call-1")], [assistant_message("It rains in Delft.")]]
     )
@@ -274,7 +206,7 @@ async def test_the_inspector_shows_a_session(make_session: Make, make_config: Ma
     assert shown[-1] == ("assistant", "It rains in Delft.")
 
 
-async def test_an_item_that_cannot_be_stored_behind_ten_thousand_others_leaves_none(make_session: Make) -> None:
+async def test_an_item_that_cannot_be_stored_behind_ten_thousand_others_leaves_none(make_session: MakeSession) -> None:
     session = make_session()
     deep: Any = {}
     for _ in range(300):

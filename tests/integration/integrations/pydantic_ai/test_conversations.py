@@ -17,7 +17,6 @@ from pydantic_ai import (
     TextPart,
     ToolApproved,
     ToolCallPart,
-    UserError,
     UserPromptPart,
 )
 from pydantic_ai.conversation_store import ConversationConflict, ConversationEntry, ConversationRecord
@@ -25,13 +24,10 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from locus_mysql import Database
 from locus_mysql.errors import CorruptCheckpoint, InvalidInput
 from locus_mysql.inspection import Inspector
-from locus_mysql.integrations.pydantic_ai import PydanticConversationStore
 
 from ...conftest import MakeConfig
-from ...proxy import WireProxy
 from .conftest import Make
 
 pytestmark = pytest.mark.kept_tables("transcripts")
@@ -95,54 +91,6 @@ async def test_a_run_that_waits_for_approval_is_continued(make_store: Make) -> N
     assert again is not None
     assert again.deferred_tool_requests is None
     assert again.messages == done.all_messages()
-
-
-async def test_of_two_writers_one_is_refused_and_nothing_is_lost(make_store: Make) -> None:
-    stores = make_store(), make_store()
-    conversation = Conversation(conversation_id="c", messages=[asked("first")])
-    await stores[0].save(conversation)
-    for number in range(10):
-        loaded = [await one.load("c") for one in stores]
-        for index, one in enumerate(loaded):
-            assert one is not None
-            one.messages.append(asked(f"{number} {index}"))
-        saves = [store.save(one) for store, one in zip(stores, loaded, strict=True) if one is not None]
-        outcomes = await asyncio.gather(*saves, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in outcomes) == ["ConversationConflict", "list"]
-    entries = await stores[1].load_entries("c")
-    assert entries is not None
-    assert len(entries) == 11
-
-
-async def test_of_two_writers_one_creates_a_conversation(make_store: Make) -> None:
-    stores = make_store(), make_store()
-    for number in range(5):
-        new = [Conversation(conversation_id=f"c{number}", messages=[asked("a")]) for _ in stores]
-        saves = [store.save(one) for store, one in zip(stores, new, strict=True)]
-        outcomes = await asyncio.gather(*saves, return_exceptions=True)
-        assert sorted(type(one).__name__ for one in outcomes) == ["ConversationConflict", "list"]
-        (only,) = await stores[0].load_entries(f"c{number}") or ()
-        assert only.parent_id is None
-
-
-async def test_a_fork_beside_a_deletion_has_its_whole_history_or_is_refused(make_store: Make) -> None:
-    stores = make_store(), make_store()
-    for number in range(10):
-        source, new = f"source {number}", f"fork {number}"
-        messages: list[ModelMessage] = [asked(str(index)) for index in range(4)]
-        await stores[0].save(Conversation(conversation_id=source, messages=messages))
-        await stores[1].load(source)
-        forked, _ = await asyncio.gather(
-            stores[1].fork(source, at=2, new_conversation_id=new), stores[0].delete(source), return_exceptions=True
-        )
-        loaded = await stores[0].load(new)
-        if isinstance(forked, BaseException):
-            assert isinstance(forked, UserError)
-            assert loaded is None
-        else:
-            assert loaded is not None
-            assert loaded.messages == messages[:2]
-        assert await stores[0].load(source) is None
 
 
 async def test_a_deletion_leaves_what_forks_use_and_nothing_else(
@@ -212,20 +160,6 @@ async def test_a_save_stores_only_what_is_new(make_store: Make) -> None:
     assert after.round_trips - before.round_trips == 2
 
 
-async def test_a_save_whose_answer_is_lost_is_carried_out_once(make_store: Make, proxy: WireProxy) -> None:
-    store = make_store(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    first = record(0)
-    await store.write_record(first, new_entries=[entry(0)], expected_revision=None)
-    second = record(2)
-    proxy.drop_after_send()
-    await store.write_record(second, new_entries=[entry(1), entry(2)], expected_revision=first.revision)
-    assert await store.read_record("c") == second
-    assert len(await store.read_history("e2")) == 3
-    proxy.drop_after_send()
-    await store.delete_record("c", expected_revision=second.revision)
-    assert await store.read_record("c") is None
-
-
 async def test_ids_that_differ_are_kept_apart(make_store: Make) -> None:
     store = make_store()
     ids = ["a", "A", "a ", "é", "e\u0301", "a/b", "%", "'; DROP TABLE x; --", "\U0001f600", "x" * 800]
@@ -293,15 +227,6 @@ async def test_a_head_that_is_not_stored_is_refused(make_store: Make) -> None:
         )
     assert await store.read_record("other") == other
     assert await store.read_record("round") is None
-
-
-async def test_a_database_is_shared(make_config: MakeConfig, driver: str) -> None:
-    async with Database(make_config(driver=driver)) as database:
-        mine, other = (PydanticConversationStore(database, tenant=tenant) for tenant in ("acme", "other"))
-        await mine.save(Conversation(conversation_id="c", messages=[asked("x")]))
-        assert await mine.load("c") is not None
-        assert await other.load("c") is None
-        assert await other.list_conversations() == []
 
 
 @pytest.mark.parametrize("driver", ["mysql-connector"])

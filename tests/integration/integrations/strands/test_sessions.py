@@ -21,7 +21,6 @@ from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.strands import StrandsSessionRepository
 
 from ...conftest import MakeConfig
-from ...proxy import WireProxy
 from .conftest import MakeRepository
 from .scripted_model import ScriptedModel, texts_of
 
@@ -167,25 +166,6 @@ def test_values_are_stored_as_in_a_file_of_json(make_repository: MakeRepository)
     with pytest.raises(InvalidInput, match="Nothing was written"):
         repository.create_message("s", "a", message(1, object()))
     assert ids(repository.list_messages("s", "a")) == [0]
-
-
-def test_lost_answers_write_once(make_repository: MakeRepository, proxy: WireProxy) -> None:
-    repository = make_repository(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    proxy_calls: list[Callable[[], Any]] = [
-        lambda: repository.create_session(Session("s", SessionType.AGENT)),
-        lambda: repository.create_agent("s", SessionAgent("a", {}, {})),
-        lambda: repository.create_message("s", "a", message(0)),
-        lambda: repository.update_message("s", "a", message(0, "Changed")),
-        lambda: repository.update_agent("s", SessionAgent("a", {"step": 1}, {})),
-    ]
-    assert repository.read_session("s") is None
-    for call in proxy_calls:
-        proxy.drop_after_send()
-        call()
-    assert ids(repository.list_messages("s", "a")) == [0]
-    proxy.drop_after_send()
-    repository.delete_session("s")
-    assert repository.read_session("s") is None
 
 
 def test_an_equal_message_is_stored_once_and_another_one_of_its_id_refused(make_repository: MakeRepository) -> None:

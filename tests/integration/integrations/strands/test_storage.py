@@ -20,7 +20,6 @@ from locus_mysql.inspection import Inspector
 from locus_mysql.integrations.strands import StrandsStorage
 
 from ...conftest import MakeConfig
-from ...proxy import WireProxy
 from .conftest import MakeStorage
 from .scripted_model import ScriptedModel, texts_of
 
@@ -145,19 +144,6 @@ async def test_tenants_and_other_stores_are_apart(make_config: MakeConfig, drive
         await CheckpointStore(database).save("strands/a", {"step": 1}, "content")
         with pytest.raises(StorageError, match="not written by StrandsStorage"):
             await mine.read("a")
-
-
-async def test_lost_answers_write_and_delete_once(make_storage: MakeStorage, proxy: WireProxy) -> None:
-    storage = make_storage(host="127.0.0.1", port=proxy.port, ssl_mode="DISABLED")
-    await storage.write(LATEST, b'{"data": {"messages": [1]}}')
-    proxy.drop_after_send()
-    await storage.write(LATEST, b'{"data": {"messages": [1, 2]}}')
-    assert await storage.read(LATEST) == b'{"data": {"messages": [1, 2]}}'
-    proxy.drop_after_send()
-    await storage.write(f"{HISTORY}snapshot_1.json", b"{}")
-    proxy.drop_after_send()
-    await storage.delete(LATEST)
-    assert await storage.list() == [f"{HISTORY}snapshot_1.json"]
 
 
 async def test_concurrent_writers_leave_one_of_their_values(make_storage: MakeStorage) -> None:
