@@ -588,19 +588,6 @@ def test_an_account_that_may_only_read_can_look_at_all_but_delete_nothing(
         run_sql(f"DROP USER {name}")
 
 
-@pytest.mark.kept_tables
-def test_without_tables_the_command_reports_them_missing_and_makes_none(
-    config: MySQLConfig, run: Run, run_sql: RunSql
-) -> None:
-    for arguments in (["threads"], ["show", "t"], ["search", "x"], ["stats"], ["rm", "t", "--yes"]):
-        code, out, err = run(*arguments)
-        assert (code, out) == (1, "")
-        kind = "" if arguments == ["stats"] else " of threads"
-        assert f"has no tables{kind} with prefix 'locus_'" in err
-    assert run("threads", "--family", "agents")[0] == 1
-    assert run_sql(f"SHOW TABLES FROM {config.database}") == ()
-
-
 @pytest.mark.parametrize(
     "arguments",
     [["show"], ["show", "t", "--at", "1h", "--checkpoint", "c"], ["threads", "--family", "memories"], ["search"]],

@@ -72,6 +72,8 @@ def test_health_reports_a_server_that_accepts_reads_and_writes(
         ["session", "list"],
         ["threads"],
         ["threads", "--family", "dicts"],
+        ["show", "t"],
+        ["search", "x"],
         ["stats", "--family", "memories"],
         ["rm", "t", "--yes", "--family", "dicts"],
     ],

@@ -8,11 +8,15 @@ from functools import partial
 from typing import Any
 
 from locus_mysql import (
+    CheckpointStore,
     Database,
     MemoryStore,
+    MySQLBackend,
     MySQLCheckpointSaver,
     MySQLConfig,
+    SyncCheckpointStore,
     SyncMemoryStore,
+    SyncMySQLBackend,
     SyncMySQLCheckpointSaver,
     SyncWorkingMemory,
     WorkingMemory,
@@ -218,9 +222,48 @@ async def _inspect_memory(inspector: Inspector, name: str) -> object:
     return view.value, [row.preview for row in rows.items]
 
 
+async def _fill_states(store: AnyStore, name: str) -> None:
+    for turn in range(1, 5):
+        messages = [{"role": "user", "content": text(name, number)} for number in range(turn)]
+        await store.save(name, {"messages": messages, "turn": turn}, str(turn), {"turn": turn})
+
+
+async def _read_states(store: AnyStore, name: str) -> object:
+    return await store.load(name), [await store.load(name, str(turn)) for turn in range(1, 5)]
+
+
+async def _inspect_states(inspector: Inspector, name: str) -> object:
+    await inspector.threads("dicts")
+    view = await inspector.state("dicts", name)
+    assert view is not None
+    assert view.damage is None
+    return view.state
+
+
+async def _fill_current(store: AnyStore, name: str) -> None:
+    for turn in range(1, 3):  # the second one replaces the first
+        await store.save(name, {"text": text(name, turn)})
+    for other in range(3, 6):
+        await store.save(f"{name} {other}", {"text": text(name, other)})
+
+
+async def _read_current(store: AnyStore, name: str) -> object:
+    return await store.load(name), [await store.load(f"{name} {other}") for other in range(3, 6)]
+
+
+async def _inspect_current(inspector: Inspector, name: str) -> object:
+    await inspector.threads("current")
+    view = await inspector.state("current", name)
+    assert view is not None
+    assert view.damage is None
+    return view.state
+
+
 SAMPLES = {
     sample.family: sample
     for sample in (
+        Sample("dicts", (CheckpointStore, SyncCheckpointStore), _fill_states, _read_states, _inspect_states, 4),
+        Sample("current", (MySQLBackend, SyncMySQLBackend), _fill_current, _read_current, _inspect_current, 4),
         Sample(
             "transcripts",
             (TranscriptStore, SyncTranscriptStore),

@@ -15,7 +15,6 @@ from locus_mysql import (
     Encryption,
     SyncCheckpointStore,
     SyncMemoryStore,
-    SyncMySQLBackend,
 )
 from locus_mysql.errors import EncryptionError
 from locus_mysql.families.registry import families, find_family
@@ -33,14 +32,9 @@ WRITERS: dict[str, Callable[[Any], object]] = {
     "memu": lambda config: MemuDatabase(config).memory_category_repo,
 }
 
-COVERED: dict[str, Callable[[Any], object]] = {
-    "dicts": lambda config: SyncCheckpointStore(config).save("t", {"text": MARKER}),
-    "current": lambda config: SyncMySQLBackend(config).save("t", {"text": MARKER}),
-}
-
 
 def test_every_family_is_tested() -> None:
-    assert {family.name for family in families()} == {*WRITERS, *COVERED, *SAMPLES, "agents"}
+    assert {family.name for family in families()} == {*WRITERS, *SAMPLES, "agents"}
 
 
 @pytest.mark.parametrize("family", WRITERS)
@@ -59,16 +53,6 @@ def test_an_import_into_such_a_family_is_refused(family: str, make_config: MakeC
     assert transfer is not None
     with pytest.raises(EncryptionError, match=f"family '{family}'"):
         transfer.target(Head("any", {"scope": []}))
-
-
-@pytest.mark.parametrize("family", COVERED)
-def test_an_encrypting_family_stores_no_clear_text(
-    family: str, make_config: MakeConfig, columns_with: Callable[..., list[str]]
-) -> None:
-    COVERED[family](make_config(driver="pymysql", encryption=keys(), compression="none"))
-    assert columns_with() == []
-    COVERED[family](make_config(driver="pymysql", table_prefix="clear_", compression="none"))
-    assert columns_with()
 
 
 async def test_states_of_agents_hold_no_clear_text(

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from locus_mysql import Database, SyncCheckpointStore
-from locus_mysql.cli.family_files import target_finder
-from locus_mysql.cli.line_files import export_lines, import_lines
+from locus_mysql import Database
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.families.registry import find_family
 from locus_mysql.inspection.inspector import Inspector
 
 from ..conftest import MakeConfig, OpenStore
-from .conftest import MARKER, keys
+from .conftest import keys
 from .test_thread_states import fill, state
 
 
@@ -59,24 +54,3 @@ async def test_a_rewrite_encrypts_again(
     only_new = open_store(encryption=keys("2026-11", "2026-11"), cache_bytes=0)
     for turn in range(1, 9):
         assert await only_new.load("t", str(turn)) == {**state(turn), "rewritten": True}
-
-
-def test_an_export_is_clear_text_and_an_import_encrypts(
-    make_config: MakeConfig, tmp_path: Path, columns_with: Callable[..., list[str]]
-) -> None:
-    source: Any = make_config(driver="pymysql", encryption=keys("2026-10", "2026-10"), compression="none")
-    target: Any = make_config(driver="pymysql", encryption=keys(), compression="none", table_prefix="other_")
-
-    with SyncCheckpointStore(source) as store:
-        for turn in range(1, 5):
-            store.save("t", state(turn), str(turn))
-    transfer = find_family("dicts").transfer(source)
-    assert transfer is not None
-    file = tmp_path / "lines"
-    assert export_lines(source, transfer.source(), str(file), transfer.noun) == 0
-    assert MARKER in file.read_text()
-    assert import_lines(target, target_finder(target), str(file)) == 0
-    with SyncCheckpointStore(target) as store:
-        assert store.load("t", "2") == state(2)
-        assert store.load("t") == state(4)
-    assert columns_with() == []

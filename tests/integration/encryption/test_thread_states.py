@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from locus_mysql import Database, Encryption, MySQLConfig, SyncCheckpointStore, reencrypt
+from locus_mysql import Database, Encryption, MySQLConfig, reencrypt
 from locus_mysql.errors import (
-    CorruptCheckpoint,
-    DecryptionFailed,
     EncryptionError,
     InvalidInput,
-    SchemaMismatch,
     ThreadExists,
 )
 from locus_mysql.families import reencryption
@@ -22,7 +19,7 @@ from locus_mysql.runtime import resealing
 
 from ...either_side import AnyStore
 from ..conftest import EVERY_SIDE, MakeConfig, OpenStore
-from .conftest import KEYS, MARKER, RunSQL, keys
+from .conftest import MARKER, RunSQL, keys
 
 ColumnsWith = Callable[..., list[str]]
 
@@ -39,20 +36,6 @@ async def fill(store: AnyStore, thread_id: str = "t", turns: int = 8, first: int
 
 
 class TestStored:
-    @pytest.mark.parametrize("side", EVERY_SIDE)
-    @pytest.mark.parametrize("kind", ["store", "backend"])
-    async def test_no_column_holds_clear_text_and_every_state_loads(
-        self, open_store: OpenStore, columns_with: ColumnsWith, side: str, kind: str
-    ) -> None:
-        store = open_store(side, kind, encryption=keys(), cache_bytes=0, compression="none")
-        for turn in range(1, 9):
-            await store.save("t", state(turn))
-        assert columns_with() == []
-        assert await store.load("t") == state(8)
-        clear = open_store(side, kind, table_prefix="clear_", compression="none")
-        await clear.save("t", state(1))
-        assert columns_with()  # the search finds clear text
-
     @pytest.mark.parametrize("side", EVERY_SIDE)
     async def test_a_checkpoint_of_another_process_is_replaced_under_its_id(
         self, open_store: OpenStore, columns_with: ColumnsWith, side: str
@@ -111,15 +94,6 @@ class TestStored:
         assert len(sizes[0]) == len(sizes[1]) == 8
         assert all(30 <= sealed - clear <= 40 for sealed, clear in zip(*sizes, strict=True))
 
-    async def test_equal_states_are_stored_as_different_bytes(
-        self, open_store: OpenStore, run_sql: RunSQL, database: str
-    ) -> None:
-        store = open_store(encryption=keys())
-        await store.save("a", {"n": 1})
-        await store.save("b", {"n": 1})
-        first, second = (row[0] for row in run_sql(f"SELECT payload FROM {database}.locus_store_checkpoints"))
-        assert first[-20:] != second[-20:]
-
     async def test_copies_history_and_lists_work(self, open_store: OpenStore, columns_with: ColumnsWith) -> None:
         store = open_store(encryption=keys(), cache_bytes=0)
         await fill(store)
@@ -136,67 +110,6 @@ class TestStored:
 
 
 class TestErrors:
-    async def test_a_program_without_keys_names_the_row_and_the_key(self, open_store: OpenStore) -> None:
-        await fill(open_store(encryption=keys()))
-        with pytest.raises(
-            EncryptionError, match=r"row 8 of thread 't' is encrypted with key '2026-11'; set encryption="
-        ):
-            await open_store(search=False).load("t")
-        with pytest.raises(SchemaMismatch, match="set encryption=, if other programs"):
-            await open_store().load("t")
-
-    async def test_clear_text_is_refused(self, open_store: OpenStore) -> None:
-        await fill(open_store())
-        store = open_store(encryption=keys())
-        with pytest.raises(EncryptionError, match=r"row 8 of thread 't' is stored in clear text.*reencrypt"):
-            await store.load("t")
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            "UPDATE {t} x JOIN {t} y ON x.thread_id = y.thread_id AND x.seq + y.seq = 3 SET x.payload = y.payload",
-            "UPDATE {t} x JOIN {t} y ON y.thread_id = 'u' AND y.seq = 2 SET x.payload = y.payload"
-            " WHERE x.thread_id = 't'",
-            "UPDATE {t} SET thread_id = 'w', checksum = checksum ^ CRC32(CONCAT_WS(0x00, tenant, 't', seq, parent_seq))"
-            " ^ CRC32(CONCAT_WS(0x00, tenant, 'w', seq, parent_seq)) WHERE thread_id = 't'",
-        ],
-        ids=["swapped in a thread", "from another thread", "a whole thread"],
-    )
-    async def test_a_moved_row_is_detected(
-        self, open_store: OpenStore, run_sql: RunSQL, database: str, change: str
-    ) -> None:
-        store = open_store(encryption=keys(), cache_bytes=0)
-        for thread_id in ("t", "u"):
-            await store.save(thread_id, {"secret": thread_id}, "1")
-            await store.save(thread_id, {"secret": thread_id}, "2")
-        run_sql(change.replace("{t}", f"{database}.locus_store_checkpoints"))
-        run_sql(
-            f"INSERT INTO {database}.locus_store_threads SELECT tenant, 'w', last_seq, first_seq, version, created_at,"
-            f" updated_at, expires_at, turn_token, turn_until FROM {database}.locus_store_threads WHERE thread_id = 't'"
-        )
-        moved = "w" if "'w'" in change else "t"
-        with pytest.raises(DecryptionFailed, match="was changed, or moved from another row"):
-            await store.load(moved, "2")
-
-    @pytest.mark.parametrize("offset", [1, 2, 5, 9, 12, 30, -1])
-    async def test_a_flipped_bit_is_detected(
-        self, open_store: OpenStore, run_sql: RunSQL, database: str, offset: int
-    ) -> None:
-        store = open_store(encryption=keys(), cache_bytes=0)
-        await store.save("t", {"n": 1}, "1")
-        table = f"{database}.locus_store_checkpoints"
-        payload = bytearray(run_sql(f"SELECT payload FROM {table}")[0][0])
-        payload[offset] ^= 4
-        run_sql(f"UPDATE {table} SET payload = %s", bytes(payload))
-        with pytest.raises((CorruptCheckpoint, EncryptionError)):
-            await store.load("t")
-
-    async def test_another_key_of_the_same_id_does_not_decrypt(self, open_store: OpenStore) -> None:
-        await fill(open_store(encryption=keys()))
-        wrong = Encryption(keys={"2026-11": bytes(32)}, active="2026-11")
-        with pytest.raises(DecryptionFailed, match="2026-11"):
-            await open_store(encryption=wrong).load("t")
-
     async def test_search_by_word_is_off(self, open_store: OpenStore, make_config: MakeConfig) -> None:
         store = open_store(encryption=keys())
         with pytest.raises(InvalidInput, match="Search by word is off"):
@@ -206,22 +119,6 @@ class TestErrors:
 
 
 class TestKeysFromAFunction:
-    @pytest.mark.parametrize("side", EVERY_SIDE)
-    async def test_a_function_is_called_once_for_each_key(self, open_store: OpenStore, side: str) -> None:
-        await fill(open_store(side, encryption=keys("2026-10")), turns=2)
-        asked: list[str] = []
-
-        async def ask(key_id: str) -> bytes:
-            await asyncio.sleep(0)
-            asked.append(key_id)
-            return KEYS[key_id]
-
-        store = open_store(side, encryption=Encryption(keys=ask, active="2026-11"), cache_bytes=0)
-        await fill(store, turns=4, first=3)
-        assert await store.load("t", "2") == state(2)
-        assert await store.load("t") == state(4)
-        assert sorted(asked) == ["2026-10", "2026-11"]
-
     async def test_a_failure_names_the_key_and_hides_the_message(self, open_store: OpenStore) -> None:
         def ask(key_id: str) -> bytes:
             raise RuntimeError("secret of the KMS")
@@ -255,25 +152,6 @@ class TestReencrypt:
         store = open_store(encryption=keys())
         assert await store.load("t", "5") == state(5)
         assert await store.load("u") == state(3)
-
-    async def test_a_rotation_killed_in_the_middle_is_finished_by_another(
-        self, open_store: OpenStore, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        await fill(open_store(encryption=keys("2026-10")), turns=8)
-        monkeypatch.setattr(resealing, "PAGE_ROWS", 3)
-
-        def killed(family: str, rows: int) -> None:
-            raise KeyboardInterrupt
-
-        config = make_config(encryption=keys("2026-11"))
-        with pytest.raises(KeyboardInterrupt):
-            await self.counts(config, progress=killed)
-        assert (await self.counts(config, dry_run=True)).rows == {"2026-11": 3, "2026-10": 5}
-        store = open_store(encryption=keys("2026-11"), cache_bytes=0)
-        assert await store.load("t") == state(8)
-        assert (await self.counts(config)).replaced == 5
-        assert (await self.counts(config)).replaced == 0
-        assert await open_store(encryption=keys("2026-11", "2026-11")).load("t") == state(8)
 
     async def test_writers_go_on_meanwhile(self, open_store: OpenStore, make_config: MakeConfig) -> None:
         old = open_store(encryption=keys("2026-10"))
@@ -320,29 +198,3 @@ class TestReencrypt:
             counts = await db.asynchronous.run(interrupted())
         assert counts.replaced == 1
         assert run_sql(f"SELECT LENGTH(payload) FROM {database}.locus_store_checkpoints WHERE seq = 1") == ((0,),)
-
-    async def test_a_moved_row_is_reported_and_left(
-        self, open_store: OpenStore, make_config: MakeConfig, run_sql: RunSQL, database: str
-    ) -> None:
-        await fill(open_store(encryption=keys("2026-10")), turns=3)
-        run_sql(f"UPDATE {database}.locus_store_checkpoints SET token = %s WHERE seq = 2", bytes(16))
-        counts = await self.counts(make_config(encryption=keys("2026-11")))
-        assert counts.replaced == 2
-        assert len(counts.damaged) == 1
-        with pytest.raises(EncryptionError, match="'2026-10' is unknown"):
-            await self.counts(make_config(encryption=keys("2026-11", "2026-11")))
-
-
-class TestMoving:
-    async def test_a_copy_between_databases_with_other_keys(
-        self, open_store: OpenStore, columns_with: ColumnsWith
-    ) -> None:
-        source = open_store(encryption=keys("2026-10", "2026-10"))
-        await fill(source, turns=4)
-        with SyncCheckpointStore(
-            source.store.config.model_copy(update={"driver": "pymysql", "table_prefix": "other_", "encryption": keys()})
-        ) as target:
-            for turn in range(1, 5):
-                target.save("t", await source.load("t", str(turn)), str(turn))
-            assert target.load("t") == state(4)
-        assert columns_with() == []

@@ -15,7 +15,6 @@ from locus.memory.backends.memory import MemoryCheckpointer
 
 from locus_mysql import copy_threads
 from locus_mysql.config import MySQLConfig
-from locus_mysql.errors import UsageError
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 
 from ..conftest import MakeConfig
@@ -53,41 +52,6 @@ async def test_a_copy_is_stored_as_deltas_and_can_be_continued(files: FileCheckp
         await target.save(state.with_message(Message.user("go on")), "t", "new")
         history = await target.history("t", 2)
         assert [(one["checkpoint_id"], one["parent_id"]) for one in history] == [("new", "cp-39"), ("cp-39", "cp-38")]
-
-
-async def test_a_second_copy_skips_copied_checkpoints_and_adds_new_ones(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    states = conversation(6)
-    await save_all(files, "t", states[:3])
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        before = await kept(config, "t")
-        again = await copy_threads(files, target)
-        assert (again.copied, again.present, again.complete) == (0, 3, True)
-        assert await kept(config, "t") == before
-        await save_all(files, "t", states[3:], "late")
-        added = await copy_threads(files, target)
-        assert (added.copied, added.present) == (3, 3)
-        assert await contents(target, "t") == await contents(files, "t")
-        assert (await kept(config, "t"))[:3] == before
-
-
-async def test_a_checkpoint_saved_anew_moves_and_one_missing_in_the_middle_gets_its_place(
-    files: FileCheckpointer, config: MySQLConfig
-) -> None:
-    states = conversation(5)
-    await save_all(files, "t", states)
-    async with MySQLCheckpointer(config) as target:
-        await copy_threads(files, target)
-        await target.delete("t", "cp-1")
-        await copy_threads(files, target)
-        assert await contents(target, "t") == await contents(files, "t")
-        await files.save(states[0].with_metadata("anew", True), "t", "cp-2")
-        report = await copy_threads(files, target, verify=True)
-        assert report.complete, report
-        assert await contents(target, "t") == await contents(files, "t")
-        assert [one for one, *_ in await kept(config, "t")] == ["cp-0", "cp-1", "cp-3", "cp-4", "cp-2"]
 
 
 async def test_a_thread_that_went_on_in_the_target_is_left_alone_and_others_are_copied(
@@ -218,10 +182,3 @@ async def test_a_state_that_the_target_cannot_store_is_left_out_and_those_around
         text = "".join(reported)
         assert "129 characters" in text
         assert "600 characters" in text
-
-
-async def test_both_sides_must_differ(config: MySQLConfig, make_config: MakeConfig) -> None:
-    async with MySQLCheckpointer(config) as one, MySQLCheckpointer(make_config()) as same:
-        for source, target in ((one, same), (one, one)):
-            with pytest.raises(UsageError, match="Both sides"):
-                await copy_threads(source, target)

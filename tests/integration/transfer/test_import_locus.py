@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from locus.core.messages import Message
-from locus.core.state import AgentState
 from locus.memory.backends.adapters import StorageBackendAdapter
 
 from locus_mysql.config import MySQLConfig
@@ -17,7 +14,7 @@ from locus_mysql.errors import ConfigError, SchemaMismatch
 from locus_mysql.integrations.locus.checkpointer import MySQLCheckpointer
 from locus_mysql.integrations.locus.operations import LocusOperations
 from locus_mysql.integrations.locus.transfer.built_in_table import BuiltInSource
-from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget, TablesThread
+from locus_mysql.integrations.locus.transfer.tables import Tables, TablesTarget
 from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.transfer import TransferReport
 from locus_mysql.transfer.threads import copy_in_order
@@ -29,10 +26,6 @@ from .conftest import conversation, save_all
 pytestmark = pytest.mark.slow
 
 RunSql = Callable[..., tuple[Any, ...]]
-
-
-class Stopped(BaseException):
-    """Simulates a kill."""
 
 
 @pytest.fixture
@@ -90,18 +83,6 @@ async def test_states_ids_order_metadata_and_times_are_those_of_the_source(
     assert (first.replace(tzinfo=UTC), last.replace(tzinfo=UTC)) == (min(stamps.values()), max(stamps.values()))
 
 
-async def test_imported_states_are_stored_as_deltas_of_each_other(
-    built_in: StorageBackendAdapter, config: MySQLConfig
-) -> None:
-    words = [Message.user(f"{number} " + "spoken word " * 40) for number in range(40)]
-    states = [AgentState(run_id="r", messages=tuple(words[: number + 1])) for number in range(40)]
-    await save_all(built_in, "t", states)
-    await run_import(config)
-    async with MySQLCheckpointer(config.model_copy(update={"search": True})) as checkpointer:
-        imported = sum(entry["size_bytes"] for entry in await checkpointer.history("t"))
-    assert imported * 4 < sum(len(json.dumps(state.to_checkpoint())) for state in states)
-
-
 async def test_thread_ids_may_hold_colons_wildcards_and_each_other(
     built_in: StorageBackendAdapter, config: MySQLConfig
 ) -> None:
@@ -138,77 +119,6 @@ async def test_checkpoints_that_the_list_lost_are_copied_in_their_order(
         assert await checkpointer.load("without-list") == states[1]
 
 
-async def test_a_second_run_copies_nothing_and_duplicates_nothing(
-    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
-) -> None:
-    await save_all(built_in, "one", conversation(3))
-    await save_all(built_in, "two", conversation(2))
-    await run_import(config)
-    before = run_sql(f"SELECT * FROM {config.database}.locus_checkpoints ORDER BY thread_id, seq")
-
-    summary, _ = await run_import(config)
-
-    assert (summary.threads, summary.copied, summary.present, summary.complete) == (2, 0, 5, True)
-    assert run_sql(f"SELECT * FROM {config.database}.locus_checkpoints ORDER BY thread_id, seq") == before
-
-
-@pytest.mark.parametrize("written_before_it_stops", [0, 1, 2, 4, 6])
-async def test_an_interrupted_import_resumes_when_it_is_run_again(
-    built_in: StorageBackendAdapter,
-    config: MySQLConfig,
-    monkeypatch: pytest.MonkeyPatch,
-    written_before_it_stops: int,
-) -> None:
-    states = conversation(4)
-    for thread in ("one", "two"):
-        await save_all(built_in, thread, states)
-    put = TablesThread.save
-    written = 0
-
-    async def stopping(self: TablesThread, given: Any, replaced: Any) -> Any:
-        nonlocal written
-        for one in given:
-            if written == written_before_it_stops:
-                raise Stopped
-            await put(self, [one], replaced)
-            written += 1
-        return {}
-
-    with monkeypatch.context() as patch:
-        patch.setattr(TablesThread, "save", stopping)
-        with pytest.raises(Stopped):
-            await run_import(config, at_once=1)
-
-    summary, _ = await run_import(config)
-
-    assert summary.present == written_before_it_stops
-    assert summary.copied == 8 - written_before_it_stops
-    async with MySQLCheckpointer(config) as checkpointer:
-        for thread in ("one", "two"):
-            assert await checkpointer.list_checkpoints(thread) == ["cp-3", "cp-2", "cp-1", "cp-0"]
-            assert [await checkpointer.load(thread, f"cp-{index}") for index in range(4)] == states
-            times = [entry["created_at"] for entry in await checkpointer.history(thread)]
-            index = await built_in._backend.load(f"{thread}:_checkpoints")
-            assert times == [datetime.fromisoformat(one["timestamp"]) for one in index["checkpoints"]]
-
-
-async def test_a_repeated_import_adds_new_checkpoints_and_replaces_changed_ones(
-    built_in: StorageBackendAdapter, config: MySQLConfig
-) -> None:
-    states = conversation(5)
-    await save_all(built_in, "t", states[:3])
-    await run_import(config)
-    await built_in.save(states[4], "t", "cp-3")
-    await built_in.save(states[3].with_metadata("changed", True), "t", "cp-1")
-
-    await run_import(config)
-
-    async with MySQLCheckpointer(config) as checkpointer:
-        assert await checkpointer.list_checkpoints("t") == await built_in.list_checkpoints("t")
-        assert await checkpointer.load("t", "cp-1") == await built_in.load("t", "cp-1")
-        assert await checkpointer.load("t", "cp-3") == states[4]
-
-
 async def test_verify_finds_planted_differences_names_a_few_and_counts_the_others(
     built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
 ) -> None:
@@ -222,23 +132,6 @@ async def test_verify_finds_planted_differences_names_a_few_and_counts_the_other
     assert (report.verified, report.differing, len(reported)) == (0, 9, 5)
     assert sum("its state differs" in line for line in reported) == 1
     assert reported[-1] == "5 more checkpoints of thread 't' likewise: its metadata differ."
-
-
-async def test_a_thread_that_went_on_in_the_target_is_left_alone(
-    built_in: StorageBackendAdapter, config: MySQLConfig
-) -> None:
-    states = conversation(4)
-    await save_all(built_in, "moved", states[:3])
-    await run_import(config)
-    async with MySQLCheckpointer(config) as checkpointer:
-        await checkpointer.save(states[3], "moved", "new")
-        summary, reported = await run_import(config)
-        assert (summary.present, summary.complete) == (3, True)
-        await built_in.save(states[2], "moved", "late")
-        summary, reported = await run_import(config)
-        assert (summary.left_alone, summary.complete) == (1, False)
-        assert "'moved'" in reported[0]
-        assert await checkpointer.list_checkpoints("moved") == ["new", "cp-2", "cp-1", "cp-0"]
 
 
 async def test_threads_whose_names_collide_are_separated_and_reported(
@@ -256,23 +149,6 @@ async def test_threads_whose_names_collide_are_separated_and_reported(
     async with MySQLCheckpointer(config) as checkpointer:
         assert await checkpointer.load("user-Bob") == bob
         assert await checkpointer.load("user-bob") == other
-
-
-async def test_a_dry_run_counts_and_writes_nothing(
-    built_in: StorageBackendAdapter, config: MySQLConfig, run_sql: RunSql
-) -> None:
-    await save_all(built_in, "one", conversation(3))
-    summary, _ = await run_import(config, dry_run=True)
-    assert (summary.copied, summary.present) == (3, 0)
-    assert str(summary) == "1 thread: 3 checkpoints to copy."
-    assert run_sql(f"SHOW TABLES FROM {config.database}") == (("checkpoints",),)
-
-    await run_import(config)
-    await save_all(built_in, "two", conversation(1))
-    before = run_sql(f"CHECKSUM TABLE {config.database}.locus_checkpoints, {config.database}.locus_threads")
-    summary, _ = await run_import(config, dry_run=True)
-    assert (summary.copied, summary.present) == (1, 3)
-    assert run_sql(f"CHECKSUM TABLE {config.database}.locus_checkpoints, {config.database}.locus_threads") == before
 
 
 async def test_the_source_may_be_elsewhere_and_is_only_read(
@@ -335,18 +211,6 @@ async def test_more_rows_than_a_page_are_all_copied(
         await save_all(built_in, thread, states)
     summary, _ = await run_import(config)
     assert (summary.threads, summary.copied) == (3, 15)
-
-
-async def test_only_the_newest_are_copied_where_only_those_are_kept(
-    built_in: StorageBackendAdapter, make_config: MakeConfig
-) -> None:
-    await save_all(built_in, "t", conversation(5))
-    config = make_config(keep_checkpoints=2)
-    await run_import(config)
-    summary, _ = await run_import(config)
-    assert (summary.copied, summary.present) == (0, 2)
-    async with MySQLCheckpointer(config) as checkpointer:
-        assert await checkpointer.list_checkpoints("t") == ["cp-4", "cp-3"]
 
 
 async def test_a_missing_or_foreign_table_and_a_bad_name_are_named(config: MySQLConfig, run_sql: RunSql) -> None:

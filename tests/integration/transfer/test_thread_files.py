@@ -11,18 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from locus.core.messages import Message
 
-from locus_mysql import CheckpointStore, SyncCheckpointStore, SyncMySQLCheckpointer
+from locus_mysql import SyncCheckpointStore, SyncMySQLCheckpointer
 from locus_mysql.cli.main import main
 from locus_mysql.config import MySQLConfig
-from locus_mysql.families.checkpoints.store import StoreOperations
-from locus_mysql.families.checkpoints.transfer import ThreadExport, ThreadImport
-from locus_mysql.runtime.checksummed_jsonl import content_of
-from locus_mysql.runtime.database import Database
-from locus_mysql.runtime.transfer import TransferReport
 
 from ..conftest import MakeConfig
 from ..killed_commands import killed
@@ -30,13 +23,6 @@ from .conftest import conversation, kept
 
 DEADLINE_S = 240.0
 
-TEXT = st.text(max_size=8)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.floats(allow_nan=False) | TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
-    max_leaves=12,
-)
-STATES = st.dictionaries(TEXT, VALUES, max_size=5)
 
 ODD = {
     "big": 2**300,
@@ -351,40 +337,6 @@ def test_a_killed_export_and_a_killed_import_resume(config: MySQLConfig, tmp_pat
     assert main(["import", str(file), "--tenant", "acme"]) == 0
     assert main(["export", str(back), "--family", "dicts", "--tenant", "acme"]) == 0
     assert bare(back) == bare(whole)
-
-
-@pytest.mark.kept_tables("dicts")
-@settings(settings.get_profile("server"))
-@given(states=st.lists(STATES, min_size=1, max_size=4), thread=st.text(st.characters(codec="utf-8"), min_size=1))
-def test_any_states_are_loaded_unchanged(any_states: Any, states: list[dict[str, Any]], thread: str) -> None:
-    any_states(states, thread.replace("\0", "0"))
-
-
-@pytest.fixture
-def any_states(config: MySQLConfig, make_config: MakeConfig) -> Any:
-    """Saves states, exports and imports them, and compares the loaded states."""
-    acme = make_config(tenant="acme")
-
-    async def move(states: list[dict[str, Any]], thread: str) -> None:
-        async with Database(config) as database, Database(acme) as other:
-            store, taken = CheckpointStore(database), CheckpointStore(other)
-            await store.delete(thread)
-            await taken.delete(thread)
-            for index, state in enumerate(states):
-                await store.save(thread, state, f"c-{index}", {"place": index})
-            source = ThreadExport(StoreOperations(config), threads=[thread])
-            lines = (await source.page(database, None, 100)).records
-            target = ThreadImport(StoreOperations(acme))
-            contents = [target.read(content_of(line, 2, constants=True)) for line in lines]  # type: ignore[arg-type]
-            done = TransferReport()
-            await target.write(other, contents, done)
-            assert (done.copied, done.left_out) == (len(states), 0)
-            assert await taken.history(thread) == await store.history(thread)
-            for index, state in enumerate(states):
-                loaded = await taken.load(thread, f"c-{index}")
-                assert repr(loaded) == repr(state)
-
-    return lambda states, thread: asyncio.run(move(states, thread))
 
 
 #: Runs a command where Locus is not installed.
