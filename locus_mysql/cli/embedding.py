@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..engine.retry import next_page
 from ..errors import UsageError
 from ..families.memories.base import AsyncMemories, SyncMemories, count_items, embed_page
 from ..runtime.counting import counted
@@ -56,9 +57,9 @@ async def _embed(found: Any, arguments: argparse.Namespace) -> TransferReport:
                     report.leave_out(f"Item {key!r} in {path!r} was left out: it is damaged.")
                 report.present += page.examined - page.embedded - page.changed - len(page.damaged)
                 progress.advance(report, total)
-                after = page.last
-                if after is None:
+                if page.last is None:
                     break
+                after = next_page(after, page.last)
     finally:
         closing = found.close()
         if inspect.isawaitable(closing):

@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..engine.operation import fetch
 from ..errors import SchemaMismatch
 from ..families.checkpoints.store import StoreOperations
 from ..families.family import Count, Counts, Family, in_words
+from ..families.inspection.records import Page, ThreadRow
 from ..families.inspection.sources import PAGE_LIMIT, ThreadFilter
 from ..families.registry import families, find_family
 from ..families.word_indexes import warn_of_clear_words
@@ -33,6 +34,7 @@ from .arguments import (
     options_of,
 )
 from .existing import existing_families
+from .pages import pages
 from .sanitize import sanitize
 from .tables import add_family
 
@@ -115,14 +117,13 @@ async def _old_threads(database: Database, family: Family, days: float) -> dict[
     source = family.inspection(database.config)
     assert source is not None  # noqa: S101 - the family holds threads
     before = datetime.now(UTC) - timedelta(days=days)
-    number, cursor = 0, None
-    while True:
+
+    def read(cursor: str | None) -> Awaitable[Page[ThreadRow]]:
         reading = source.threads(ThreadFilter(saved_before=before), PAGE_LIMIT, cursor)
-        page = await database.asynchronous.run(reading, source.schema, "validate")
-        number += len(page.items)
-        cursor = page.cursor
-        if cursor is None:
-            return {"number": number, "what": "{thread} without a save for that long"}
+        return database.asynchronous.run(reading, source.schema, "validate")
+
+    number = sum([len(page.items) async for page in pages(read)])
+    return {"number": number, "what": "{thread} without a save for that long"}
 
 
 def _as_json(counts: Counts) -> list[dict[str, Any]]:

@@ -13,11 +13,11 @@ from .wire.results import ErrorPacket
 
 #: Errors that the server sends before it closes a connection: because it shuts down, the connection was killed, is idle
 #: or sent unreadable data. https://dev.mysql.com/doc/mysql-errors/9.0/en/server-error-reference.html
-GOODBYES = frozenset((1053, 1077, 1079, 1080, 1152, 1154, 1155, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031))
+GOODBYES = frozenset((1053, 1077, 1079, 1080, 1152, 1154, 1155, 1158, 1159, 1160, 1161, 1927, 3169, 4031))
 
 #: Errors after which the server closes the connection: packet too large, packets out of order, malformed
-#: packet, too much memory of all connections or of this one.
-_LAST_WORDS = frozenset((1153, 1156, 1835, 4081, 4082))
+#: packet, too much memory of all connections or of this one; a statement of `init_connect` failed.
+_LAST_WORDS = frozenset((1153, 1156, 1184, 1835, 4081, 4082))
 
 #: Connector/Python uses the number 3024 for its own time-outs; on the server it means that a query ran too long.
 _TIMEOUTS = frozenset(("ReadTimeoutError", "WriteTimeoutError", "ConnectionTimeoutError"))

@@ -168,6 +168,13 @@ ERROR_CLASSES = (
         "REQUIRED, VERIFY_CA or VERIFY_IDENTITY.",
     ),
     ErrorClass(
+        "`init_connect`",
+        frozenset({1184}),
+        SetupError,
+        "MySQL at {where} closes each connection of user {user!r}, as a statement of its variable init_connect fails: "
+        "{message}. Its error log names the statement. Let its administrator correct init_connect.",
+    ),
+    ErrorClass(
         "no database",
         frozenset({1049}),
         DatabaseMissing,

@@ -15,7 +15,7 @@ from .failures import DUPLICATE, GUARD_FAILED, explain, leaves_fate_unknown, may
 from .logs import CONFLICTS, RETRIES, loggable
 from .operation import Duplicate, Outdated, Pause, Undone
 from .passwords import NoPassword
-from .topology import LeadsToSecondary, NoPrimary
+from .topology import LeadsToSecondary, NoPrimary, NotAMember
 
 #: Waits grow from the first to the longest, each drawn at random up to its bound, so that writers do not collide again.
 FIRST_WAIT_S = 0.02
@@ -154,8 +154,10 @@ class Retry:
             self.fate_unknown = True
         wait_s = random.uniform(self._wait_s / 2, self._wait_s)  # noqa: S311 - spreads load, guards no secret
         self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
-        nobody_answered = connecting or (isinstance(error, NoPrimary) and not error.answered)
-        wrong_address = nobody_answered or isinstance(error, LeadsToSecondary)
+        if isinstance(error, NoPrimary):  # a server that answered may serve soon; then the addresses are right
+            answers = (one for one in error.reasons if isinstance(one, NotAMember | ServerError))
+            connecting = not any(may_pass(answer, self._config) for answer in answers)
+        wrong_address = connecting or isinstance(error, LeadsToSecondary)
         passes = may_pass(error, self._config, creates_tables=self._creates_tables)
         hopeless = not passes or (wrong_address and not self._reached)
         if hopeless or self._clock() + wait_s > self._deadline:

@@ -48,11 +48,6 @@ class NoPrimary(DriverError):
         super().__init__("; ".join(str(reason).rstrip(".") for reason in reasons))
         self.reasons = tuple(reasons)
 
-    @property
-    def answered(self) -> bool:
-        """Whether a server accepted the login: then the addresses are right, and a primary may be elected soon."""
-        return any(isinstance(reason, NotAMember) or is_read_only(reason) for reason in self.reasons)
-
 
 class LeadsToSecondary(DriverError):
     """The only address leads to a secondary of a group or a reader of Aurora, whose answers may be stale.

@@ -2,7 +2,7 @@
 
 Lists are compared by their common items (see `alignment`). Of the other items, similar ones are reported as changed,
 the others as removed and added. The number of comparisons has a limit. Of states of very many values, only the upper
-levels are compared, and long lists and objects as a whole.
+levels are compared, and long lists and objects as a whole. Conversations of very many messages are compared as fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from typing import Any
 
-from ..families.inspection.conversation import path_of_messages
+from ..families.inspection.conversation import count_messages, messages_of, path_of_messages
 from ..families.inspection.records import Difference, FieldChange, Message, MessageChange, StateView
 from .alignment import ComparisonBudget, Keys, pairs
 
@@ -25,6 +25,10 @@ DEPTH_LIMIT = 50
 #: Most values of two states, arrays and objects included, that are compared in full; and beyond it, the greatest depth,
 #: and the most items of lists and objects together, that are compared one by one.
 VALUES_LIMIT, COARSE_DEPTH, COARSE_ITEMS = 400_000, 3, 40_000
+
+#: Most messages of two states that are compared one by one. More are compared like every other list: to recognise a
+#: message takes ten times as long as to read it.
+MESSAGES_LIMIT = 100_000
 
 #: First characters of a message that decide whether it is a changed version of another one.
 COMPARED_CHARACTERS = 2_000
@@ -63,12 +67,13 @@ class _Comparing:
 
 
 def difference(before: StateView, after: StateView) -> Difference:
-    """Return the changes from one state of a thread to another one."""
+    """Return the changes from one state of a thread to another one. The messages of the views are not used."""
     comparing = _Comparing(before.state, after.state)
-    messages = _message_changes(before.messages, after.messages, comparing)
+    too_many = count_messages(before.state) + count_messages(after.state) > MESSAGES_LIMIT
+    messages = [] if too_many else _message_changes(messages_of(before.state), messages_of(after.state), comparing)
     fields: list[FieldChange] = []
     cut = False
-    one, other = _compared(before.state), _compared(after.state)
+    one, other = (_compared(view.state, with_messages=too_many) for view in (before, after))
     for change in _field_changes(one, other, "", 0, comparing):
         if cut := len(fields) == FIELDS_LIMIT:
             break
@@ -207,9 +212,9 @@ def _under(path: str, name: str) -> str:
     return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def _compared(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a state without its conversation, with sorted sets."""
-    messages_path = path_of_messages(state)
+def _compared(state: Mapping[str, Any], *, with_messages: bool) -> Mapping[str, Any]:
+    """Return a state with sorted sets, with or without its conversation."""
+    messages_path = None if with_messages else path_of_messages(state)
     fields = state if messages_path is None else _without(state, messages_path)
     return {**fields, **{name: sorted(fields[name]) for name in SETS if _is_of_texts(fields.get(name))}}
 

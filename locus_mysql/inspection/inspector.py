@@ -229,13 +229,14 @@ class Inspector:
             NotFound: One of them does not exist.
             CorruptCheckpoint: One of them cannot be read.
         """
-        views = []
+        source, views = self._source(family), []
         for checkpoint_id in (before_id, after_id):
-            view = await self.state(family, thread_id, checkpoint_id, namespace=namespace)
-            if view is None:
+            made = await self._run(source, source.state(thread_id, checkpoint_id, namespace, None))
+            if made is None:
                 raise NotFound(
                     f"Thread {thread_id!r} has no checkpoint {checkpoint_id!r}. Its history lists those that it has."
                 )
+            view = await asyncio.to_thread(made)
             if view.damage is not None:
                 raise CorruptCheckpoint(view.damage)
             views.append(view)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from ..errors import InvalidInput
 from .exact_json import check_json_object
 from .metadata_index import index_keys
 
+T = TypeVar("T")
+
 THREAD_ID_LIMIT = 512
 CHECKPOINT_ID_LIMIT = 128
 TENANT_LIMIT = 128
 METADATA_LIMIT_BYTES = 65_536
+
+#: The greatest age in days, for methods that remove what is older.
+AGE_LIMIT_DAYS = 365_000
 
 
 def check_thread_id(value: object) -> str:
@@ -39,11 +46,45 @@ def check_tenant(value: object) -> str:
     return _check_id(value, "Tenant", TENANT_LIMIT)
 
 
-def check_limit(value: object, what: str = "limit", least: int = 0) -> int:
-    """Check a count from ``least`` to 2**31."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**31:
-        raise InvalidInput(f"{what} must be a whole number from {least} to {2**31}, not {value!r:.50}.")
+def check_limit(value: object, what: str = "limit", least: int = 0, most: int = 2**31) -> int:
+    """Check a whole number from ``least`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(f"{what} must be a whole number from {least} to {most}, not {value!r:.50}.")
     return value
+
+
+def check_days(value: object, what: str = "older_than_days") -> float:
+    """Check an age in days, from 0 to 365,000."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= AGE_LIMIT_DAYS:
+        raise InvalidInput(f"{what} must be a number from 0 to {AGE_LIMIT_DAYS}, not {value!r:.50}.")
+    return value
+
+
+def check_type(value: object, kind: type[T], what: str) -> T:
+    """Check that a value is of a type."""
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{what} must be a {kind.__name__}, not {type(value).__name__}.")
+    return value
+
+
+def check_each(values: object, kind: type[T], what: str) -> list[T]:
+    """Check that values are a list, or another iterable, of values of one type."""
+    found, each = _listed(values, what, f"{kind.__name__} values"), f"Each of the {what}"
+    return [check_type(value, kind, each) for value in found]
+
+
+def check_pairs(values: object, what: str) -> list[tuple[Any, Any]]:
+    """Check that values are a list, or another iterable, of pairs."""
+    pairs = _listed(values, what, "pairs")
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        raise InvalidInput(f"The {what} must be pairs, such as ('a', 1).")
+    return pairs
+
+
+def _listed(values: object, what: str, of: str) -> list[Any]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInput(f"The {what} must be a list of {of}, not {type(values).__name__}.")
+    return list(values)
 
 
 def check_text(value: object, what: str) -> str:

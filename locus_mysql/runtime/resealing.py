@@ -12,6 +12,7 @@ from ..dialect import Statement
 from ..dialect.resealing import OwnerTable, ResealingStatements, RowKey, SealedColumn
 from ..encryption import Encryption
 from ..engine.operation import Batch, Operation
+from ..engine.retry import next_page
 from ..errors import DecryptionFailed, EncryptionError
 from .sealing import Sealing, of_text, sealed_by, to_text
 
@@ -59,7 +60,7 @@ def count_keys(column: SealedColumn) -> Operation[KeyCounts]:
         counts.rows.update({None: found.rows[0][0]} if found.rows[0][0] else {})
     after: RowKey | None = ()
     while after is not None:
-        page, after = yield from _page(statements.page(after, PAGE_ROWS), is_text=column.is_text)
+        page, after = yield from _page(statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
         counts.rows.update(key_id for _, key_id in page)
     return counts
 
@@ -111,7 +112,7 @@ class _Resealing:
             yield from self._by_owner(column.owner_table)
         after: RowKey | None = ()
         while after is not None:
-            page, after = yield from _page(self._statements.page(after, PAGE_ROWS), is_text=column.is_text)
+            page, after = yield from _page(self._statements.page(after, PAGE_ROWS), after, is_text=column.is_text)
             stale = {key: key_id for key, key_id in self._stale(page).items() if key not in self._left}
             owners = yield from self._owners(list(stale))
             yield from self._replace_all(list(stale), owners)
@@ -131,7 +132,7 @@ class _Resealing:
         last: RowKey | None = ()
         while last is not None:
             (found,) = yield Batch.of(statements.owner_page(last, PAGE_OWNERS))
-            last = tuple(found.rows[-1][:key_width]) if len(found.rows) == PAGE_OWNERS else None
+            last = next_page(last, tuple(found.rows[-1][:key_width])) if len(found.rows) == PAGE_OWNERS else None
             owners = {
                 tuple(row[key_width : key_width + link_width]): tuple(row[key_width + link_width :])
                 for row in found.rows
@@ -139,7 +140,8 @@ class _Resealing:
             after: RowKey | None = () if owners else None
             while after is not None:
                 links = [link for link in owners if not after or link >= _link(column, after)]
-                page, after = yield from _page(statements.owned_page(links, after, PAGE_ROWS), is_text=column.is_text)
+                reading = statements.owned_page(links, after, PAGE_ROWS)
+                page, after = yield from _page(reading, after, is_text=column.is_text)
                 yield from self._replace_all(list(self._stale(page)), owners)
                 self._count(page)
 
@@ -214,8 +216,8 @@ def _link(column: SealedColumn, key: RowKey) -> RowKey:
     return () if column.owner_table is None else key[: len(column.owner_table.link)]
 
 
-def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[Page, RowKey | None]]:
-    """Return the next rows that hold something, and the last row's key, which is None after the last page."""
+def _page(statement: Statement, after: RowKey, *, is_text: bool) -> Operation[tuple[Page, RowKey | None]]:
+    """Return the rows after a key that hold something, and the last row's key, which is None after the last page."""
     (found,) = yield Batch.of(statement)
     rows = []
     for row in found.rows:
@@ -224,7 +226,7 @@ def _page(statement: Statement, *, is_text: bool) -> Operation[tuple[Page, RowKe
         key_id = sealed_by(_bytes(beginning, is_text=is_text) + bytes(64))
         if beginning or has_clear_text:
             rows.append((tuple(key), None if has_clear_text else key_id))
-    last = tuple(found.rows[-1][:-2]) if len(found.rows) == PAGE_ROWS else None
+    last = next_page(after, tuple(found.rows[-1][:-2])) if len(found.rows) == PAGE_ROWS else None
     return rows, last
 
 

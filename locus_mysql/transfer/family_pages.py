@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 
+from ..engine.retry import Backoff
 from ..runtime.database import Database
 from ..runtime.transfer import RecordPage, Source, Target, TransferReport
 from .engine import UnitSource, UnitTarget
@@ -33,12 +34,14 @@ class FamilyPages(UnitSource[RecordPage]):
     async def units(self) -> AsyncGenerator[RecordPage, None]:
         """Read the pages, shorter ones where records are large."""
         after, limit = self._after, 100
+        backoff = Backoff("A page of records ended where the page before it had ended")
         while True:
             page = await self._source.page(self._database, after, min(limit, MAX_RECORDS))
             if page.last is None:
                 return
             yield page
             after = page.last
+            backoff.compare(after)
             size = sum(map(len, page.records))
             limit = max(1, limit // 4) if size > MAX_BYTES else min(MAX_RECORDS, 2 * limit)
 

@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from ...config import MySQLConfig
 from ...errors import InvalidInput, NotFound, SchemaMismatch, UsageError
-from ...families.inspection.records import CheckpointRow, ThreadRow, Window
+from ...families.inspection.records import CheckpointRow, Page, ThreadRow, Window
 from ...families.registry import families, find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, WRONG, WrongArgument, add_connection, add_prefix, add_tenant, notify, options_of
 from ..existing import existing_families, without_tables
+from ..pages import pages
 from ..tables import add_family
 from .measures import age, format_time, moment_of, zone_name, zone_of
 from .screen import Segment, need_rich
@@ -218,10 +219,12 @@ async def named(inspector: Inspector, thread: ThreadRow, checkpoint_id: str, nam
         NotFound: There is none.
         UsageError: Several ids have this prefix.
     """
-    cursor: str | None = None
     begin: dict[str, CheckpointRow] = {}
-    while True:
-        page = await inspector.history(thread.family, thread.thread_id, limit=PAGE, cursor=cursor)
+
+    def read(cursor: str | None) -> Awaitable[Page[CheckpointRow]]:
+        return inspector.history(thread.family, thread.thread_id, limit=PAGE, cursor=cursor)
+
+    async for page in pages(read):
         for row in page.items:
             if namespace and row.namespace != namespace:
                 continue
@@ -229,9 +232,6 @@ async def named(inspector: Inspector, thread: ThreadRow, checkpoint_id: str, nam
                 return row
             if row.checkpoint_id.startswith(checkpoint_id):
                 begin.setdefault(row.checkpoint_id, row)
-        cursor = page.cursor
-        if cursor is None:
-            break
     if len(begin) > 1:
         some = ", ".join(list(begin)[:3])
         raise UsageError(f"{len(begin)} checkpoints begin with {checkpoint_id!r:.140}: {some}, … Give more of the id.")

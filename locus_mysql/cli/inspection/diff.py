@@ -123,7 +123,8 @@ def _show(screen: Screen, found: Difference, changed: Sequence[MessageChange], c
     if found.coarse:
         screen.line(
             Segment(
-                "There is too much to compare everything: some changes are shown as removed and added, or as a whole.",
+                "There is too much to compare everything: some changes are shown as removed and added, or as a whole, "
+                "such as those of very long conversations.",
                 "dim",
             )
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from ...errors import NotFound
 from ...families.inspection.records import CheckpointRow, Page, StateView, ThreadRow, Window
 from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, add_limit, at_least_one
+from ..pages import pages
 from .command import (
     PAGE,
     ROOM_FOR_TIMES,
@@ -95,14 +96,16 @@ def history(arguments: argparse.Namespace) -> int:
     async def find(inspector: Inspector) -> Page[CheckpointRow]:
         thread = await find_thread(inspector, arguments.thread, arguments.family)
         rows: list[CheckpointRow] = []
-        cursor: str | None = arguments.cursor
-        while True:
-            size = min(arguments.limit - len(rows), PAGE)
-            page = await inspector.history(thread.family, thread.thread_id, limit=size, cursor=cursor)
+
+        def read(cursor: str | None) -> Awaitable[Page[CheckpointRow]]:
+            limit = min(arguments.limit - len(rows), PAGE)
+            return inspector.history(thread.family, thread.thread_id, limit=limit, cursor=cursor)
+
+        async for page in pages(read, arguments.cursor):
             rows += page.items
-            cursor = page.cursor
-            if cursor is None or len(rows) == arguments.limit:
-                return Page(rows, cursor)
+            if len(rows) == arguments.limit:
+                break
+        return Page(rows, page.cursor)
 
     page = look(arguments, find)
     if arguments.json:

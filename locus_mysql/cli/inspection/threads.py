@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Awaitable, Sized
 from typing import Any
 
 from ...families.inspection.records import Page, ThreadRow
 from ...families.registry import find_family
 from ...inspection.inspector import Inspector
 from ..arguments import FAILED, OK, WrongArgument, add_limit, notify
+from ..pages import pages
 from .command import PAGE, ROOM_FOR_TIMES, Clock, add_inspection, families_of, look
 from .measures import TIME_HELP, format_size, size_of
 from .screen import Column, Screen, Segment, write_json
@@ -49,17 +51,18 @@ def threads(arguments: argparse.Namespace) -> int:
         ends: list[str | None] = []
         families = await families_of(inspector, arguments.family)
         for family in families:
-            cursor: str | None = arguments.cursor
             rows: list[ThreadRow] = []
-            while True:
-                size = min(arguments.limit - len(rows), PAGE)
-                page = await inspector.threads(family, limit=size, cursor=cursor, **wanted)
+
+            def read(cursor: str | None, family: str = family, rows: Sized = rows) -> Awaitable[Page[ThreadRow]]:
+                limit = min(arguments.limit - len(rows), PAGE)
+                return inspector.threads(family, limit=limit, cursor=cursor, **wanted)
+
+            async for page in pages(read, arguments.cursor):
                 rows += page.items
-                cursor = page.cursor
-                if cursor is None or len(rows) == arguments.limit:
+                if len(rows) == arguments.limit:
                     break
             found += rows
-            ends.append(cursor)
+            ends.append(page.cursor)
         found.sort(key=lambda row: row.updated_at, reverse=True)
         more = any(ends) or len(found) > arguments.limit
         return Page(found[: arguments.limit], ends[0] if len(ends) == 1 else None), more

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ...errors import InvalidInput
 from ..interface import PacketTooLarge
 
 if TYPE_CHECKING:
@@ -57,16 +58,27 @@ def literal(value: Param) -> bytes:
 
     Raises:
         TypeError: The value has a type that is never stored here.
+        InvalidInput: A text cannot be encoded.
     """
     if isinstance(value, int):
         return b"%d" % value
     if value is None:
         return b"NULL"
     if isinstance(value, str):
-        return b"'%b'" % _escaped(value.encode())
+        return b"'%b'" % _escaped(_encoded(value))
     if isinstance(value, bytes):
         return b"_binary'%b'" % _escaped(value)
     raise TypeError(f"A parameter must be str, bytes, int or None, not {type(value).__name__}.")
+
+
+def _encoded(value: str) -> bytes:
+    try:
+        return value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"A text of {len(value)} characters holds a lone surrogate at position {error.start}, which UTF-8 cannot "
+            "hold; remove it. Nothing was sent."
+        ) from None
 
 
 def _escaped(value: bytes) -> bytes:

@@ -12,7 +12,8 @@ from ...dialect.ledger import OutcomeRow
 from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
-from ...errors import InvalidInput, LocusMySQLError
+from ...errors import LocusMySQLError
+from ...runtime.arguments import check_days
 from ...runtime.ledger import affected_rows
 from ...runtime.sampling import one_in
 from ..family import Count, Counts
@@ -200,9 +201,7 @@ def _logged(maintenance: Operation[None]) -> Operation[None]:
 
 
 def _age_us(days: float) -> int:
-    if isinstance(days, bool) or not isinstance(days, int | float) or not 0 <= days <= 365_000:
-        raise InvalidInput(f"older_than_days must be a number from 0 to 365000, not {days!r:.50}.")
-    return int(days * 86_400 * 1_000_000)
+    return int(check_days(days) * 86_400 * 1_000_000)
 
 
 class CheckpointMaintenance:

@@ -10,6 +10,7 @@ from ...dialect.checkpoints.queries import CheckpointPosition, HitRow
 from ...dialect.checkpoints.saving import ListedId
 from ...dialect.words import parts_of
 from ...engine.operation import Batch, Operation, fetch
+from ...engine.retry import Backoff
 from ...errors import InvalidInput, PrivilegeMissing, ReadOnlyServer
 from ...runtime.arguments import (
     check_checkpoint_id,
@@ -38,6 +39,9 @@ from .records import (
 )
 from .search_text import snippet, snippet_words
 from .state_rows import check_row
+
+#: Said if the pages of a list do not end.
+PAGE_AGAIN = "A page of checkpoints ended where the page before it had ended"
 
 #: Threads whose states `search_data` reads at a time.
 SEARCH_DATA_PAGE = 50
@@ -107,6 +111,7 @@ class Queries:
         matches: list[CheckpointInfo] = []
         after: CheckpointPosition | None = None
         size = min(limit, FIRST_METADATA_PAGE)
+        backoff = Backoff(PAGE_AGAIN)
         while len(matches) < limit:
             find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
             rows = yield from fetch(find)
@@ -115,6 +120,7 @@ class Queries:
                 break
             last = rows[-1]
             after = CheckpointPosition(str(last.created_at), last.seq, last.thread_id)
+            backoff.compare(after)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -127,6 +133,7 @@ class Queries:
         matches: list[tuple[CheckpointInfo, dict[str, Any]]] = []
         after: CheckpointPosition | None = None
         size = limit
+        backoff = Backoff(PAGE_AGAIN)
         while len(matches) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_by_metadata(tenant, keys, size, after))))
             states = readable(partial(state_of, tenant=tenant, sealing=self._context.sealing), page)
@@ -135,6 +142,7 @@ class Queries:
                 break
             last = page[-1][0]
             after = CheckpointPosition(str(last.ordered_at), last.seq or 0, last.thread_id)
+            backoff.compare(after)
             size = max(size, METADATA_PAGE)
         return matches[:limit]
 
@@ -149,6 +157,7 @@ class Queries:
         wanted = Containment(value)
         found: list[dict[str, Any]] = []
         after: tuple[str, str] | None = None
+        backoff = Backoff(PAGE_AGAIN)
         while len(found) < limit:
             page = checkpoints_of((yield from fetch(self._sql.queries.load_newest(tenant, SEARCH_DATA_PAGE, after))))
             named = (rows for rows in page if rows[0].checkpoint_id is not None)
@@ -159,6 +168,7 @@ class Queries:
             if len(page) < SEARCH_DATA_PAGE:
                 break
             after = str(page[-1][0].ordered_at), page[-1][0].thread_id
+            backoff.compare(after)
         return found[:limit]
 
     def search(self, tenant: str, query: str, limit: int = 10) -> Operation[list[SearchHit]]:

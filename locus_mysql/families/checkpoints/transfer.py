@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 from ...engine.operation import Operation
+from ...engine.retry import next_page
 from ...errors import CorruptCheckpoint, InvalidInput, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.checksummed_jsonl import Head
@@ -176,7 +177,7 @@ class _ThreadReading:
         tables = self._tables
         while True:
             for found in self._each:
-                self._after = found.seq
+                self._after = next_page(self._after, found.seq)
                 if found.checkpoint_id not in self._returned:
                     self._returned.add(found.checkpoint_id)
                     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...engine.operation import Operation
+from ...engine.retry import next_page
 from ...errors import CheckpointExists, InvalidInput, LocusMySQLError, ThreadExists
 from .moving import Damaged, MovingOperations, StoredValues
 from .operations import GraphOperations
@@ -38,7 +39,7 @@ def copy_thread(operations: GraphOperations, tenant: str, source: str, destinati
                     raise kept.error
                 yield from moving.save(replace(kept, thread_id=destination))
                 saved = True
-            after = page[-1].seq
+            after = next_page(after, page[-1].seq)
     except CheckpointExists as error:
         raise _exists(destination) from error
     except LocusMySQLError:

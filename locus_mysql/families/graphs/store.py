@@ -12,8 +12,8 @@ from pydantic import SecretStr
 
 from ...config import Keywords, MySQLConfig
 from ...engine.operation import Operation
-from ...errors import CorruptCheckpoint, InvalidInput
-from ...runtime.arguments import check_limit, check_text, check_thread_id, encode_metadata
+from ...errors import CorruptCheckpoint
+from ...runtime.arguments import check_days, check_limit, check_pairs, check_text, check_thread_id, encode_metadata
 from ...runtime.database import Database, share
 from ...runtime.exact_json import check_json_object, decode_json, encode_json, queryable_json
 from ...runtime.methods import awaited, blocking
@@ -170,7 +170,7 @@ class SaverOperations(GraphsOfTenants):
         checkpoint_key = keys.checkpoint_key(ns, check_id(checkpoint_id, "Checkpoint id"))
         check_id(task_id, "Task id")
         pairs = []
-        for channel, value in writes:
+        for channel, value in check_pairs(writes, "writes"):
             check_json_object({"value": value}, f"The write to {check_text(channel, 'A channel')!r:.60}")
             pairs.append([channel, value])
         row = LoadedWrite(task_id, 0, "", "", EncodedValue(CODEC, encode_json(pairs)))
@@ -265,9 +265,8 @@ class SaverOperations(GraphsOfTenants):
         Threads that have expired, or were not saved for that long, are deleted; others keep the newest checkpoint of
         each namespace. Locks one thread at a time, so writers wait for one thread at most.
         """
-        if isinstance(older_than_days, bool) or not 0 <= older_than_days <= 36_500:
-            raise InvalidInput("older_than_days must be a number from 0 to 36500.")
-        return (yield from self.graphs.removing.vacuum(self.tenancy.of(), older_than_days * 86_400))
+        age_s = check_days(older_than_days) * 86_400
+        return (yield from self.graphs.removing.vacuum(self.tenancy.of(), age_s))
 
 
 class MySQLCheckpointSaver(AsyncGraphs[SaverOperations]):

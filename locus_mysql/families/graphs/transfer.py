@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from ...config import MySQLConfig
 from ...dialect.graphs.moving import MarkRow
 from ...engine.operation import Operation
+from ...engine.retry import next_page
 from ...errors import CheckpointExists, CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_text, check_thread_id
 from ...runtime.checksummed_jsonl import Head
@@ -99,7 +100,7 @@ class GraphSource:
             reading = self._moving.page(self._thread, self._after, min(limit, _AT_ONCE), self._parents)
             found = await self._run(database, reading)
             for one in found:
-                self._after = one.seq
+                self._after = next_page(self._after, one.seq)
                 page.last = (self._thread, one.seq)
                 if isinstance(one, Damaged):
                     page.damaged.append(f"{one.error}")

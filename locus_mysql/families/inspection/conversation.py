@@ -70,6 +70,11 @@ def path_of_messages(state: Mapping[str, Any]) -> tuple[str, ...] | None:
     return None
 
 
+def count_messages(state: Mapping[str, Any]) -> int:
+    """Return the number of messages that `messages_of` returns."""
+    return len(_found(state))
+
+
 def messages_of(state: Mapping[str, Any]) -> Sequence[Message]:
     """Return the conversation in a state, oldest first; empty if none can be recognised.
 
@@ -291,18 +296,21 @@ def _bedrock_text(block: Any) -> Any:
 def _calls_of(fields: Mapping[str, Any], blocks: Sequence[Any]) -> Sequence[_Call]:
     """Return the calls of a message, each once: some libraries write them twice."""
     beside = fields.get("additional_kwargs")
+    objects = [block for block in blocks if isinstance(block, Mapping)]
     found: list[_Call] = []
     for source in (
         fields.get("tool_calls"),
         fields.get("invalid_tool_calls"),
-        [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "tool_use"],
-        [block["functionCall"] for block in blocks if isinstance(block, Mapping) and "functionCall" in block],
-        [block["toolUse"] for block in blocks if isinstance(block, Mapping) and "toolUse" in block],
+        [block for block in objects if block.get("type") == "tool_use"],
+        [block["functionCall"] for block in objects if "functionCall" in block],
+        [block["toolUse"] for block in objects if "toolUse" in block],
         beside.get("tool_calls") if isinstance(beside, Mapping) else None,
         [one] if isinstance(one := fields.get("function_call"), Mapping) else None,
     ):
+        if not source or not isinstance(source, list):
+            continue
         known = {call.call_id for call in found}
-        calls = [_call(one) for one in source if isinstance(one, Mapping)] if isinstance(source, list) else []
+        calls = [_call(one) for one in source if isinstance(one, Mapping)]
         found += [call for call in calls if call.call_id not in known or (call.call_id is None and not found)]
     return found
 

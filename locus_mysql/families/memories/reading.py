@@ -15,6 +15,7 @@ from ...dialect.memories.reading import ItemRow, KeyRow, ScoredItemRow
 from ...dialect.words import parts_of
 from ...engine.logs import DAMAGE
 from ...engine.operation import Batch, Operation, Outdated, fetch
+from ...engine.retry import Backoff, next_page
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.damaged_rows import readable
 from ...runtime.sealing import NO_WORDS
@@ -145,7 +146,7 @@ class ReadingOperations:
                     found[labels if max_depth is None else labels[:max_depth]] = None
             if len(rows) < PAGE_SIZE:
                 break
-            after = rows[-1].path
+            after = next_page(after, rows[-1].path)
         return list(found)[offset : offset + limit]
 
     def embedding(self, tenant: str, key: ItemKey) -> Operation[list[bytes]]:
@@ -192,12 +193,14 @@ class ReadingOperations:
         """
         rows: list[ItemRow] = []
         last: ItemRow | None = None
+        backoff = Backoff("A page of items ended where the page before it had ended")
         while limit is None or len(rows) < limit:
             found = yield from fetch(self.sql.reading.list(tenant, where, filter, PAGE_SIZE, after=last))
             rows += [row for row in found if filter.admits(row.value, row.metadata)]
             if len(found) < PAGE_SIZE:
                 break
             last = found[-1]
+            backoff.compare(last)
         return rows[:limit]
 
 

@@ -10,6 +10,7 @@ from ...dialect.transcripts.moving import MovedItem
 from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
 from ...errors import CorruptCheckpoint, InvalidInput
+from ...runtime.arguments import check_type
 from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.framing import DamagedFrame, Frame, Framing
 from ...runtime.sealing import Sealing
@@ -140,7 +141,7 @@ def row_key(tenant: str, key: TranscriptKey) -> RowKey:
     Raises:
         InvalidInput: One of its texts is too long, is empty although required, or contains invalid characters.
     """
-    kind, collection, name, part = key
+    kind, collection, name, part = check_type(key, TranscriptKey, "The key of a transcript")
     return RowKey(
         tenant,
         check_name(kind, "The kind of a transcript", KIND_BYTES),

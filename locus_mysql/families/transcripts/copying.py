@@ -7,6 +7,7 @@ from typing import Any
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
+from ...engine.retry import next_page
 from ...errors import CorruptCheckpoint, InvalidInput, LocusMySQLError, ThreadExists, VersionConflict
 from .coding import row_key
 from .moving import Kept, KeptHeader, MovingOperations, Position
@@ -73,7 +74,7 @@ class CopyingOperations:
         try:
             after: Position = (*names, 0)
             while some := [one for one in (yield from self._moving.page(after, AT_ONCE)) if one.names == names]:
-                after = some[-1].position
+                after = next_page(after, some[-1].position)
                 yield from self._moving.restore(list(_renamed(some, row_key(self._tenant, new)[1:])), overwrite=False)
             now = yield from self._operations.get(transcript.key)
             if now is None or now.revision != transcript.revision:  # the copy would have a part of that write

@@ -14,7 +14,7 @@ from ...engine.logs import HOUSEKEEPING, loggable
 from ...engine.operation import Batch, Deferred, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import LocusMySQLError, NotFound
-from ...runtime.arguments import check_limit
+from ...runtime.arguments import check_each, check_limit
 from ...runtime.sampling import one_in
 from ...runtime.sealing import Sealing
 from . import coding
@@ -76,7 +76,8 @@ class TranscriptOperations:
             InvalidInput: Something cannot be stored exactly; nothing was written.
             VersionConflict: The transcript has another revision or tag; nothing was written.
         """
-        (written,) = yield from self.write([Write(key, tuple(items), header, fold, expected, expected_tag)])
+        items = check_each(items, NewItem, "items")
+        (written,) = yield from self.write([Write(key, items, header, fold, expected, expected_tag)])
         return written
 
     def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
@@ -109,6 +110,7 @@ class TranscriptOperations:
 
     def get_all(self, keys: Sequence[TranscriptKey]) -> Operation[list[Transcript | None]]:
         """Return transcripts without their items, in the order of the keys; see `get`. One round trip."""
+        keys = check_each(keys, TranscriptKey, "keys")
         queries = [self.sql.reading.header(row_key(self._tenant, key)) for key in keys]
         if not queries:
             return []
@@ -147,6 +149,9 @@ class TranscriptOperations:
         for what, value in (("last", last), ("limit", limit), ("offset", offset)):
             if value is not None:
                 check_limit(value, what)
+        for what, seq in (("after", after), ("before", before)):
+            if seq is not None:
+                check_limit(seq, what, most=2**63 - 1)
         query = self.sql.reading.items(
             where,
             after=after,
@@ -303,6 +308,7 @@ class TranscriptOperations:
     def delete_if(self, key: TranscriptKey, *, expected: int) -> Operation[bool]:
         """Delete a transcript if it has this revision; returns whether it had. One round trip."""
         where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
+        check_limit(expected, "expected", most=2**63 - 1)
         try:
             yield Batch.of(
                 self.sql.writing.lock_existing(where),
@@ -399,10 +405,11 @@ class TranscriptOperations:
         Args:
             limit: The maximum number of transcripts to remove.
         """
-        found = yield from fetch(self.sql.writing.expired(limit))
-        for row in found:  # a transcript that was written meanwhile no longer counts as expired
-            yield Batch.of(self.sql.writing.remove_if_expired(RowKey(*row)))
-        return len(found)
+        removed = 0
+        for row in (yield from fetch(self.sql.writing.expired(check_limit(limit)))):
+            (deleted,) = yield Batch.of(self.sql.writing.remove_if_expired(RowKey(*row)))
+            removed += deleted.affected > 0  # one that was written meanwhile is no longer expired
+        return removed
 
     def forget_tenant(self) -> Operation[int]:
         """Delete all transcripts of the tenant, each whole; returns the number."""

@@ -15,6 +15,7 @@ from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
+from ...runtime.arguments import check_each, check_limit, check_type
 from ...runtime.exact_json import decode_json
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
@@ -64,6 +65,8 @@ class PlannedWrite:
 
     def __init__(self, config: MySQLConfig, write: Write, sealing: Sealing) -> None:
         self.key = row_key(config.tenant, write.key)
+        if write.expected is not None:
+            check_limit(write.expected, "expected", most=2**63 - 1)
         self.write = write
         self.token = os.urandom(16)
         self._sealing = sealing
@@ -72,7 +75,7 @@ class PlannedWrite:
         self._compression = config.compression
         self.items: list[tuple[NewItem, ItemRow]] = []
         known: set[bytes] = set()
-        for item in write.items:
+        for item in check_each(write.items, NewItem, "items"):
             item_id = None if item.item_id is None else check_name(item.item_id, "The id of an item", ID_BYTES)
             if item_id is not None:
                 if item_id in known:
@@ -87,7 +90,7 @@ class PlannedWrite:
         if write.tag is not None and write.fold is None:
             raise InvalidInput("A write without a fold has its tag in the header.")
         self._new_tag = None if write.tag is None else check_name(write.tag, "The tag", ID_BYTES, least=0)
-        self.header = None if write.header is None else self._encoded(write.header)
+        self.header = None if write.header is None else self._encoded(check_type(write.header, Header, "The header"))
         self.tag = None if write.expected_tag is None else check_name(write.expected_tag, "The tag", ID_BYTES, least=0)
         self.needed = None if write.needs is None else check_name(write.needs, "The id of an item", ID_BYTES)
         if write.delete and (write.items or write.header is not None or write.fold is not None):
@@ -226,7 +229,7 @@ class WritingOperations:
 
     def write(self, writes: Sequence[Write], *, once: bool = False) -> Operation[list[Written]]:
         """Carry out writes to several transcripts, all or nothing; see `TranscriptOperations.write`."""
-        plans = [PlannedWrite(self.config, write, self._sealing) for write in writes]
+        plans = [PlannedWrite(self.config, write, self._sealing) for write in check_each(writes, Write, "writes")]
         if len({plan.key for plan in plans}) < len(plans):
             raise InvalidInput("Two of the writes are to one transcript. Join them.")
         if sum(len(plan.items) for plan in plans) > ITEMS_LIMIT:

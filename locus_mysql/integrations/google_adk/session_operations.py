@@ -18,6 +18,7 @@ from google.adk.sessions.session import Session
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
+from ...engine.retry import Backoff
 from ...errors import VersionConflict
 from ...families.transcripts.coding import row_key
 from ...families.transcripts.operations import TranscriptOperations
@@ -209,10 +210,11 @@ class SessionOperations:
 
     def _secret(self, app_name: str) -> Operation[bytes]:
         """Return an app's secret, which is stored by the first call."""
-        key = secret_key(app_name)
+        key, backoff = secret_key(app_name), Backoff(f"The secret of app {app_name!r} was neither found nor stored")
         while app_name not in self._secrets:
             stored = yield from self._transcripts.get(key)
             if stored is None:
+                backoff.check()
                 new = Write(key, header=Header({"secret": secrets.token_hex(32)}), expected=0, expires=False)
                 with suppress(VersionConflict):  # another process stored one
                     yield from self._transcripts.write([new])

@@ -10,6 +10,7 @@ from langgraph.checkpoint.base import CheckpointTuple, get_checkpoint_id
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from ...engine.operation import Operation, Outdated
+from ...engine.retry import Backoff
 from ...errors import CorruptCheckpoint, SetupError
 from ...families.graphs.operations import GraphOperations
 from ...families.graphs.records import LoadedGraphCheckpoint
@@ -67,6 +68,7 @@ class Listing:
         self._before_seq: int | None = None
         self._searchable = True
         self._unreadable: list[CorruptCheckpoint] = []
+        self._backoff = Backoff("A page of checkpoints ended where the page before it had ended")
 
     def next_page(self) -> Operation[list[CheckpointTuple]]:
         """Read the next checkpoints; a page may be empty. One round trip, and one for each 100 threads.
@@ -85,6 +87,7 @@ class Listing:
             self._raise_unreadable()
             return []
         given = self._threads[0]
+        self._backoff.compare((given, self._before_seq))
         try:
             page = yield from self._checkpoints_of_thread(given)
             tuples = [coding.checkpoint_tuple(self._serde, loaded, given) for loaded in page]

@@ -164,6 +164,7 @@ class ConversationOperations:
         chain: list[Item] = []
         read_from = set[str]()
         wanted = head_id
+        backoff = Backoff(f"The log of an entry before {head_id!r} was found, and had no such entry")
         while wanted is not None and (limit is None or len(chain) < limit):
             last = None if limit is None else limit - len(chain)
             log = self._log_of_entry.get(wanted) or (yield from self._find_log(wanted))
@@ -171,6 +172,7 @@ class ConversationOperations:
             if read is None or not read.items:
                 if self._log_of_entry.pop(wanted) is None:
                     raise KeyError(wanted)
+                backoff.check()
                 continue  # deleted since this process read it; look up its log again
             if wanted in read_from:
                 raise CorruptCheckpoint(f"The history of entry {wanted!r} is endless: entries point at each other.")

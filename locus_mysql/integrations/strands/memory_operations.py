@@ -11,6 +11,7 @@ from strands.memory.types import MemoryEntry, Metadata, SearchOptions
 
 from ...config import MySQLConfig
 from ...engine.counters import Counters
+from ...engine.retry import Backoff
 from ...errors import InvalidInput, VersionConflict
 from ...families.memories.arguments import check_count
 from ...families.memories.embedding import EmbedFunction, Procedure
@@ -108,7 +109,9 @@ class MemoryStoreOperations:
 
     def _stored_secret(self) -> Procedure[bytes]:
         """Return the tenant's secret, which is stored by the first call."""
+        backoff = Backoff("The secret of the tenant's memories was neither found nor stored")
         while (text := (yield from self.items.get(*SECRET))) is None:
+            backoff.check()
             new = Put(*SECRET, secrets.token_hex(32), ttl_s=None, index=False)
             with suppress(VersionConflict):  # another process stored one
                 yield from self.items.write_batch([new], [], absent=[SECRET])

@@ -12,7 +12,7 @@ import pytest
 
 from ci.local_server import LocalServer
 from locus_mysql import CheckpointStore, Database, MySQLConfig, SyncCheckpointStore
-from locus_mysql.errors import ConfigError, Unavailable
+from locus_mysql.errors import ConfigError, SetupError, Unavailable
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.working import FallbackStorage, SyncWorkingMemory
 
@@ -129,6 +129,17 @@ async def test_a_call_waits_for_the_end_of_offline_mode(
     await opened.close()
 
 
+@one_of_each
+async def test_several_hosts_that_are_all_offline_are_waited_for_like_one(
+    own_server: LocalServer, own_config: MakeConfig, account: dict[str, str], offline: Callable[[], object], side: str
+) -> None:
+    hosts = (f"127.0.0.1:{own_server.port}", f"localhost:{own_server.port}")
+    opened = Opened(side, own_config(**account, hosts=hosts, retry_deadline_s=60))
+    await opened.save_until({"n": 1}, offline)
+    assert await opened.call("load", "thread") == {"n": 1}
+    await opened.close()
+
+
 @pytest.mark.usefixtures("offline")
 @one_of_each
 async def test_offline_mode_that_lasts_is_reported_as_what_it_is(
@@ -165,4 +176,47 @@ async def test_a_server_that_requires_tls_names_the_option(
                 await opened.call("save", "thread", {"n": 1})
         finally:
             cursor.execute("SET GLOBAL require_secure_transport = 0")
+    await opened.close()
+
+
+@one_of_each
+async def test_an_init_connect_that_fails_is_named(
+    own_sql: OwnSQL, own_config: MakeConfig, account: dict[str, str], side: str
+) -> None:
+    opened = Opened(side, own_config(**account))
+    own_sql("SET GLOBAL init_connect = 'SELECT 1 FROM nowhere.nothing'")
+    try:
+        with pytest.raises(SetupError, match=r"variable init_connect fails: \[1184\]") as caught:
+            await opened.call("save", "thread", {"n": 1})
+    finally:
+        own_sql("SET GLOBAL init_connect = DEFAULT")
+    assert "firewall" not in str(caught.value)
+    assert await opened.call("save", "thread", {"n": 1})
+    await opened.close()
+
+
+@one_of_each
+async def test_a_search_beyond_the_server_s_limit_names_it_and_leaves_the_connection_sound(
+    own_sql: OwnSQL, own_config: MakeConfig, side: str
+) -> None:
+    config = own_config()
+    opened = Opened(side, config)
+    await opened.call("save", "thread", {"messages": ["coffee is rare here"]})
+    own_sql(
+        f"INSERT INTO {config.database}.{config.table_prefix}store_checkpoints (tenant, thread_id, seq, continues, "
+        "token, payload, checksum, created_at, search_text) "
+        "WITH RECURSIVE numbers AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM numbers WHERE n < 20000) "
+        "SELECT /*+ SET_VAR(cte_max_recursion_depth = 20000) */ "
+        "'default', 'x', n, 0, UNHEX(REPEAT('0', 32)), '', 0, UTC_TIMESTAMP(6), 'coffee is common' FROM numbers"
+    )
+    own_sql("SET GLOBAL innodb_ft_result_cache_limit = 1000000")
+    try:
+        with pytest.raises(SetupError, match=r"cannot search for this: \[188\].*result cache limit.*fewer or rarer"):
+            await opened.call("search", "coffee")
+        assert [hit["thread_id"] for hit in await opened.call("search", "rare")] == ["thread"]
+    finally:
+        own_sql("SET GLOBAL innodb_ft_result_cache_limit = DEFAULT")
+    assert await opened.call("load", "thread") == {"messages": ["coffee is rare here"]}
+    stats = opened.database.stats()
+    assert (stats.opened, stats.lost) == (1, 0)
     await opened.close()

@@ -111,6 +111,7 @@ def test_a_read_only_server_is_retried_only_with_several_hosts(errno: int) -> No
 READ_ONLY_ONE = ServerError(1290, "MySQL at b takes no writes")
 RECOVERING_ONE = NotAMember("MySQL at a is no working member of its group")
 NO_SUCH_DATABASE = ServerError(1049, "Unknown database 'app'")
+OFFLINE = ServerError(3032, "The server is currently in offline mode")
 NOT_LET_IN = ServerError(1045, "Access denied")
 
 
@@ -127,6 +128,8 @@ NOT_LET_IN = ServerError(1045, "Access denied")
         ([NOT_LET_IN, NOT_LET_IN], False, False, AuthenticationFailed, "user and password"),
         ([NO_SUCH_DATABASE, NO_SUCH_DATABASE], False, False, DatabaseMissing, "CREATE DATABASE"),
         ([NO_SUCH_DATABASE, READ_ONLY_ONE], True, True, Unavailable, "Unknown database"),
+        ([OFFLINE, OFFLINE], True, True, Unavailable, "offline mode"),
+        ([UNREACHED, OFFLINE], True, True, Unavailable, "offline mode"),
     ],
 )
 def test_without_a_primary_a_batch_waits_for_one_and_the_error_lists_each_server_s_reason(

@@ -274,6 +274,19 @@ def test_large_states_are_compared_by_their_upper_levels_truly() -> None:
     assert (same.fields, same.coarse) == ([], False)
 
 
+def test_conversations_of_very_many_messages_are_compared_like_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(differences, "MESSAGES_LIMIT", 5)
+    before, after = messages("a", "b", "c"), messages("a", "x", "c")
+    found = between({"messages": before, "n": 1}, {"messages": after, "n": 2})
+    assert found.messages == []
+    assert [(one.path, one.before, one.after) for one in found.fields] == [
+        ("messages[1].content", "b", "x"),
+        ("n", 1, 2),
+    ]
+    assert len(between({"messages": before}, {"messages": before[:2]}).messages) == 3
+    assert between({"messages": before}, {"messages": [*before]}).fields == []
+
+
 def test_a_difference_beyond_the_compared_part_is_reported() -> None:
     few = between({"x": [{"a": i} for i in range(60)]}, {"x": [{"b": i} for i in range(60)]})
     assert not few.coarse

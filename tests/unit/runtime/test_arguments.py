@@ -11,7 +11,10 @@ from locus_mysql.errors import InvalidInput
 from locus_mysql.runtime.arguments import (
     METADATA_LIMIT_BYTES,
     check_checkpoint_id,
+    check_days,
+    check_each,
     check_limit,
+    check_pairs,
     check_tenant,
     check_text,
     check_thread_id,
@@ -94,3 +97,26 @@ class TestMetadata:
         except InvalidInput:
             return
         assert json.loads(text or "") == {"a": 10**5_000}
+
+
+def test_an_age_is_a_number_of_days_up_to_a_thousand_years() -> None:
+    assert [check_days(age) for age in (0, 0.5, 365_000)] == [0, 0.5, 365_000]
+    for bad in (-1, 365_001, float("nan"), True, "1", None):
+        with pytest.raises(InvalidInput, match="older_than_days must be a number from 0 to 365000"):
+            check_days(bad)
+
+
+def test_lists_hold_values_of_one_type() -> None:
+    assert check_each(iter((1, 2)), int, "numbers") == [1, 2]
+    for bad in (None, 5, "ab", {1: 2}):
+        with pytest.raises(InvalidInput, match="numbers must be a list of int values"):
+            check_each(bad, int, "numbers")
+    with pytest.raises(InvalidInput, match="Each of the numbers must be a int, not str"):
+        check_each([1, "2"], int, "numbers")
+
+
+def test_pairs_are_lists_of_two() -> None:
+    assert check_pairs([("a", 1), ["b", 2]], "writes") == [("a", 1), ["b", 2]]
+    for bad in (None, 5, "ab", {"a": 1}, [1], ["ab"], [("a",)]):
+        with pytest.raises(InvalidInput, match="writes must be"):
+            check_pairs(bad, "writes")

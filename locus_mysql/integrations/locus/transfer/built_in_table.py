@@ -26,6 +26,7 @@ from ....config import MySQLConfig
 from ....dialect import Query
 from ....engine.asynchronous import AsyncEngine
 from ....engine.operation import Batch, Operation, fetch
+from ....engine.retry import Backoff
 from ....errors import ConfigError, CorruptCheckpoint, SchemaMismatch
 from ....runtime.exact_json import decode_json
 from ....runtime.server_times import aware
@@ -165,7 +166,9 @@ class BuiltInSource(CopySource):
         """List the ids of its threads, in the order of the keys."""
         found: set[str] = set()
         after = ""
+        backoff = Backoff("A page of the built-in table's keys came again")
         while page := await self._engine.run(self._table.keys(after, KEYS_PAGE)):
+            backoff.compare(page)
             for row in page:
                 after, thread_id = row.key, _thread_of(*row)
                 if thread_id is None and not after.endswith((":latest", ":_checkpoints")):

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ....engine.bootstrap import has_tables
 from ....engine.operation import Operation
+from ....engine.retry import next_page
 from ....errors import CorruptCheckpoint, UsageError
 from ....families.checkpoints.coding.codec import EncodedState
 from ....families.checkpoints.moving import Damaged
@@ -105,7 +106,8 @@ class TablesSource(CopySource):
         """List the ids of threads that match a glob, in their order."""
         after = ""
         while page := await self.tables.run(self.tables.checkpoints.threads_after(self.tables.tenant, after, pattern)):
-            for after in page:
+            for found in page:
+                after = next_page(after, found)
                 yield after
 
     async def checkpoints(self, thread_id: str) -> list[ListedCheckpoint]:
@@ -125,7 +127,7 @@ class TablesSource(CopySource):
         while after < last:
             page = await self.tables.run(self.tables.checkpoints.kept_page(*key, after))
             for found in page.each():
-                after = found.seq
+                after = next_page(after, found.seq)
                 entry = entries.get(found.checkpoint_id)
                 if entry is None or entry.seq != found.seq:
                     continue

@@ -10,6 +10,7 @@ from locus_mysql.dialect.statement import Statement
 from locus_mysql.drivers.interface import PacketTooLarge
 from locus_mysql.drivers.wire import literals
 from locus_mysql.drivers.wire.literals import literal, packets
+from locus_mysql.errors import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,9 @@ def test_a_long_statement_is_not_remembered() -> None:
     statement = Statement(f"SELECT {', '.join(['%s'] * len(values))}", values)
     assert b"39998, 39999" in packets([statement], pipeline=True, limit_bytes=1 << 24)[0]
     assert literals._remembered_pieces.cache_info().currsize == before
+
+
+def test_a_text_with_a_lone_surrogate_is_named_by_its_position_and_not_shown() -> None:
+    with pytest.raises(InvalidInput, match="7 characters holds a lone surrogate at position 6") as caught:
+        literal("secret\ud800")
+    assert "secret" not in str(caught.value)
