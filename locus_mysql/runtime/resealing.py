@@ -194,11 +194,11 @@ class _Resealing:
         bound = self._sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
         identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
         try:
-            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
+            clear = content if sealed_by(content) is None else bound.decrypt(content, what, column.name, *identity)
         except DecryptionFailed as error:
             self._leave(key, str(error))
             return ()
-        sealed = bound.seal(clear, column.name, *identity)
+        sealed = bound.encrypt(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
         row |= dict.fromkeys(column.dropped)
         return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)

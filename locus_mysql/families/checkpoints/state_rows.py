@@ -66,7 +66,7 @@ def opened(row: StoredRow, thread_id: str, sealing: Sealing) -> StoredRow:
     """
     if row.payload is None:
         return row
-    payload = sealing.open(row.payload, f"Checkpoint row {row.seq} of thread {thread_id!r}", PAYLOAD, row.token)
+    payload = sealing.decrypt(row.payload, f"Checkpoint row {row.seq} of thread {thread_id!r}", PAYLOAD, row.token)
     return StoredRow(row.seq, row.token, payload)
 
 
@@ -152,7 +152,7 @@ def row_of(
     return NewRow(
         checkpoint_id=checkpoint_id,
         token=token,
-        payload=sealing.seal(delta.payload, PAYLOAD, token),
+        payload=sealing.encrypt(delta.payload, PAYLOAD, token),
         parent_seq=delta.parent.seq if delta.parent else None,
         continues=continues,
         provisional=new.provisional,

@@ -105,7 +105,7 @@ class WholeThreads:
         for row in rows:
             if row.payload:
                 payload = opened(StoredRow(row.seq, row.token, row.payload), source, before).payload or b""
-                sealed = after.seal(payload, PAYLOAD, row.token)
+                sealed = after.encrypt(payload, PAYLOAD, row.token)
                 yield self._sql.maintenance.replace_payload(tenant, destination, row.seq, row.token, sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
@@ -191,7 +191,7 @@ def rewritten(
         values = NewRow(
             checkpoint_id=row.checkpoint_id,
             token=token,
-            payload=sealing.seal(delta.payload, PAYLOAD, token),
+            payload=sealing.encrypt(delta.payload, PAYLOAD, token),
             parent_seq=parent,
             continues=continues,
             provisional=provisional,

@@ -131,7 +131,7 @@ def seal(
     stored = _FRAMING.join(kind, identity.checksum(content) if checksum is None else checksum, body)
     if identity.stored_in is None or not identity.stored_in.sealing.is_on:
         return stored
-    return identity.stored_in.sealing.seal(stored, identity.column, *identity.row_key)
+    return identity.stored_in.sealing.encrypt(stored, identity.column, *identity.row_key)
 
 
 def unseal(stored: bytes, identity: RowIdentity = ANY_ROW) -> bytes:
@@ -153,7 +153,7 @@ def unseal_with_checksum(stored: bytes, identity: RowIdentity) -> tuple[bytes, i
     if identity.stored_in is not None and not identity.stored_in.sealing.leaves(stored):
         sealing, thread_id = identity.stored_in.sealing, identity.stored_in.thread_id
         what = f"A {_TITLES[identity.column]} of thread {thread_id!r}"
-        stored = sealing.open(stored, what, identity.column, *identity.row_key)
+        stored = sealing.decrypt(stored, what, identity.column, *identity.row_key)
     try:
         frame = _FRAMING.split(stored)
         content = bytes(_FRAMING.content(frame))

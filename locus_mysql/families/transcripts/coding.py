@@ -88,7 +88,7 @@ def unframe(stored: bytes, what: str) -> bytes:
 
 def seal_state(sealing: Sealing, key: RowKey, framed: bytes | None) -> bytes | None:
     """Return the state of a transcript as it is stored. Without encryption, the bytes stay as they are."""
-    return framed if framed is None or not sealing.is_on else sealing.of(*key).seal(framed, "state")
+    return framed if framed is None or not sealing.is_on else sealing.of(*key).encrypt(framed, "state")
 
 
 def open_state(sealing: Sealing, key: RowKey, stored: bytes, what: str = "The state") -> bytes:
@@ -98,7 +98,7 @@ def open_state(sealing: Sealing, key: RowKey, stored: bytes, what: str = "The st
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: It was changed or moved, or cannot be read.
     """
-    return unframe(stored if sealing.leaves(stored) else sealing.of(*key).open(stored, what, "state"), what)
+    return unframe(stored if sealing.leaves(stored) else sealing.of(*key).decrypt(stored, what, "state"), what)
 
 
 def seal_content(sealing: Sealing, key: RowKey, item_id: bytes | None, seq: int, framed: bytes) -> bytes:
@@ -113,7 +113,7 @@ def seal_content(sealing: Sealing, key: RowKey, item_id: bytes | None, seq: int,
     """
     if not sealing.is_on:
         return framed
-    return sealing.of(*key).seal(framed, "content", *row_identity(item_id, seq))
+    return sealing.of(*key).encrypt(framed, "content", *row_identity(item_id, seq))
 
 
 def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
@@ -130,7 +130,7 @@ def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
     """
     content = row.content
     if not sealing.leaves(content):
-        content = sealing.open(content, what, "content", *row_identity(row.item_id, row.seq))
+        content = sealing.decrypt(content, what, "content", *row_identity(row.item_id, row.seq))
     return unframe(content, what)
 
 

@@ -52,7 +52,7 @@ def _opened(row: PreviewRow, sealing: Sealing) -> bytes | None:
     if row.payload_bytes > len(row.payload):
         return None  # only a whole payload can be decrypted
     try:
-        return sealing.open(row.payload, f"Checkpoint row {row.seq}", PAYLOAD, row.token)
+        return sealing.decrypt(row.payload, f"Checkpoint row {row.seq}", PAYLOAD, row.token)
     except (CorruptCheckpoint, EncryptionError):
         return None
 
