@@ -41,7 +41,7 @@ from ..extras import install_command
 
 T = TypeVar("T")
 
-#: A value of a readable column that a checksum covers.
+#: A value of a readable column that a seal covers.
 Value: TypeAlias = str | bytes | int | None
 
 #: The first byte of sealed bytes. No other format begins with it, and neither does UTF-8.
@@ -89,14 +89,13 @@ class Sealing:
         owner: The thread, session, namespace or transcript of the rows.
     """
 
-    __slots__ = ("_encryption", "_owner_checksum", "_owner_key")
+    __slots__ = ("_encryption", "_owner_key")
 
     def __init__(
-        self, encryption: Encryption | None, family: str, tenant: str = "", owner: Iterable[str | bytes] = ()
+        self, encryption: Encryption | None, family: str, tenant: str = "", owner: Iterable[Value] = ()
     ) -> None:
         self._encryption = encryption
         self._owner_key = (family, tenant, *owner)
-        self._owner_checksum: int | None = None
 
     @property
     def is_on(self) -> bool:
@@ -115,11 +114,11 @@ class Sealing:
         """Return whether the id of a key is that of the active one."""
         return self._encryption is not None and key_id == self._encryption.active
 
-    def of(self, tenant: str, *owner: str | bytes) -> Sealing:
+    def of(self, tenant: str, *owner: Value) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
         return Sealing(self._encryption, str(self._owner_key[0]), tenant, owner)
 
-    def seal(self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, *row: str | bytes) -> bytes:
+    def seal(self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, *row: Value) -> bytes:
         """Return the bytes to store.
 
         Args:
@@ -133,7 +132,7 @@ class Sealing:
         pieces = tuple(pieces)
         return b"".join((kind, _CHECKSUM.pack(self._checksum(kind, pieces, column, row)), *pieces))
 
-    def open(self, stored: bytes, what: str, column: str, *row: str | bytes) -> Opened:
+    def open(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
         """Return the content of stored bytes.
 
         Args:
@@ -153,7 +152,7 @@ class Sealing:
             raise _damaged(what, "it is empty")
         return Opened(content[:1], memoryview(content)[1:])
 
-    def verify(self, stored: bytes, what: str, column: str, *row: str | bytes) -> Opened:
+    def verify(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
         """Return the content of bytes that were sealed without encryption, whether there are keys or not.
 
         Raises:
@@ -171,13 +170,13 @@ class Sealing:
             column: The name of what is covered, so that checksums of other columns differ.
             values: The values of the columns, including what identifies the row.
         """
-        return crc32(_joined(values), crc32(_joined((column,)))) ^ self._of_owner()
+        return crc32(_joined(values), crc32(_joined((column,)))) ^ _checksum_of_owner(self._owner_key)
 
     def shift(self, other: Sealing) -> int:
         """Return the number that turns checksums of this owner's rows into those of another owner's, by XOR."""
-        return self._of_owner() ^ other._of_owner()
+        return _checksum_of_owner(self._owner_key) ^ _checksum_of_owner(other._owner_key)
 
-    def encrypt(self, content: bytes, column: str, *row: str | bytes) -> bytes:
+    def encrypt(self, content: bytes, column: str, *row: Value) -> bytes:
         """Return encrypted bytes; without encryption, the content as it is. A checksum must cover them.
 
         Args:
@@ -195,7 +194,7 @@ class Sealing:
         sealed: bytes = cipher.encrypt(nonce, content, self._covered(header, column, row))
         return b"".join((header, nonce, sealed))
 
-    def decrypt(self, stored: bytes, what: str, column: str, *row: str | bytes) -> bytes:
+    def decrypt(self, stored: bytes, what: str, column: str, *row: Value) -> bytes:
         """Return the content of bytes that `encrypt` returned.
 
         Args:
@@ -253,7 +252,7 @@ class Sealing:
         own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
         return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
 
-    def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[str | bytes]) -> bytes:
+    def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[Value]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()
         header_bytes = 2 + stored[1]
         nonce_end = header_bytes + _NONCE_BYTES
@@ -267,22 +266,15 @@ class Sealing:
             ) from None
         return content
 
-    def _covered(self, header: bytes, column: str, row: Iterable[str | bytes]) -> bytes:
+    def _covered(self, header: bytes, column: str, row: Iterable[Value]) -> bytes:
         """Return what the tag covers besides the content."""
         return b"".join((_CONTEXT, header, _joined((*self._owner_key, column, *row))))
 
-    def _checksum(
-        self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, row: Iterable[str | bytes]
-    ) -> int:
+    def _checksum(self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, row: Iterable[Value]) -> int:
         checksum = crc32(kind, crc32(_joined((column, *row))))
         for piece in pieces:
             checksum = crc32(piece, checksum)
-        return checksum ^ self._of_owner()
-
-    def _of_owner(self) -> int:
-        if self._owner_checksum is None:
-            self._owner_checksum = crc32(_joined(self._owner_key))
-        return self._owner_checksum
+        return checksum ^ _checksum_of_owner(self._owner_key)
 
 
 def unverified(stored: bytes, what: str) -> Opened:
@@ -300,6 +292,11 @@ def unverified(stored: bytes, what: str) -> Opened:
 
 def _damaged(what: str, reason: str) -> CorruptCheckpoint:
     return CorruptCheckpoint(f"{what} cannot be read back: {reason}. Restore it from a backup, or delete it.")
+
+
+@lru_cache(maxsize=4096)
+def _checksum_of_owner(owner_key: tuple[Value, ...]) -> int:
+    return crc32(_joined(owner_key))
 
 
 def _joined(values: Iterable[Value]) -> bytes:

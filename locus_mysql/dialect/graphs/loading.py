@@ -141,7 +141,7 @@ OF_SEVERAL = {"HEADS": HEADS, "PARTS": PARTS_OF_SEVERAL, "WRITES": WRITES_OF_SEV
 # The columns of a checkpoint that a save based on it needs. Hidden ones are included.
 BASE = """
 SELECT CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.payload, t.epoch, LEFT(v.tokens, 16), v.parent_key, v.needs,
-       CRC32(v.metadata)
+       v.metadata
   FROM {versions} v
   JOIN {threads} t ON t.tenant = v.tenant AND t.thread_id = v.thread_id
  WHERE v.tenant = %s AND v.thread_id = %s AND v.version_key = %s
@@ -163,7 +163,7 @@ WITH RECURSIVE line (depth, ns_key, seq, version_key, parent_key) AS (
    WHERE line.depth < %s AND line.parent_key <> line.version_key
 )
 SELECT 0, line.depth, CAST(COALESCE(v.stored_seq, v.seq) AS SIGNED), v.version_key, v.checkpoint_id, NULL, NULL,
-       v.payload, v.parent_key, v.needs, CRC32(v.metadata)
+       v.payload, v.parent_key, v.needs, v.metadata
   FROM line
   JOIN {versions} v ON v.tenant = %s AND v.thread_id = %s AND v.ns_key = line.ns_key AND v.seq = line.seq
  UNION ALL
@@ -273,7 +273,7 @@ class LoadingStatements(Statements):
     def base(self, tenant: str, thread_id: str, version_key: bytes) -> Query[BaseRow]:
         """Return a checkpoint to build on.
 
-        Seq of its parts, payload, epoch of the thread, token, parent's key, needs, checksum of the metadata.
+        Seq of its parts, payload, epoch of the thread, token, parent's key, needs, metadata.
         """
         return Query(self._text(BASE), (tenant, thread_id, version_key), row=BaseRow)
 
@@ -283,7 +283,7 @@ class LoadingStatements(Statements):
         """A checkpoint and its ancestors.
 
         Kind, depth, number, key, three texts and payload; of checkpoints, the first text is the id, and behind the
-        payload are the parent's key, needs and the checksum of the metadata.
+        payload are the parent's key, needs and the metadata.
 
         Args:
             tenant: The thread's tenant.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..seals import shifted
 from ..statement import Param, Query, Statement
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
@@ -84,7 +85,7 @@ UPDATE {versions} v
 """
 
 # A child keeps the link to a deleted parent only if it still needs the parent's stored content. Of a parent's writes, a
-# child needs its sends, which go to the channel __pregel_tasks. The columns that the row's checksum covers stay.
+# child needs its sends, which go to the channel __pregel_tasks. The columns that the row's seal covers stay.
 UNLINK_PARENTS = """
 UPDATE {versions} v
   JOIN {versions} p ON p.tenant = v.tenant AND p.thread_id = v.thread_id AND p.version_key = v.parent_key
@@ -215,28 +216,13 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
 
-# A payload for another thread, for the alias x: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. A
-# truncated payload is copied unchanged.
-MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
-         LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
-              8, '0')),
-         SUBSTRING({x}.payload, 6)))"""
-
-# The operator ^ takes bytes for numbers there, as in MySQL 5.7.
-OCEANBASE.instead_of(
-    MOVED,
-    """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), UNHEX(LPAD(HEX(
-         CAST(CONV(HEX(SUBSTRING({x}.payload, 2, 4)), 16, 10) AS UNSIGNED)
-         ^ CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))), 8, '0')),
-         SUBSTRING({x}.payload, 6)))""",
-)
-
+# Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`.
 COPY_VERSIONS = """
 INSERT INTO {versions} (tenant, thread_id, ns_key, seq, version_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
                         created_at)
 SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.checkpoint_id, v.parent_id, v.ns,
-       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, {moved}, v.metadata, v.run_key, v.chunk,
+       v.stored_seq, v.hidden, v.needs, v.unlinked, v.sources, v.tokens, {payload}, v.metadata, v.run_key, {chunk},
        v.created_at
   FROM {versions} v{COPIED}
  WHERE v.tenant = %s AND v.thread_id = %s
@@ -244,7 +230,7 @@ SELECT v.tenant, d.thread_id, v.ns_key, v.seq, v.version_key, v.parent_key, v.ch
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
-SELECT p.tenant, d.thread_id, p.part, p.chunk
+SELECT p.tenant, d.thread_id, p.part, {chunk}
   FROM {parts} p{COPIED}
  WHERE p.tenant = %s AND p.thread_id = %s
 """
@@ -252,7 +238,7 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
 # If the destination already had writes, which arrived before their checkpoint, those of the source replace them.
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, version_key, task_key, idx, task_id, task_path, channel, payload, created_at)
-SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
+SELECT w.tenant, d.thread_id, w.version_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {payload},
        w.created_at
   FROM {writes} w{COPIED}
  WHERE w.tenant = %s AND w.thread_id = %s
@@ -343,11 +329,16 @@ class RemovingStatements(Statements):
         params = (destination, epoch, ttl_us, tenant, source, epoch, ttl_us)
         return Statement(self._text(COPY_THREAD), params)
 
-    def copy_content(self, tenant: str, source: str, destination: str, epoch: bytes) -> tuple[Statement, ...]:
+    def copy_content(
+        self, tenant: str, source: str, destination: str, epoch: bytes, shift: int
+    ) -> tuple[Statement, ...]:
         """Copy the content of a thread whose row was copied under this epoch; copies nothing if it was not."""
         params = (tenant, destination, epoch, tenant, source)
         return (
-            Statement(self._text(COPY_VERSIONS, moved=MOVED, x="v"), params),
-            Statement(self._text(COPY_PARTS), params),
-            Statement(self._text(COPY_WRITES, moved=MOVED, x="w"), params),
+            Statement(
+                self._text(COPY_VERSIONS, payload=shifted("v.payload"), chunk=shifted("v.chunk")),
+                (shift, shift, *params),
+            ),
+            Statement(self._text(COPY_PARTS, chunk=shifted("p.chunk")), (shift, *params)),
+            Statement(self._text(COPY_WRITES, payload=shifted("w.payload")), (shift, *params)),
         )

@@ -18,11 +18,11 @@ from ...engine.rows import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys
-from .checksummed_frames import StoredThread, text_checksum, version_identity, write_identity
 from .damage import naming_checkpoint
 from .parts import Parts
 from .payload import Content, unpack, unpack_write
 from .records import LoadedVersion, LoadedWrite
+from .sealed_rows import StoredThread, version_identity, write_identity
 from .values import EncodedValue
 
 
@@ -107,7 +107,7 @@ def ancestor_content(thread: StoredThread, row: AncestorRow) -> Content:
     Raises:
         CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
     """
-    identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata_checksum)
+    identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata)
     return unpack(row.payload, row.stored_seq, identity)
 
 
@@ -129,7 +129,7 @@ def _content(thread: StoredThread, row: LoadedCheckpointRow) -> Content:
     parent_key = None if row.parent_id is None else keys.version_key(row.ns, row.parent_id)
     if version_key != row.version_key or (row.needs == 2 and parent_key != row.parent_key):
         raise CorruptCheckpoint("Its row has the key of another checkpoint.")
-    identity = version_identity(thread, version_key, parent_key, row.needs, text_checksum(row.metadata))
+    identity = version_identity(thread, version_key, parent_key, row.needs, row.metadata)
     return unpack(row.payload, row.stored_seq, identity)
 
 

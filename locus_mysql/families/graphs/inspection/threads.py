@@ -54,10 +54,10 @@ from ...inspection.to_json import metadata_of
 from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
-from ..checksummed_frames import StoredThread, stored_thread, text_checksum, version_identity
 from ..loading import Loading
 from ..payload import unpack
 from ..records import ChannelHistory, LoadedVersion
+from ..sealed_rows import StoredThread, stored_thread, version_identity
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from ..version_cache import VersionCache
@@ -340,7 +340,7 @@ def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
     messages, damaged = None, False
     values: Mapping[str, Any] = {}
     try:
-        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, text_checksum(row.metadata))
+        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata)
         found = unpack(row.payload, row.stored_seq, identity).values
         held = found.get(MESSAGES)
         messages = None if held is None else held.value

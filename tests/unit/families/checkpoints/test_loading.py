@@ -42,7 +42,7 @@ def test_cache_hits_and_misses_are_counted() -> None:
     payload = row_of(save(unkept, new(BIG))).payload
     operation = unkept.loading.load(*KEY)
     assert names(next(operation)) == "rows"
-    assert done(operation, [Result(rows=((payload, 1),))]).text() == encode(BIG).text()
+    assert done(operation, [Result(rows=((payload,),))]).text() == encode(BIG).text()
     assert looked_up(unkept) == (0, 1)
     operation = unkept.loading.load(*KEY)
     next(operation)
@@ -56,19 +56,20 @@ def test_a_state_loaded_from_rows_is_cached_and_not_read_again() -> None:
     ops.context.cache.remember(KEY, snapshot, snapshot.with_state(None, 0))
     operation = ops.loading.load(*KEY)
     assert names(next(operation)) == "rows"
-    done(operation, [Result(rows=((row_of(batch).payload, 1),))])
+    done(operation, [Result(rows=((row_of(batch).payload,),))])
     assert names(next(ops.loading.load(*KEY))) == "unchanged"
 
 
 def test_a_checkpoint_that_builds_on_many_rows_is_read_with_all_of_them() -> None:
-    row = row_of(save(operations(), new(BIG)))
-    full = (b"v" * 16, 1, 1, *[column for seq in range(CHAIN_ROWS) for column in (9 - seq, b"t" * 16, b"payload")])
+    row = row_of(save(operations(), new(BIG, "c")))
+    columns = [column for seq in range(CHAIN_ROWS) for column in (9 - seq, b"t" * 16, b"payload")]
+    full = (b"v" * 16, 1, None, 1, *columns)
     ops = operations()
     operation = ops.loading.load(*KEY, "c")
     assert names(next(operation)) == "named"
     every = operation.send([Result(rows=(full,))])
     assert every.statements == (Query("all_rows", (*KEY, "c"), row=LineageRow),)
-    state = done(operation, [Result(rows=((2, row.token, row.payload, b"v" * 16, 1),))])
+    state = done(operation, [Result(rows=((2, row.token, row.payload, b"v" * 16, None, row.seal),))])
     assert state.text() == encode(BIG).text()
     snapshot = ops.context.cache.snapshot(KEY)
     assert (snapshot.lineages[0][0].seq, snapshot.newest, snapshot.version) == (2, (), b"v" * 16)
@@ -108,12 +109,13 @@ def test_the_newest_checkpoint_is_loaded_by_its_id_from_the_cache() -> None:
 
 
 def test_a_checkpoint_loaded_by_its_id_is_cached_if_it_is_the_newest() -> None:
-    row = row_of(save(operations(), new(BIG)))
+    row = row_of(save(operations(), new(BIG, "mine")))
     for version, then in ((row.token, "unchanged"), (b"v" * 16, "named")):
         ops = operations()
         operation = ops.loading.load(*KEY, "mine")
         next(operation)
-        done(operation, [Result(rows=((version, 0, 1, 7, row.token, row.payload, *[None] * 3 * (CHAIN_ROWS - 1)),))])
+        found = (version, 0, None, row.seal, 7, row.token, row.payload, *[None] * 3 * (CHAIN_ROWS - 1))
+        done(operation, [Result(rows=(found,))])
         assert names(next(ops.loading.load(*KEY, "mine"))) == then
 
 

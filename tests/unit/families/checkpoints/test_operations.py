@@ -24,9 +24,11 @@ from locus_mysql.errors import (
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
 from locus_mysql.families.checkpoints.operations import CheckpointOperations
+from locus_mysql.families.checkpoints.state_rows import row_seal
 from locus_mysql.families.checkpoints.store import StoreOperations
 
 from ...driven import Driven, DrivenOperations, Landed
+from .states import CLEAR
 
 KEY = ("tenant", "t")
 
@@ -130,10 +132,10 @@ def test_a_load_of_a_thread_that_another_process_saved_to_reads_its_rows() -> No
     assert finish(loading, [Result(rows=other)]).text() == encode(BIG).text()
 
 
-def chain(*rows: tuple[Any, ...], more: int | None = None) -> tuple[Any, ...]:
+def chain(*rows: tuple[Any, ...], more: int | None = None, seal: int | None = None) -> tuple[Any, ...]:
     """Return the server's answer to a load that reads a few rows."""
     columns = [column for row in (*rows, *[(None,) * 3] * (CHAIN_ROWS - len(rows))) for column in row]
-    return (b"v" * 16, more, 1, *columns)
+    return (b"v" * 16, more, None, seal, *columns)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_a_load_asks_for_every_row_where_the_first_statement_does_not_find_all(f
     assert "RECURSIVE" not in few.sql
     (every,) = loading.send([Result(rows=[found])]).statements
     assert "RECURSIVE" in every.sql
-    rows = [(2, _token(batch), _payload(batch), b"v" * 16, 1)]
+    rows = [(2, _token(batch), _payload(batch), b"v" * 16, None, None)]
     assert finish(loading, [Result(rows=rows)]).text() == encode(BIG).text()
 
 
@@ -162,11 +164,11 @@ def test_a_load_of_a_shared_thread_reads_only_newer_saves() -> None:
     loading = ops.loading.load("tenant", "t")
     (since,) = next(loading).statements
     assert since.params.count(2) == 2
-    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1, 1)
+    nothing = (b"w" * 16, 2, 2, _token(batch), None, 1)
     assert finish(loading, [Result(rows=[nothing])]).text() == encode(BIG).text()
 
 
-@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1, 1)]])
+@pytest.mark.parametrize("found", [[], [(b"w" * 16, 1, 1, b"another token!!!", None, 1)]])
 def test_a_load_that_cannot_build_on_its_cache_reads_the_rows(found: list[tuple[Any, ...]]) -> None:
     ops = operations()
     batch = save(ops, BIG, 1, "first")
@@ -187,7 +189,7 @@ def test_a_state_that_is_not_kept_is_read_by_its_rows_keys(option: dict[str, Any
     (by_key,) = next(loading).statements
     assert "payload" in by_key.sql
     assert "RECURSIVE" not in by_key.sql
-    assert finish(loading, [Result(rows=[(_payload(batch), 1)])]).text() == encode(BIG).text()
+    assert finish(loading, [Result(rows=[(_payload(batch),)])]).text() == encode(BIG).text()
 
 
 def _payload(batch: Batch) -> bytes:
@@ -263,18 +265,23 @@ def test_invalid_arguments_send_no_statement() -> None:
             next(operation)
 
 
+def sealed(checkpoint_id: str, metadata: str | None) -> tuple[bytes, int]:
+    """Return the token and the seal of a row of the thread ``t``."""
+    return bytes(16), row_seal(CLEAR, checkpoint_id, bytes(16), metadata)
+
+
 def test_each_read_is_one_batch() -> None:
     ops = operations()
     at = datetime(2026, 1, 1)
     reads: list[tuple[Driven, list[tuple[Any, ...]]]] = [
         (ops.queries.exists("tenant", "t"), [(1,)]),
-        (ops.queries.list_checkpoints("tenant", "t"), [("c", 1, 1)]),
+        (ops.queries.list_checkpoints("tenant", "t"), [("c",)]),
         (ops.queries.list_threads("tenant"), [("t",)]),
         (ops.queries.count("tenant"), [(3,)]),
-        (ops.queries.get_metadata("tenant", "t"), [("c", '{"a":1}', at, 1)]),
-        (ops.queries.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at, 1, 1)]),
-        (ops.queries.list_with_metadata("tenant"), [("t", "c", None, at, 1)]),
-        (ops.queries.history("tenant", "t"), [("c", None, at, 10, None, 1)]),
+        (ops.queries.get_metadata("tenant", "t"), [("c", '{"a":1}', at, *sealed("c", '{"a":1}'))]),
+        (ops.queries.query_by_metadata("tenant", "a", 1), [("t", "c", '{"a":1}', at, *sealed("c", '{"a":1}'), 1)]),
+        (ops.queries.list_with_metadata("tenant"), [("t", "c", None, at, *sealed("c", None))]),
+        (ops.queries.history("tenant", "t"), [("c", None, at, 10, None, *sealed("c", None))]),
         (ops.queries.get_disk_usage("tenant"), [(1, 1, 1, 10, 5, 2)]),
     ]
     found = [(next(operation), finish(operation, [Result(rows=rows)])) for operation, rows in reads]
@@ -319,7 +326,11 @@ def test_a_metadata_hit_that_only_shares_its_key_is_left_out() -> None:
     operation = operations().queries.query_by_metadata("tenant", "a", 1, 10)
     next(operation)
     at = datetime(2026, 1, 1)
-    found = finish(operation, [Result(rows=[("t", "x", '{"a":true}', at, 1, 2), ("t", "y", '{"a":1.0}', at, 1, 1)])])
+    rows = [
+        ("t", name, metadata, at, *sealed(name, metadata), seq)
+        for name, metadata, seq in (("x", '{"a":true}', 2), ("y", '{"a":1.0}', 1))
+    ]
+    found = finish(operation, [Result(rows=rows)])
     assert [info["checkpoint_id"] for info in found] == ["y"]
 
 
@@ -327,13 +338,14 @@ def test_an_empty_row_in_a_lineage_is_a_corrupt_checkpoint() -> None:
     operation = operations().loading.load("tenant", "t", "c")
     next(operation)
     with pytest.raises(CorruptCheckpoint):
-        operation.send([Result(rows=[chain((1, b"x" * 16, b""))])])
+        operation.send([Result(rows=[chain((1, b"x" * 16, b""), seal=row_seal(CLEAR, "c", b"x" * 16, None))])])
 
 
 def test_a_rewrite_gives_up_on_a_thread_that_is_always_written_to() -> None:
     ops = operations()
     batch = save(ops, {"a": 1}, 1, "c")
-    row = (1, _token(batch), _payload(batch), "c", 1, None, None, None, datetime(2026, 1, 1), b"v" * 16, 1)
+    token, at = _token(batch), datetime(2026, 1, 1)
+    row = (1, token, _payload(batch), "c", 1, None, None, None, at, b"v" * 16, row_seal(CLEAR, "c", token, None))
     operation = ops.whole_threads.rewrite("tenant", "t", lambda _id, _text: new({"a": 2}))
     next(operation)
 

@@ -10,14 +10,24 @@ import pytest
 from locus_mysql.dialect.checkpoints.queries import CheckpointPosition
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints import queries
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.delta import encode_delta, seal_payload
+from locus_mysql.families.checkpoints.coding.digests import hash_logs
+from locus_mysql.families.checkpoints.state_rows import row_seal
 
-from .named_statements import BIG, KEY, Server, new, operations, row_of, save
+from .named_statements import BIG, KEY, TOKEN, Server, operations
+from .states import CLEAR
 
 AT = datetime(2026, 1, 1)
 
 
 def hits(*names: str, value: str = "1") -> tuple[Any, ...]:
-    return tuple(("t", name, f'{{"a":{value}}}', AT, 1, seq) for seq, name in enumerate(names))
+    return tuple(hit("t", name, f'{{"a":{value}}}', seq) for seq, name in enumerate(names))
+
+
+def hit(thread_id: str, name: str, metadata: str, seq: int) -> tuple[Any, ...]:
+    sealing = CLEAR.of("tenant", thread_id)
+    return (thread_id, name, metadata, AT, TOKEN, row_seal(sealing, name, TOKEN, metadata), seq)
 
 
 def test_pages_are_asked_for_until_there_are_enough_matches() -> None:
@@ -34,13 +44,20 @@ def test_pages_are_asked_for_until_there_are_enough_matches() -> None:
     assert len(enough.sent) == 1
     few = Server(find_by_metadata=[hits("x"), hits("never")])
     assert len(few.run(operations().queries.query_by_metadata("tenant", "a", 1, 2))) == 1
-    other_name = Server(find_by_metadata=[(("t", "x", '{"b":1}', AT, 1, 1),)])
+    other_name = Server(find_by_metadata=[(hit("t", "x", '{"b":1}', 1),)])
     assert other_name.run(operations().queries.query_by_metadata("tenant", "a", 1)) == []
 
 
 def state_rows(*names: str, value: str = "1", state: dict[str, Any] | None = None) -> list[Any]:
-    row = row_of(save(operations(), new(state or BIG)))
-    return [(name, name, f'{{"a":{value}}}', AT, 1, 1, row.token, row.payload, AT) for name in names]
+    encoded = encode(state or BIG)
+    delta = encode_delta(encoded, hash_logs(encoded, {}), ())
+    metadata = f'{{"a":{value}}}'
+    rows = []
+    for name in names:
+        sealing = CLEAR.of("tenant", name)
+        seal, payload = row_seal(sealing, name, TOKEN, metadata), seal_payload(sealing, delta, TOKEN)
+        rows.append((name, name, metadata, AT, seal, 1, TOKEN, payload, AT))
+    return rows
 
 
 def test_states_are_asked_for_until_there_are_enough_matches() -> None:

@@ -16,9 +16,9 @@ from locus_mysql.engine.operation import Duplicate
 from locus_mysql.errors import ThreadExists, Unavailable
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint
+from locus_mysql.families.checkpoints.state_rows import row_seal
 from locus_mysql.families.checkpoints.thread_cache import Snapshot
 from locus_mysql.families.checkpoints.whole_threads import rewritten
-from locus_mysql.runtime.sealing import Sealing
 
 from .named_statements import (
     BIG,
@@ -35,9 +35,7 @@ from .named_statements import (
     row_of,
     save,
 )
-
-#: No encryption.
-CLEAR = Sealing(None, "dicts")
+from .states import CLEAR
 
 
 def test_a_copy_is_one_transaction_that_is_recognised() -> None:
@@ -49,7 +47,15 @@ def test_a_copy_is_one_transaction_that_is_recognised() -> None:
     token = params(batch, "record")[1]
     assert len(token) == 16
     assert batch.outcome_query == Query("find", ("tenant", token), row=OutcomeRow)
-    assert params(batch, "copy_thread") == ("tenant", "s", "t", 60_000_000, batch.outcome_query)
+    assert params(batch, "copy_thread") == (
+        "tenant",
+        "s",
+        "t",
+        60_000_000,
+        batch.outcome_query,
+        CLEAR.of("tenant", "s").shift(CLEAR),
+        False,
+    )
     assert done(operation, answer(batch)) is True
     assert ops.context.cache.snapshot(KEY)[:5] == Snapshot()[:5]
 
@@ -100,7 +106,7 @@ def stored(ops: Any, *states: dict[str, Any], provisional: Iterable[int] = ()) -
         row_id = row.checkpoint_id if lasting else f"c{seq}"
         base_seq = seq if base_seq is None else base_seq
         parts = (seq, row.token, row.payload, row_id, base_seq, row.parent_seq, None, None, CREATED_AT, b"v" * 16)
-        rows.append(WholeRow(*parts, sound=1))
+        rows.append(WholeRow(*parts, seal=row_seal(CLEAR, row_id, row.token, None)))
     return rows
 
 
