@@ -49,35 +49,35 @@ def part_identity(thread: StoredThread) -> RowIdentity:
     return RowIdentity(thread, "chunk")
 
 
-def version_identity(
-    thread: StoredThread, version_key: bytes, parent_key: bytes | None, needs: int, metadata: str | None
+def checkpoint_identity(
+    thread: StoredThread, checkpoint_key: bytes, parent_key: bytes | None, needs: int, metadata: str | None
 ) -> RowIdentity:
     """Return the identity of a checkpoint's row.
 
     Args:
         thread: The thread.
-        version_key: The checkpoint's key, which represents its namespace and id.
+        checkpoint_key: The checkpoint's key, which represents its namespace and id.
         parent_key: The parent's key.
         needs: Which content of its parent it needs.
         metadata: Its metadata.
     """
-    return RowIdentity(thread, "payload", (version_key, parent_key, needs, metadata))
+    return RowIdentity(thread, "payload", (checkpoint_key, parent_key, needs, metadata))
 
 
 def write_identity(
-    thread: StoredThread, version_key: bytes, task_id: str, idx: int, channel: str, task_path: str
+    thread: StoredThread, checkpoint_key: bytes, task_id: str, idx: int, channel: str, task_path: str
 ) -> RowIdentity:
     """Return the identity of a write's row.
 
     Args:
         thread: The thread.
-        version_key: The key of its checkpoint.
+        checkpoint_key: The key of its checkpoint.
         task_id: The task.
         idx: The write's index among those of the task.
         channel: Its channel.
         task_path: The task's path.
     """
-    return RowIdentity(thread, "write", (version_key, task_id, idx, channel, task_path))
+    return RowIdentity(thread, "write", (checkpoint_key, task_id, idx, channel, task_path))
 
 
 def seal(content: bytes, compression: Literal["zlib", "none"], identity: RowIdentity) -> bytes:

@@ -23,7 +23,7 @@ from ...inspection.to_json import finite, metadata_of
 from ..chains import Inline, Link, Stored
 from ..decoding import decode_writes
 from ..payload import unpack
-from ..sealed_rows import StoredThread, part_identity, stored_thread, unseal, version_identity
+from ..sealed_rows import StoredThread, checkpoint_identity, part_identity, stored_thread, unseal
 from .token_usage import MESSAGES
 from .values_as_json import pending, to_json
 
@@ -70,10 +70,10 @@ def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow]
     heads = []
     for row in rows:
         thread = stored_thread(tenant, row.thread_id, sealing)
-        identity = version_identity(thread, row.version_key, row.parent_key, row.needs, row.metadata)
+        identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
         try:
             values = unpack(row.payload, row.stored_seq, identity).values
-            made = pending(decode_writes(thread, row.version_key, writes.get(row.thread_id, ())))
+            made = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
         except (CorruptCheckpoint, EncryptionError):
             continue
         state = {

@@ -20,7 +20,7 @@ class Shelf:
     """Stores a sequence of values."""
 
     def __init__(self) -> None:
-        self.parts = Parts(part_identity(stored_thread("tenant", "t", Sealing(None, "versions"))))
+        self.parts = Parts(part_identity(stored_thread("tenant", "t", Sealing(None, "graphs"))))
         self.values: list[tuple[EncodedValue, Value]] = []
         self.stored_bytes = 0
         self.body: Body | None = None

@@ -18,7 +18,7 @@ from locus_mysql.families.graphs.sealed_rows import DICTIONARY, part_identity, s
 from locus_mysql.families.graphs.values import EncodedValue
 from locus_mysql.runtime.sealing import Sealing
 
-ANY = part_identity(stored_thread("tenant", "t", Sealing(None, "versions")))
+ANY = part_identity(stored_thread("tenant", "t", Sealing(None, "graphs")))
 
 COMPRESSIONS = st.sampled_from(["zlib", "none"])
 ENCODED = st.builds(EncodedValue, st.text(max_size=20), st.binary(max_size=300))
