@@ -14,10 +14,10 @@ from contextlib import suppress
 import pymysql
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.dialect.checkpoints.pieces import PIECES
 
 from .agents import prose
 from .disk import administrator
+from .seals import moved_payload, row_seal
 
 CHECKPOINTS_PER_THREAD = 10
 CONVERSATIONS = 50
@@ -139,15 +139,18 @@ class Copier:
         cursor.execute(
             f"UPDATE `{self._tables[1]}` c JOIN numbers n JOIN copied_threads o"
             f" ON c.tenant = o.tenant AND c.thread_id = CONCAT('{name}-', n.n, '/', o.thread_id)"
-            f" SET c.{PIECES['SOUND.c'].removeprefix('c.')}"  # the condition for a valid checksum, as an assignment
+            f" SET c.seal = {row_seal('c')} WHERE c.checkpoint_id IS NOT NULL"
         )
 
     def _value(self, column: str, kind: str, name: str, seconds_older: int) -> str:
         """Return the SQL of a copy's column, with the value that the package would have written."""
         ticket = f"(n.n * {self.rows} + o.row_no + 1000000)"
         channel = "(o.metadata->>'$.channel')"
+        thread_id = f"CONCAT('{name}-', n.n, '/', o.thread_id)"
         if column == "thread_id":
-            return f"CONCAT('{name}-', n.n, '/', o.thread_id)"
+            return thread_id
+        if column == "payload":
+            return moved_payload("o", thread_id)
         if column == "metadata":
             return f"CONCAT('{{\"channel\":\"', {channel}, '\",\"ticket\":', {ticket}, '}}')"
         if column == "metadata_keys":

@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from locus_mysql import CheckpointStore, MySQLConfig
-from locus_mysql.dialect.checkpoints.pieces import PIECES
 from locus_mysql.families.inspection.cursors import to_cursor
 from locus_mysql.inspection.inspector import Inspector
 
@@ -30,6 +29,7 @@ from .fill import PAIR_KEY
 from .markdown import markdown_table
 from .peers import Peers
 from .scale import enlarge, enlarged, restore
+from .seals import moved_payload, row_seal
 
 #: Name of this measurement's own page.
 PAGE = "inspection"
@@ -203,6 +203,7 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
         "thread_id": thread_id,
         "created_at": f"{saved_at} - INTERVAL 1 MINUTE",
         "updated_at": saved_at,
+        "payload": moved_payload("o", thread_id),
         "metadata": f"JSON_OBJECT('user', {user}, 'channel', {channel})",
         "metadata_keys": f"JSON_ARRAY(LEAST({keys[0]}, {keys[1]}), GREATEST({keys[0]}, {keys[1]}))",
     }
@@ -229,6 +230,7 @@ def fill(config: MySQLConfig, dsn: str, threads: int, progress: Callable[[str], 
                 progress(f"{last + 1:,} of {threads:,} threads in {name}")
         for name in names.values():
             cursor.execute(f"DELETE FROM {name} WHERE tenant = %s AND thread_id LIKE 'prototype-%%'", (config.tenant,))
-        sound = PIECES["SOUND.c"].removeprefix("c.")  # the condition for a valid checksum, as an assignment
-        cursor.execute(f"UPDATE {names['checkpoints']} c SET c.{sound}")
+        cursor.execute(
+            f"UPDATE {names['checkpoints']} c SET c.seal = {row_seal('c')} WHERE c.checkpoint_id IS NOT NULL"
+        )
         cursor.execute(f"ANALYZE TABLE {', '.join(names.values())}")

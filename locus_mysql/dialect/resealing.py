@@ -47,13 +47,17 @@ class SealedColumn:
         row: The columns that identify the row.
         column: The encrypted column.
         name: The name under which its bytes are bound to it.
+        has_seal: Whether its bytes have a seal of their own, encrypted or not (`Sealing.seal`). If not, ``checksum``
+            covers them (`Sealing.encrypt`).
+        base: The expression of what identifies the row that it builds on; empty if rows do not build on each other.
         cleared: Other columns, which hold clear text of rows from before encryption.
         dropped: Further columns that are set to NULL whenever the bytes are replaced.
         is_text: Whether the column is text: encrypted bytes are stored in base64.
         emptied: Another table, with clear text from before encryption only, whose rows are removed first.
         owner_table: The table with the columns of the owner, if the row itself has not got them.
         others: Further columns that the functions below need.
-        identity: Returns what identifies a row, from its columns by name; None if that is the values of ``row``.
+        identity: Returns what identifies an encrypted row, from its columns by name; None if that is the values of
+            ``row``, as it is for a row that is not encrypted.
         checksum: Returns the value of the column ``checksum`` from a row's columns by name and its new value; None if
             no checksum covers the bytes.
     """
@@ -64,22 +68,25 @@ class SealedColumn:
     row: tuple[str, ...]
     column: str
     name: str
+    has_seal: bool = False
+    base: str = ""
     cleared: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     is_text: bool = False
     emptied: str | None = None
     owner_table: OwnerTable | None = None
     others: tuple[str, ...] = ()
-    identity: Callable[[Mapping[str, Any]], tuple[str | bytes, ...]] | None = None
+    identity: Callable[[Mapping[str, Any]], tuple[str | bytes | int | None, ...]] | None = None
     checksum: Callable[[Mapping[str, Any], Any], int] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a row that are read, the encrypted one last."""
+        """The columns of a row that are read, the encrypted one last, and ``base`` before it."""
         owner = self.owner if self.owner_table is None else self.owner_table.link
         checksum = () if self.checksum is None else ("checksum",)
         named = dict.fromkeys((*self.key, "tenant", *owner, *self.row, *self.others, *checksum))
-        return (*(name for name in named if name != self.column), self.column)
+        base = ("base",) if self.base else ()
+        return (*(name for name in named if name != self.column), *base, self.column)
 
 
 # The next rows along the primary key, with the beginning of the encrypted column.
@@ -146,7 +153,7 @@ class ResealingStatements(Statements):
                 "table": f"`{column.table}`",
                 "key": ", ".join(column.key),
                 "column": column.column,
-                "columns": ", ".join(column.columns),
+                "columns": ", ".join(f"{column.base} AS base" if name == "base" else name for name in column.columns),
                 "this": " AND ".join(f"{name} = %s" for name in column.key),
                 "clear": " OR ".join(f"{name} IS NOT NULL" for name in column.cleared) or "FALSE",
                 "HEADER": str(HEADER_CHARACTERS if column.is_text else HEADER_BYTES),

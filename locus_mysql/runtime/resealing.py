@@ -13,8 +13,8 @@ from ..dialect.resealing import OwnerTable, ResealingStatements, RowKey, SealedC
 from ..encryption import Encryption
 from ..engine.operation import Batch, Operation
 from ..engine.retry import next_page
-from ..errors import DecryptionFailed, EncryptionError
-from .sealing import Sealing, of_text, sealed_by, to_text
+from ..errors import CorruptCheckpoint, EncryptionError
+from .sealing import Sealing, Value, of_text, sealed_by, to_text
 
 #: The columns of rows of another table, by the columns that link them.
 Owners: TypeAlias = Mapping[RowKey, tuple[Any, ...]]
@@ -194,13 +194,18 @@ class _Resealing:
                 return ()
             row |= zip(column.owner, owner, strict=True)
         bound = self._sealing.of(row["tenant"], *(_part(row[name]) for name in column.owner))
-        identity = column.identity(row) if column.identity else tuple(_part(row[name]) for name in column.row)
+        base = () if row.get("base") is None else (_part(row["base"]),)
+        plain = (*(_part(row[name]) for name in column.row), *base)
+        identity = (*column.identity(row), *base) if column.identity else plain
         try:
-            clear = content if sealed_by(content) is None else bound.open(content, what, column.name, *identity)
-        except DecryptionFailed as error:
+            if sealed_by(content) is not None:
+                clear = bound.decrypt(content, what, column.name, *identity)
+            else:  # of bytes with a seal of their own, the format and the content are encrypted
+                clear = b"".join(bound.verify(content, what, column.name, *plain)) if column.has_seal else content
+        except CorruptCheckpoint as error:
             self._leave(key, str(error))
             return ()
-        sealed = bound.seal(clear, column.name, *identity)
+        sealed = bound.encrypt(clear, column.name, *identity)
         digest = hashlib.sha256(_bytes(row[column.column])).hexdigest()
         row |= dict.fromkeys(column.dropped)
         return self._statements.replace(row, to_text(sealed) if column.is_text else sealed, digest)
@@ -239,9 +244,9 @@ def _bytes(value: Any, *, is_text: bool = False) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def _part(value: Any) -> str | bytes:
-    """Return the value of a column as a part of a row's key."""
-    return value if isinstance(value, str | bytes) else str(value)
+def _part(value: Any) -> Value:
+    """Return the value of a column as a part of what identifies a row."""
+    return value if value is None or isinstance(value, str | bytes | int) else str(value)
 
 
 def no_encryption() -> EncryptionError:

@@ -1,8 +1,22 @@
-"""Encrypts stored bytes and binds them to their row: `Sealing`, for one family of tables.
+"""The seal of what is stored: `Sealing`, for one family of tables. No SQL computes or compares a seal.
 
-Sealed bytes are the format byte `SEALED`, the length and the text of the key's id, a random nonce of 12 bytes, and the
-ciphertext of AES-256-GCM with its tag of 16 bytes. The tag also covers the format, the key's id, and the family,
-tenant, owner, column and identity of the row. So bytes of another row, column, thread or tenant do not decrypt.
+A seal covers the content with its format, and the place that it belongs to: the family, the tenant, the owner (a
+thread, a session, a namespace or a transcript), the column, and what identifies the row (a name or a token that the
+client chose, and the token of the row that it builds on). Content that was changed, moved or swapped is refused. What
+the server assigns, such as a ``seq`` or a time, is not covered.
+
+There are two forms. Bytes carry their seal (`Sealing.seal` and `Sealing.open`):
+
+- Without encryption: the format byte, a checksum of 4 bytes, and the content. It detects damage, not forgeries.
+- With encryption: the byte `SEALED`, the length and the text of the key's id, a random nonce of 12 bytes, and the
+  ciphertext of AES-256-GCM over format and content, with its tag of 16 bytes.
+
+Columns that the server has to read, such as ids and metadata, stay as they are, and a column beside them has their
+checksum (`Sealing.checksum`), with and without encryption. Bytes that such a checksum covers may be encrypted alone
+(`Sealing.encrypt` and `Sealing.decrypt`).
+
+A checksum is the CRC32 of row and content, combined by XOR with that of family, tenant and owner. So rows can be copied
+for another owner without reading them: their checksums are combined with one number (`Sealing.shift`).
 """
 
 from __future__ import annotations
@@ -11,25 +25,33 @@ import base64
 import hashlib
 import hmac
 import os
+import struct
 from collections.abc import Generator, Iterable
 from functools import lru_cache
 from operator import xor
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+from zlib import crc32
 
 from ..config import MySQLConfig
 from ..dialect import Schema
 from ..encryption import Encryption
 from ..engine.operation import compute
-from ..errors import CryptographyMissing, DecryptionFailed, EncryptionError
+from ..errors import CorruptCheckpoint, CryptographyMissing, DecryptionFailed, EncryptionError
 from ..extras import install_command
 
 T = TypeVar("T")
+
+#: A value of a readable column that a seal covers.
+Value: TypeAlias = str | bytes | int | None
 
 #: The first byte of sealed bytes. No other format begins with it, and neither does UTF-8.
 SEALED = b"\xfe"
 
 #: Bytes that sealing adds, besides the text of the key's id.
 OVERHEAD_BYTES = 1 + 1 + 12 + 16
+
+#: Bytes that sealing adds without encryption: the checksum. The content brings its format byte along.
+CHECKSUM_BYTES = 4
 
 #: The message for a search by word in encrypted tables.
 NO_WORDS = "Search by word is off, as encryption= is set: an index of words would be clear text."
@@ -41,9 +63,24 @@ _CONTEXT = b"locus-mysql sealed 1"
 _MASKS = b"locus-mysql masks 1"
 _DIGESTS = b"locus-mysql digests 1"
 
+# The checksum is in the order of SQL's HEX(), because a statement that copies rows combines it with a number.
+_CHECKSUM = struct.Struct(">I")
+
+
+class Opened(NamedTuple):
+    """Content that was sealed.
+
+    Args:
+        kind: Its format byte.
+        body: Its other bytes.
+    """
+
+    kind: bytes
+    body: memoryview
+
 
 class Sealing:
-    """Encrypts and decrypts the bytes of one family of tables; without `Encryption`, it returns them unchanged.
+    """Seals and opens what one family of tables stores.
 
     Args:
         encryption: The keys; None if the store does not encrypt.
@@ -55,7 +92,7 @@ class Sealing:
     __slots__ = ("_encryption", "_owner_key")
 
     def __init__(
-        self, encryption: Encryption | None, family: str, tenant: str = "", owner: Iterable[str | bytes] = ()
+        self, encryption: Encryption | None, family: str, tenant: str = "", owner: Iterable[Value] = ()
     ) -> None:
         self._encryption = encryption
         self._owner_key = (family, tenant, *owner)
@@ -77,12 +114,70 @@ class Sealing:
         """Return whether the id of a key is that of the active one."""
         return self._encryption is not None and key_id == self._encryption.active
 
-    def of(self, tenant: str, *owner: str | bytes) -> Sealing:
+    def of(self, tenant: str, *owner: Value) -> Sealing:
         """Return the sealing of the rows of a tenant and an owner."""
         return Sealing(self._encryption, str(self._owner_key[0]), tenant, owner)
 
-    def seal(self, content: bytes, column: str, *row: str | bytes) -> bytes:
+    def seal(self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, *row: Value) -> bytes:
         """Return the bytes to store.
+
+        Args:
+            kind: The format of the content, one byte other than `SEALED`.
+            pieces: The content, to be joined.
+            column: The name of the column.
+            row: What identifies the row, which never changes, and the row that it builds on.
+        """
+        if self._encryption is not None:
+            return self.encrypt(b"".join((kind, *pieces)), column, *row)
+        pieces = tuple(pieces)
+        return b"".join((kind, _CHECKSUM.pack(self._checksum(kind, pieces, column, row)), *pieces))
+
+    def open(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
+        """Return the content of stored bytes.
+
+        Args:
+            stored: The bytes.
+            what: The name of the row, for errors.
+            column: The name of the column.
+            row: What identifies the row, as for `seal`.
+
+        Raises:
+            EncryptionError: They are encrypted and there is no key, or in clear text although keys are given.
+            CorruptCheckpoint: They were changed, or moved from another place.
+        """
+        if self._encryption is None and sealed_by(stored) is None:
+            return self.verify(stored, what, column, *row)
+        content = self.decrypt(stored, what, column, *row)
+        if not content:
+            raise _damaged(what, "it is empty")
+        return Opened(content[:1], memoryview(content)[1:])
+
+    def verify(self, stored: bytes, what: str, column: str, *row: Value) -> Opened:
+        """Return the content of bytes that were sealed without encryption, whether there are keys or not.
+
+        Raises:
+            CorruptCheckpoint: They were changed, or moved from another place.
+        """
+        content = unverified(stored, what)
+        if _CHECKSUM.unpack_from(stored, 1)[0] != self._checksum(content.kind, (content.body,), column, row):
+            raise _damaged(what, "its bytes were changed, moved from another row, or the row it builds on is missing")
+        return content
+
+    def checksum(self, column: str, *values: Value) -> int:
+        """Return the checksum of readable columns of a row, below 2**32.
+
+        Args:
+            column: The name of what is covered, so that checksums of other columns differ.
+            values: The values of the columns, including what identifies the row.
+        """
+        return crc32(_joined(values), crc32(_joined((column,)))) ^ _checksum_of_owner(self._owner_key)
+
+    def shift(self, other: Sealing) -> int:
+        """Return the number that turns checksums of this owner's rows into those of another owner's, by XOR."""
+        return _checksum_of_owner(self._owner_key) ^ _checksum_of_owner(other._owner_key)
+
+    def encrypt(self, content: bytes, column: str, *row: Value) -> bytes:
+        """Return encrypted bytes; without encryption, the content as it is. A checksum must cover them.
 
         Args:
             content: The content. Empty content stays empty.
@@ -99,8 +194,8 @@ class Sealing:
         sealed: bytes = cipher.encrypt(nonce, content, self._covered(header, column, row))
         return b"".join((header, nonce, sealed))
 
-    def open(self, stored: bytes, what: str, column: str, *row: str | bytes) -> bytes:
-        """Return the content of stored bytes.
+    def decrypt(self, stored: bytes, what: str, column: str, *row: Value) -> bytes:
+        """Return the content of bytes that `encrypt` returned.
 
         Args:
             stored: The bytes.
@@ -157,7 +252,7 @@ class Sealing:
         own = [hmac.digest(encryption.key(key_id), _DIGESTS, "sha256") for key_id in key_ids]
         return [hmac.digest(key, place, "sha256")[: len(digest)] for key in own]
 
-    def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[str | bytes]) -> bytes:
+    def _decrypted(self, key: bytes, stored: bytes, what: str, column: str, row: Iterable[Value]) -> bytes:
         cipher, invalid = _cipher(key), _invalid_tag()
         header_bytes = 2 + stored[1]
         nonce_end = header_bytes + _NONCE_BYTES
@@ -171,10 +266,49 @@ class Sealing:
             ) from None
         return content
 
-    def _covered(self, header: bytes, column: str, row: Iterable[str | bytes]) -> bytes:
-        """Return what the tag covers besides the content; each part follows its length."""
-        parts = [part.encode() if isinstance(part, str) else part for part in (*self._owner_key, column, *row)]
-        return b"".join((_CONTEXT, header, *(b"%d:%b" % (len(part), part) for part in parts)))
+    def _covered(self, header: bytes, column: str, row: Iterable[Value]) -> bytes:
+        """Return what the tag covers besides the content."""
+        return b"".join((_CONTEXT, header, _joined((*self._owner_key, column, *row))))
+
+    def _checksum(self, kind: bytes, pieces: Iterable[bytes | memoryview], column: str, row: Iterable[Value]) -> int:
+        checksum = crc32(kind, crc32(_joined((column, *row))))
+        for piece in pieces:
+            checksum = crc32(piece, checksum)
+        return checksum ^ _checksum_of_owner(self._owner_key)
+
+
+def unverified(stored: bytes, what: str) -> Opened:
+    """Return the content of bytes that are not encrypted, or of their beginning, without comparing the checksum.
+
+    Raises:
+        CorruptCheckpoint: They are too short.
+    """
+    if not stored:
+        raise _damaged(what, "it is empty")
+    if len(stored) < 1 + CHECKSUM_BYTES:
+        raise _damaged(what, "it is cut short")
+    return Opened(stored[:1], memoryview(stored)[1 + CHECKSUM_BYTES :])
+
+
+def _damaged(what: str, reason: str) -> CorruptCheckpoint:
+    return CorruptCheckpoint(f"{what} cannot be read back: {reason}. Restore it from a backup, or delete it.")
+
+
+@lru_cache(maxsize=4096)
+def _checksum_of_owner(owner_key: tuple[Value, ...]) -> int:
+    return crc32(_joined(owner_key))
+
+
+def _joined(values: Iterable[Value]) -> bytes:
+    """Return values as bytes, each after its length, so that no two lists of values give the same."""
+    parts = []
+    for value in values:
+        if isinstance(value, str):
+            value = value.encode("utf-8", "surrogatepass")
+        elif isinstance(value, int):
+            value = b"%d" % value
+        parts.append(b"~" if value is None else b"%d:%b" % (len(value), value))
+    return b"".join(parts)
 
 
 def sealed_by(stored: bytes | bytearray) -> str | None:

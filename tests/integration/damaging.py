@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 
 import pymysql
 
-from locus_mysql.dialect.checkpoints.pieces import PIECES
-
 from ..thoroughness import FULL
 
 RunSQL: TypeAlias = Callable[..., tuple[Any, ...]]
@@ -45,11 +43,6 @@ class Damage:
         return self.column in {
             "tenant", "thread_id", "ns_key", "checkpoint_key", "seq", "hidden", "expires_at", "task_key"
         }  # fmt: skip
-
-
-def reseal(table: str) -> str:
-    """Return a statement that recomputes the checksums of all rows of a table of checkpoints."""
-    return f"UPDATE {table} c SET c.{PIECES['SOUND.c'].removeprefix('c.')}"
 
 
 def damages(run_sql: RunSQL, database: str, table: str) -> Iterator[Damage]:

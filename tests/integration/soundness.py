@@ -6,10 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from locus_mysql.dialect.checkpoints.pieces import PIECES
+from locus_mysql.dialect.checkpoints.tables import INFIXES
 from locus_mysql.dialect.graphs.new_rows import OWN_PARTS
 from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
+from locus_mysql.families.checkpoints.state_rows import row_seal
 from locus_mysql.runtime.exact_json import decode_json
+from locus_mysql.runtime.sealing import Sealing
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class StoredCheckpoint:
     metadata_keys: str | None
     search_text: str | None
     pending_text: str | None
+    seal: int
 
     @property
     def text(self) -> str | None:
@@ -53,6 +56,7 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
         connection: A DB-API connection that has the schema selected.
         prefix: The tables' prefix.
     """
+    kind = next((kind for kind, infix in INFIXES.items() if infix and prefix.endswith(infix)), "agents")
     threads = {
         (tenant, thread_id): last_seq
         for tenant, thread_id, last_seq in _rows(
@@ -63,17 +67,13 @@ def assert_sound(connection: Any, prefix: str = "locus_") -> None:
     for tenant, thread_id, *values in _rows(
         connection,
         "SELECT tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload, metadata,"
-        f" metadata_keys, search_text, pending_text FROM `{prefix}checkpoints`",
+        f" metadata_keys, search_text, pending_text, seal FROM `{prefix}checkpoints`",
     ):
         stored.setdefault((tenant, thread_id), {})[values[0]] = StoredCheckpoint(*values)
-    unsound = _rows(
-        connection, f"SELECT tenant, thread_id, seq FROM `{prefix}checkpoints` c WHERE NOT ({PIECES['SOUND.c']})"
-    )
-    assert not unsound, "rows that do not fit their checksums"
     assert stored.keys() == threads.keys(), "a thread without checkpoints, or checkpoints without a thread"
     for thread, rows in stored.items():
         assert max(rows) <= threads[thread], (thread, "a row is newer than the thread")
-        _assert_thread_sound(thread, rows)
+        _assert_thread_sound(thread, rows, Sealing(None, kind).of(*thread))
 
 
 def assert_transcripts_sound(connection: Any, prefix: str = "locus_") -> None:
@@ -131,14 +131,15 @@ def assert_graphs_sound(connection: Any, prefix: str = "locus_") -> None:
     assert apart <= used, "parts that no checkpoint needs were left"
 
 
-def _assert_thread_sound(thread: tuple[str, str], rows: dict[int, StoredCheckpoint]) -> None:
+def _assert_thread_sound(thread: tuple[str, str], rows: dict[int, StoredCheckpoint], sealing: Sealing) -> None:
     named = [row for row in rows.values() if row.name is not None]
     assert named, (thread, "a thread without checkpoints")
     needed: set[int] = set()
     for row in named:
         chain = _chain(thread, rows, row)
         needed |= {link.seq for link in chain}
-        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], thread[1])
+        state, _ = assemble([StoredRow(link.seq, link.token, link.payload) for link in chain], thread[1], sealing)
+        assert row.seal == row_seal(sealing, row.name or "", row.token, row.metadata), (thread, row.seq, "a wrong seal")
         assert isinstance(decode_json(state.text()), dict)
     followed = {row.parent for row in rows.values()}
     heirs = _rows_whose_text_is_held(rows)

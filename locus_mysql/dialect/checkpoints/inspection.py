@@ -16,7 +16,7 @@ from .thread_pages import Step
 # Checkpoints of a thread, newest first, each with the nearest named one that it follows.
 CHOSEN = """WITH RECURSIVE chosen AS (
   SELECT c.seq, c.base_seq, c.checkpoint_id, c.parent_seq, c.created_at, {SIZE} AS size_bytes, c.metadata,
-         {SOUND.c} AS sound
+         c.token, c.seal
     FROM {checkpoints} c{hint}
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}{which}
@@ -48,7 +48,7 @@ WITH candidates AS (
    WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
    LIMIT %s
 )
-(SELECT c.thread_id, c.checkpoint_id, c.created_at, {SIZE}, c.metadata, {SOUND.c}
+(SELECT c.thread_id, c.checkpoint_id, c.created_at, {SIZE}, c.metadata, c.token, c.seal
    FROM candidates
    STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
                  ON c.tenant = %s AND c.thread_id = candidates.thread_id AND c.seq = candidates.seq
@@ -57,17 +57,18 @@ WITH candidates AS (
   ORDER BY c.created_at DESC, c.seq DESC
   LIMIT %s)
 UNION ALL
-(SELECT NULL, NULL, NULL, COUNT(*), NULL, NULL FROM candidates)
+(SELECT NULL, NULL, NULL, COUNT(*), NULL, NULL, NULL FROM candidates)
 """
 
 # The same for frequent keys: among the newest checkpoints of the threads saved last.
 TAGGED_LATELY = """
 WITH {step}
-SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_bytes, newest.metadata, newest.sound
+SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_bytes, newest.metadata, newest.token,
+       newest.seal
   FROM step
   STRAIGHT_JOIN {threads} t FORCE INDEX (PRIMARY) ON t.tenant = %s AND t.thread_id = step.thread_id
   JOIN LATERAL (SELECT c.checkpoint_id, c.created_at, c.metadata, c.metadata_keys, c.seq, {SIZE} AS size_bytes,
-                       {SOUND.c} AS sound
+                       c.token, c.seal
                   FROM {checkpoints} c
                  WHERE c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= t.first_seq
@@ -80,10 +81,9 @@ SELECT step.thread_id, newest.checkpoint_id, newest.created_at, newest.size_byte
 
 HISTORY = """{chosen}
 SELECT chosen.seq, chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
-       chosen.sound AND COALESCE(followed.sound, TRUE)
+       chosen.token, chosen.seal
   FROM chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
-                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
  ORDER BY chosen.seq DESC
 """
 
@@ -98,11 +98,10 @@ lineage (seq, base_seq) AS (
    LIMIT 500
 )
 SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
-       chosen.sound AND COALESCE(followed.sound, TRUE), c.seq, c.token, c.payload
+       chosen.seal, c.seq, c.token, c.payload
   FROM lineage
   JOIN chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
-                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
@@ -120,11 +119,10 @@ lineage (seq, base_seq, hops) AS (
    WHERE lineage.hops < 500
 )
 SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
-       chosen.sound AND COALESCE(followed.sound, TRUE), c.seq, c.token, c.payload
+       chosen.seal, c.seq, c.token, c.payload
   FROM lineage
   JOIN chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
-                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """,
@@ -146,7 +144,8 @@ class HistoryRow(NamedTuple):
     created_at: datetime
     size_bytes: int
     metadata: str | None
-    sound: int
+    token: bytes
+    seal: int
 
 
 class StateRow(NamedTuple):
@@ -157,7 +156,7 @@ class StateRow(NamedTuple):
     created_at: datetime
     size_bytes: int
     metadata: str | None
-    sound: int
+    seal: int
     seq: int
     token: bytes
     payload: bytes
@@ -171,7 +170,8 @@ class TaggedRow(NamedTuple):
     created_at: datetime | None
     size_bytes: int | Decimal
     metadata: str | None
-    sound: int | None
+    token: bytes | None
+    seal: int | None
 
     @property
     def parent_id(self) -> None:

@@ -59,12 +59,15 @@ WITH RECURSIVE lineage (seq, base_seq, version) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    LIMIT 500
 )
-SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
+SELECT c.seq, c.token, c.payload, lineage.version, {sealed}
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
 """
 NEWEST = "\n    ORDER BY c.seq DESC LIMIT 1"
+
+# What the seal of a checkpoint covers, and the seal, in its own row only.
+SEALED = "IF(c.checkpoint_id = %s, c.metadata, NULL), IF(c.checkpoint_id = %s, c.seal, NULL)"
 
 # There is no LIMIT in a recursion (error 3575).
 OCEANBASE.instead_of(
@@ -86,7 +89,7 @@ lineage (seq, base_seq, version, hops) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = lineage.base_seq AND b.seq < lineage.seq
    WHERE lineage.hops < 500
 )
-SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
+SELECT c.seq, c.token, c.payload, lineage.version, {sealed}
   FROM lineage
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = lineage.seq
  ORDER BY c.seq DESC
@@ -96,8 +99,7 @@ SELECT c.seq, c.token, c.payload, lineage.version, {SOUND.c} AS sound
 # The rows saved since a state that a process has: a range of the primary key. The row of that state shows whether it
 # still exists, and so whether all rows that it builds on do.
 LOAD_SINCE = """
-SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL,
-       {SOUND.c} AS sound
+SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c.checkpoint_id IS NOT NULL
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE t.tenant = %s AND t.thread_id = %s AND c.seq >= %s AND {LIVE_ROW}
@@ -108,7 +110,7 @@ SELECT t.version, c.seq, c.base_seq, c.token, IF(c.seq = %s, NULL, c.payload), c
 # Rows with known keys: a look-up by primary key. They still belong to the newest checkpoint if the thread's version is
 # unchanged.
 LOAD_ROWS = """
-SELECT c.payload, {SOUND.c} AS sound
+SELECT c.payload
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND t.version = %s AND c.seq IN ({seqs}) AND {LIVE_ROW}
@@ -124,14 +126,16 @@ class LineageRow(NamedTuple):
         token: Its token.
         payload: The delta of its state to that of the row it builds on.
         version: The version of the thread.
-        sound: Whether the row fits its checksum; see ``SOUND``.
+        metadata: The metadata of the checkpoint, if it was asked for by its id and this is its row.
+        seal: The seal of this row.
     """
 
     seq: int
     token: bytes
     payload: bytes
     version: bytes
-    sound: int
+    metadata: str | None = None
+    seal: int | None = None
 
 
 class SinceRow(NamedTuple):
@@ -143,14 +147,12 @@ class SinceRow(NamedTuple):
     token: bytes
     payload: bytes | None
     named: int
-    sound: int
 
 
 class KnownRow(NamedTuple):
     """A row whose key is known."""
 
     payload: bytes
-    sound: int
 
 
 def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
@@ -158,11 +160,11 @@ def rows_of(chain: Sequence[Any]) -> list[LineageRow] | None:
 
     None if there are more rows, or if the newest checkpoint is not the last saved one: then use `all_rows`.
     """
-    version, more, sound, *columns = chain
+    version, more, metadata, seal, *columns = chain
     if more or columns[0] is None:
         return None
     rows = (columns[at : at + 3] for at in range(0, len(columns), 3) if columns[at] is not None)
-    return [LineageRow(seq, token, payload, version, sound) for seq, token, payload in rows]
+    return [LineageRow(seq, token, payload, version, metadata, seal) for seq, token, payload in rows]
 
 
 class LoadingStatements(Statements):
@@ -170,16 +172,16 @@ class LoadingStatements(Statements):
 
     @cached_property
     def _newest(self) -> str:
-        return self._chain(LOAD_NEWEST)
+        return self._chain(LOAD_NEWEST, "NULL, NULL")
 
     @cached_property
     def _named(self) -> str:
-        return self._chain(LOAD_NAMED)
+        return self._chain(LOAD_NAMED, "c0.metadata, c0.seal")
 
-    def _chain(self, template: str) -> str:
+    def _chain(self, template: str, sealed: str) -> str:
         """Fill in a template with the columns of all rows of a chain, and the joins that find them."""
         last = CHAIN_ROWS - 1
-        columns = ["t.version", f"c{last}.base_seq < c{last}.seq", "{SOUND.c0} AS sound"]
+        columns = ["t.version", f"c{last}.base_seq < c{last}.seq", sealed]
         columns += [f"c{row}.seq, c{row}.token, c{row}.payload" for row in range(CHAIN_ROWS)]
         bases = [self._text(BASE_OF_ROW, row=str(row), above=str(row - 1)) for row in range(1, CHAIN_ROWS)]
         return self._text(template, columns=",\n       ".join(columns), bases="\n  ".join(bases))
@@ -203,10 +205,10 @@ class LoadingStatements(Statements):
         """The row of a checkpoint, or of the newest, and all rows it builds on."""
         key = (tenant, thread_id)
         if checkpoint_id is None:
-            text = self._text(LOAD_ALL, which="c.checkpoint_id IS NOT NULL", newest=NEWEST)
+            text = self._text(LOAD_ALL, which="c.checkpoint_id IS NOT NULL", newest=NEWEST, sealed="NULL, NULL")
             return Query(text, key * 3, row=LineageRow)
-        text = self._text(LOAD_ALL, which="c.checkpoint_id = %s", newest="")
-        return Query(text, (*key, checkpoint_id, *key, *key), row=LineageRow)
+        text = self._text(LOAD_ALL, which="c.checkpoint_id = %s", newest="", sealed=SEALED)
+        return Query(text, (*key, checkpoint_id, *key, checkpoint_id, checkpoint_id, *key), row=LineageRow)
 
     def rows(self, tenant: str, thread_id: str, version: bytes, seqs: Sequence[int]) -> Query[KnownRow]:
         """Rows by their seqs, newest first; none if the thread has another version."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from ..seals import shifted
 from ..statement import Query, Statement
 from ..template import Statements
 from ..variants import OCEANBASE
@@ -192,8 +193,7 @@ UPDATE {checkpoints} c
           FROM up
           LEFT JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = up.parent_seq AND {HOLLOW.x}
          WHERE x.seq IS NULL) AS bypass ON bypass.seq = c.seq
-   SET c.checksum = c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, c.thread_id, c.seq, bypass.parent_seq)),
-       c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
+   SET c.parent_seq = bypass.parent_seq, c.continues = bypass.continues
  WHERE c.tenant = %s AND c.thread_id = %s
 """
 
@@ -243,13 +243,14 @@ SELECT t.tenant, %s, t.last_seq, t.first_seq, UUID_TO_BIN(UUID()), t.created_at,
  WHERE t.tenant = %s AND t.thread_id = %s AND {AFFECTED} = 0
 """
 
+# Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`.
 COPY_ROWS = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
-SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, c.payload,
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
+SELECT c.tenant, %s, c.seq, c.checkpoint_id, c.parent_seq, c.base_seq, c.continues, c.token, {payload},
        c.metadata, c.metadata_keys, COALESCE(c.search_text, c.pending_text),
        IF(COALESCE(c.search_text, c.pending_text) IS NULL, NULL, 1), c.oldest_at,
-       c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, %s, c.seq, c.parent_seq)), c.created_at
+       c.seal ^ %s, c.created_at
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.seq >= t.first_seq
@@ -274,7 +275,7 @@ SELECT DISTINCT c.thread_id
 
 READ_THREAD = """
 SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.metadata, c.metadata_keys, c.created_at,
-       t.version, {SOUND.c}
+       t.version, c.seal
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND {LIVE_ROW}
@@ -283,8 +284,8 @@ SELECT c.seq, c.token, c.payload, c.checkpoint_id, c.base_seq, c.parent_seq, c.m
 
 PUT_ROW = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, %s)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 """
 
 
@@ -332,7 +333,7 @@ class WholeRow(NamedTuple):
     metadata_keys: str | None
     created_at: datetime
     version: bytes
-    sound: int
+    seal: int
 
 
 class MaintenanceStatements(Statements):
@@ -377,12 +378,31 @@ class MaintenanceStatements(Statements):
         return Query(self._text(TENANT_THREADS), (tenant, limit), row=ThreadId)
 
     def copy_thread(
-        self, tenant: str, source: str, destination: str, ttl_us: int | None, outcome_query: Statement
+        self,
+        tenant: str,
+        source: str,
+        destination: str,
+        ttl_us: int | None,
+        outcome_query: Statement,
+        *,
+        shift: int,
+        encrypted: bool,
     ) -> tuple[Statement, ...]:
         """Copy a thread; undo the batch if the source does not exist, or `outcome_query` finds a row.
 
         Fails with error 1062 if the destination exists and has not expired.
+
+        Args:
+            tenant: The tenant of both threads.
+            source: The thread.
+            destination: The copy.
+            ttl_us: The time to live of the copy.
+            outcome_query: Finds whether the copy was made.
+            shift: See `Sealing.shift`.
+            encrypted: Whether payloads are copied as they are, as `replace_payload` follows.
         """
+        payload = "c.payload" if encrypted else shifted("c.payload")
+        shifts = (shift,) if encrypted else (shift, shift)
         held = self._text(SOURCE_HELD, outcome_query=outcome_query.sql)
         return (
             Statement(self._text(LOCK_BOTH), (tenant, source, destination)),
@@ -392,7 +412,7 @@ class MaintenanceStatements(Statements):
             Statement(self._text(DROP_EXPIRED), (tenant, destination)),
             Statement(self._text(COPY_INTO_LEASED), (source, ttl_us, tenant, destination)),
             Statement(self._text(COPY_THREAD), (destination, ttl_us, tenant, source)),
-            Statement(self._text(COPY_ROWS), (destination, destination, tenant, source)),
+            Statement(self._text(COPY_ROWS, payload=payload), (destination, *shifts, tenant, source)),
         )
 
     def replace_payload(self, tenant: str, thread_id: str, seq: int, token: bytes, payload: bytes) -> Statement:

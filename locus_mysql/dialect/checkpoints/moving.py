@@ -48,7 +48,7 @@ needed (seq, base_seq) AS (
     JOIN {checkpoints} b ON b.tenant = %s AND b.thread_id = %s AND b.seq = needed.base_seq AND b.seq < needed.seq
 )
 SELECT c.seq, c.token, c.payload, IF(page.seq IS NULL, NULL, c.checkpoint_id), c.base_seq, c.metadata, c.created_at,
-       c.continues = 2, c.parent_seq, {SOUND.c}
+       c.continues = 2, c.parent_seq, c.seal
   FROM needed
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.seq = needed.seq
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
@@ -108,8 +108,8 @@ UPDATE {threads}
 
 PUT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, COALESCE(%s, UTC_TIMESTAMP(6)))
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, COALESCE(%s, UTC_TIMESTAMP(6)))
 """
 
 CLEAR_IDS = """
@@ -155,7 +155,7 @@ class PageRow(NamedTuple):
     created_at: datetime
     provisional: int
     parent_seq: int | None
-    sound: int
+    seal: int
 
 
 class MovingStatements(Statements):

@@ -11,7 +11,8 @@ from ..template import Statements, placeholders
 # The first row of each thread, and its newest checkpoint with the one before it. Rows are chosen by their sizes before
 # their payloads are read: InnoDB reads the whole payload of a row even if only its beginning is selected.
 PREVIEWS = """
-SELECT r.thread_id, r.is_first, r.seq, r.parent_seq, c.token, LEFT(c.payload, {bytes}), c.payload_bytes
+SELECT r.thread_id, r.is_first, r.seq, r.parent_seq, c.token, b.token, LEFT(c.payload, {bytes}),
+       c.payload_bytes
   FROM (SELECT t.thread_id, chosen.is_first, chosen.seq, chosen.parent_seq
           FROM {threads} t
           JOIN LATERAL ((SELECT 1 AS is_first, c.seq, c.parent_seq, c.payload_bytes
@@ -29,6 +30,8 @@ SELECT r.thread_id, r.is_first, r.seq, r.parent_seq, c.token, LEFT(c.payload, {b
          WHERE t.tenant = %s AND t.thread_id IN ({ids}) AND {LIVE_THREAD} AND chosen.payload_bytes <= %s
          LIMIT %s) AS r
   STRAIGHT_JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = r.thread_id AND c.seq = r.seq
+  LEFT JOIN {checkpoints} b ON b.tenant = c.tenant AND b.thread_id = c.thread_id
+                           AND b.seq = c.base_seq AND b.seq < c.seq
 """
 
 
@@ -43,6 +46,7 @@ class PreviewRow(NamedTuple):
     seq: int
     parent_seq: int | None
     token: bytes
+    base_token: bytes | None
     payload: bytes
     payload_bytes: int
 

@@ -13,7 +13,7 @@ from ..template import Statements
 from ..words import Parser, WordSearch
 
 GET_METADATA = """
-SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
+SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
@@ -22,7 +22,7 @@ SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
 """
 
 GET_METADATA_NAMED = """
-SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
+SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id = %s AND {LIVE_ROW}
@@ -31,7 +31,7 @@ SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}
 # Uses the multi-valued index metadata_pairs, which holds only hashes of keys and values, so the caller compares the
 # metadata itself. Newest first.
 FIND_BY_METADATA = """
-SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, c.seq
+SELECT c.thread_id, c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal, c.seq
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
@@ -110,13 +110,14 @@ BOUND, WAITING_ROWS = 5_000, 2_000
 # The newest checkpoint of each of the most recent threads. It is the first row of a walk backwards along the primary
 # key. The order must name all columns of that key: by seq alone, MySQL 9.7 sorts all rows of the thread.
 LIST_WITH_METADATA = """
-SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at, newest.sound
+SELECT recent.thread_id, newest.checkpoint_id, newest.metadata, newest.created_at, newest.token,
+       newest.seal
   FROM (SELECT t.tenant, t.thread_id, t.first_seq, t.updated_at
           FROM {threads} t
          WHERE t.tenant = %s AND {LIVE_THREAD}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
-  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
+  JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
@@ -138,7 +139,7 @@ lineage (thread_id, chosen_seq, seq, base_seq, hops) AS (
                         AND b.seq < lineage.seq
    WHERE lineage.hops < 500
 )
-SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, chosen.sound,
+SELECT chosen.thread_id, chosen.checkpoint_id, chosen.metadata, chosen.created_at, chosen.seal,
        c.seq, c.token, c.payload, chosen.ordered_at
   FROM chosen
   LEFT JOIN lineage ON lineage.thread_id = chosen.thread_id AND lineage.chosen_seq = chosen.seq
@@ -156,7 +157,7 @@ SELECT recent.thread_id, newest.*, recent.updated_at AS ordered_at,
          WHERE t.tenant = %s AND {LIVE_THREAD}{after}
          ORDER BY t.updated_at DESC, t.thread_id DESC
          LIMIT %s) AS recent
-  LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
+  LEFT JOIN LATERAL (SELECT c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, c.seal
                   FROM {checkpoints} c
                  WHERE c.tenant = recent.tenant AND c.thread_id = recent.thread_id AND c.checkpoint_id IS NOT NULL
                    AND c.seq >= recent.first_seq
@@ -173,7 +174,7 @@ AFTER_THREAD = """
 CHOOSE_BY_METADATA = """
 SELECT found.*, found.created_at AS ordered_at,
        ROW_NUMBER() OVER (ORDER BY found.created_at DESC, found.seq DESC, found.thread_id DESC) AS row_no
-  FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c} AS sound
+  FROM (SELECT c.thread_id, c.seq, c.base_seq, c.checkpoint_id, c.metadata, c.created_at, c.seal
           FROM {checkpoints} c
           JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
          WHERE c.tenant = %s AND JSON_OVERLAPS(c.metadata_keys, CAST(%s AS JSON)) AND c.checkpoint_id IS NOT NULL
@@ -185,8 +186,8 @@ SELECT found.*, found.created_at AS ordered_at,
 # The newest checkpoints of a thread, each with the one that it follows.
 HISTORY = """
 WITH RECURSIVE chosen AS (
-  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata,
-         {SOUND.c} AS sound
+  SELECT c.seq, c.checkpoint_id, c.parent_seq, c.created_at, c.payload_bytes AS size_bytes, c.metadata, c.token,
+         c.seal
     FROM {checkpoints} c FORCE INDEX (PRIMARY)
     JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
    WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
@@ -195,10 +196,9 @@ WITH RECURSIVE chosen AS (
 ),
 {FOLLOWED}
 SELECT chosen.checkpoint_id, followed.checkpoint_id, chosen.created_at, chosen.size_bytes, chosen.metadata,
-       chosen.sound AND COALESCE(followed.sound, TRUE)
+       chosen.token, chosen.seal
   FROM chosen
-  LEFT JOIN followed ON followed.chosen_seq = chosen.seq
-                    AND (followed.checkpoint_id IS NOT NULL OR NOT followed.sound)
+  LEFT JOIN followed ON followed.chosen_seq = chosen.seq AND followed.checkpoint_id IS NOT NULL
  ORDER BY chosen.seq DESC
 """
 
@@ -229,12 +229,13 @@ class CheckpointPosition(NamedTuple):
 
 
 class MetadataRow(NamedTuple):
-    """A checkpoint without its state; ``sound``: whether its row fits its checksum."""
+    """A checkpoint without its state; ``seal`` covers its id, token and metadata."""
 
     checkpoint_id: str
     metadata: str | None
     created_at: datetime
-    sound: int
+    token: bytes
+    seal: int
 
 
 class FoundRow(NamedTuple):
@@ -244,7 +245,8 @@ class FoundRow(NamedTuple):
     checkpoint_id: str
     metadata: str | None
     created_at: datetime
-    sound: int
+    token: bytes
+    seal: int
     seq: int
 
 
@@ -255,7 +257,8 @@ class NewestRow(NamedTuple):
     checkpoint_id: str
     metadata: str | None
     created_at: datetime
-    sound: int
+    token: bytes
+    seal: int
 
 
 class ChosenRow(NamedTuple):
@@ -265,7 +268,7 @@ class ChosenRow(NamedTuple):
     checkpoint_id: str | None
     metadata: str | None
     created_at: datetime | None
-    sound: int | None
+    seal: int | None
     seq: int | None
     token: bytes | None
     payload: bytes | None
@@ -280,7 +283,8 @@ class HistoryRow(NamedTuple):
     created_at: datetime
     size_bytes: int
     metadata: str | None
-    sound: int
+    token: bytes
+    seal: int
 
 
 class HitRow(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from ..checksums import checksum
 from ..statement import Param, Query, Statement
 from ..template import Statements
 
@@ -12,9 +11,9 @@ from ..template import Statements
 # this statement, not by the one before, which may have waited for the lock of another save.
 INSERT_WHOLE = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
 SELECT t.tenant, t.thread_id, t.last_seq, %s, NULL, t.last_seq, %s, %s, %s, %s, %s, %s, %s, %s,
-       %s ^ CRC32(CONCAT_WS(0x00, t.tenant, t.thread_id, t.last_seq)), UTC_TIMESTAMP(6)
+       %s, UTC_TIMESTAMP(6)
   FROM {threads} t
  WHERE t.tenant = %s AND t.thread_id = %s
 """
@@ -24,9 +23,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, NULL, t.last_seq, %s, %s, %s, %s, 
 # of the primary key, so that MySQL walks it backwards.
 INSERT_WHOLE_AFTER_NEWEST = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
 SELECT n.tenant, n.thread_id, n.seq, %s, n.parent_seq, n.seq, %s, %s, %s, %s, %s, %s, %s, %s,
-       %s ^ CRC32(CONCAT_WS(0x00, n.tenant, n.thread_id, n.seq, n.parent_seq)), UTC_TIMESTAMP(6)
+       %s, UTC_TIMESTAMP(6)
   FROM (SELECT t.tenant, t.thread_id, t.last_seq AS seq,
                (SELECT c.seq
                   FROM {checkpoints} c
@@ -42,9 +41,9 @@ SELECT n.tenant, n.thread_id, n.seq, %s, n.parent_seq, n.seq, %s, %s, %s, %s, %s
 # Without a base, the parameter of IF is 0, and the joined row b is the parent.
 INSERT_AFTER = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
 SELECT t.tenant, t.thread_id, t.last_seq, %s, c.seq, IF(%s, b.seq, t.last_seq), %s, %s, %s, %s, %s, %s, %s, %s,
-       %s ^ CRC32(CONCAT_WS(0x00, t.tenant, t.thread_id, t.last_seq, c.seq)), UTC_TIMESTAMP(6)
+       %s, UTC_TIMESTAMP(6)
   FROM {threads} t
   JOIN {checkpoints} c ON c.tenant = t.tenant AND c.thread_id = t.thread_id AND c.seq = %s AND c.token = %s
   JOIN {checkpoints} b ON b.tenant = t.tenant AND b.thread_id = t.thread_id AND b.seq = %s AND b.token = %s
@@ -57,9 +56,9 @@ SELECT t.tenant, t.thread_id, t.last_seq, %s, c.seq, IF(%s, b.seq, t.last_seq), 
 # 3141, as `GUARD_LOCKED` does in `threads`. INSERT ... SELECT would affect no row instead, but takes 0.04 ms more.
 INSERT_NEXT = """
 INSERT INTO {checkpoints} (tenant, thread_id, seq, checkpoint_id, parent_seq, base_seq, continues, token, payload,
-  metadata, metadata_keys, pending_text, unindexed, oldest_at, checksum, created_at)
+  metadata, metadata_keys, pending_text, unindexed, oldest_at, seal, created_at)
 VALUES (%s, %s, CAST(IF(ROW_COUNT() = 1, LAST_INSERT_ID(), '') AS JSON), %s, %s, COALESCE(%s, LAST_INSERT_ID()), %s, %s,
-        %s, %s, %s, %s, %s, %s, %s ^ {PLACE}, UTC_TIMESTAMP(6))
+        %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
 """
 
 # Checks whether a save was executed, before it is repeated. If its row was replaced, pruned or deleted since, the
@@ -186,8 +185,7 @@ DELETE c FROM {checkpoints} c
 BYPASS = """
 UPDATE {checkpoints} c
   JOIN {checkpoints} x ON x.tenant = %s AND x.thread_id = %s AND x.seq = LAST_INSERT_ID() AND {HOLLOW.x}
-   SET c.checksum = c.checksum ^ {PLACE.c} ^ CRC32(CONCAT_WS(0x00, c.tenant, c.thread_id, c.seq, x.parent_seq)),
-       c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
+   SET c.continues = IF(c.continues = 1 AND x.continues <> 1, 0, c.continues), c.parent_seq = x.parent_seq
  WHERE c.tenant = %s AND c.thread_id = %s AND c.parent_seq = x.seq
 """
 
@@ -218,7 +216,7 @@ SELECT 1
 """
 
 LIST_IDS = """
-SELECT c.checkpoint_id, c.seq, {SOUND.c}
+SELECT c.checkpoint_id
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_id IS NOT NULL AND {LIVE_ROW}
@@ -240,11 +238,9 @@ class Exists(NamedTuple):
 
 
 class ListedId(NamedTuple):
-    """The id of a checkpoint, and whether its row fits its checksum."""
+    """The id of a checkpoint."""
 
     checkpoint_id: str
-    seq: int
-    sound: int
 
 
 #: The seq and token of a row.
@@ -252,7 +248,7 @@ RowKey: TypeAlias = tuple[int, bytes]
 
 
 class NewRow(NamedTuple):
-    """A checkpoint to insert, without its thread and seq.
+    """A checkpoint to insert, without its thread and seq. ``seal`` covers its id, token and metadata.
 
     The column `continues` is 0 if the row has all of its search text, 1 if it has only the text that its state adds to
     its parent's, and 2 if the state is provisional, which has no search text.
@@ -261,6 +257,7 @@ class NewRow(NamedTuple):
     checkpoint_id: str
     token: bytes
     payload: bytes
+    seal: int
     parent_seq: int | None = None
     continues: bool = False
     provisional: bool = False
@@ -271,7 +268,7 @@ class NewRow(NamedTuple):
 
     @property
     def params(self) -> tuple[Param, ...]:
-        """The row's values in the order of the insert statements, with the checksum of its content."""
+        """The row's values in the order of the insert statements."""
         return (
             self.checkpoint_id,
             self.parent_seq,
@@ -283,7 +280,7 @@ class NewRow(NamedTuple):
             self.search_text,
             None if self.search_text is None else 1,
             self.oldest_at,
-            checksum((), self.checkpoint_id, self.metadata, self.token),
+            self.seal,
         )
 
 

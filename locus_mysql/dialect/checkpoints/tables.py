@@ -55,7 +55,7 @@ THREADS = """
 # well, but InnoDB then keeps all of the text in undo records, one of which grows too big (error 1713) when the key of a
 # deleted row is used again.
 #
-# checksum covers what the payload's own checksum does not: see `SOUND` in `pieces`.
+# payload carries its own seal. seal covers checkpoint_id, metadata and token; see `runtime/sealing.py`.
 #
 # payload_bytes exists for statements about sizes: LENGTH(payload) reads the whole payload, most of which is on other
 # pages.
@@ -85,7 +85,7 @@ CHECKPOINTS = """
   pending_text  LONGTEXT        COLLATE utf8mb4_0900_ai_ci NULL,
   unindexed     TINYINT         NULL,
   oldest_at     DATETIME(6)     NULL,
-  checksum      INT UNSIGNED    NOT NULL,
+  seal          INT UNSIGNED    NOT NULL,
   created_at    DATETIME(6)     NOT NULL,
   PRIMARY KEY (tenant, thread_id, seq),
   UNIQUE KEY named (tenant, thread_id, checkpoint_id),
@@ -94,6 +94,13 @@ CHECKPOINTS = """
   KEY metadata_pairs ((CAST(metadata_keys AS UNSIGNED ARRAY)), tenant, thread_id, seq){search}
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin
 """
+
+
+# The token of the row that a row of the table builds on; NULL if it builds on no other.
+BASE_ROW = """(SELECT b.token
+          FROM `{table}` b
+         WHERE b.tenant = `{table}`.tenant AND b.thread_id = `{table}`.thread_id AND b.seq = `{table}`.base_seq
+           AND b.seq < `{table}`.seq)"""
 
 
 def checkpoint_schema(table_prefix: str, kind: Kind, *, search: bool, search_parser: Parser) -> Schema:
@@ -133,12 +140,15 @@ def table_names(table_prefix: str, kind: Kind) -> dict[str, str]:
 
 def encrypted_column(table_prefix: str, kind: Kind) -> SealedColumn:
     """Return the encrypted column. The token identifies a row, as it is chosen before the server assigns the seq."""
+    table = table_names(table_prefix, kind)["checkpoints"]
     return SealedColumn(
-        table_names(table_prefix, kind)["checkpoints"],
+        table,
         key=("tenant", "thread_id", "seq"),
         owner=("thread_id",),
         row=("token",),
         column="payload",
         name="payload",
+        has_seal=True,
+        base=fill(BASE_ROW, {"table": table}),
         cleared=("search_text", "pending_text", "unindexed"),
     )

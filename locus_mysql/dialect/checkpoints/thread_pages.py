@@ -73,14 +73,14 @@ fitting AS (
    FROM fitting{joined})
 UNION ALL
 (SELECT MAX((SELECT s.thread_id FROM step s ORDER BY s.updated_at, s.thread_id LIMIT 1)), NULL,
-        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, NULL,
+        MAX((SELECT MIN(s.updated_at) FROM step s)), NULL, NULL, NULL, NULL, NULL,
         MAX((SELECT COUNT(*) FROM {counted})), NULL)
 """
 
 # The newest checkpoint of each: the first row of a walk backwards along the primary key. ORDER BY must name all columns
 # of that key: with seq alone, MySQL sorts the rows.
 WITH_NEWEST = """
-   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, {SOUND.c} AS sound, c.created_at
+   LEFT JOIN LATERAL (SELECT c.checkpoint_id, c.metadata, c.token, c.seal, c.created_at
                         FROM {checkpoints} c
                        WHERE c.tenant = fitting.tenant AND c.thread_id = fitting.thread_id
                          AND c.checkpoint_id IS NOT NULL AND c.seq >= fitting.first_seq
@@ -96,13 +96,13 @@ WITH_SIZE = """
 
 #: What is read of each thread of a page beside its own row: the columns and the joined tables.
 DETAILS: Mapping[Detail, tuple[str, str]] = {
-    "id": (", NULL, NULL, NULL, NULL, NULL, NULL", ""),
+    "id": (", NULL, NULL, NULL, NULL, NULL, NULL, NULL", ""),
     "newest": (
-        ", newest.checkpoint_id, newest.metadata, newest.sound, newest.created_at, NULL, NULL",
+        ", newest.checkpoint_id, newest.metadata, newest.token, newest.seal, newest.created_at, NULL, NULL",
         WITH_NEWEST,
     ),
     "size": (
-        ", newest.checkpoint_id, newest.metadata, newest.sound, newest.created_at, counted.checkpoints,\n"
+        ", newest.checkpoint_id, newest.metadata, newest.token, newest.seal, newest.created_at, counted.checkpoints,\n"
         "        counted.size_bytes",
         WITH_NEWEST + WITH_SIZE,
     ),
@@ -182,7 +182,8 @@ class SteppedThread(NamedTuple):
     updated_at: datetime | None
     checkpoint_id: str | None
     metadata: str | None
-    sound: int | None
+    token: bytes | None
+    seal: int | None
     saved_at: datetime | None
     checkpoints: int | None
     size_bytes: int | Decimal | None

@@ -24,7 +24,7 @@ WITH step AS (
    ORDER BY found.thread_id, found.seq
    LIMIT %s
 )
-SELECT step.thread_id, c.checkpoint_id, c.metadata, c.created_at, {SOUND.c}, step.seq, {LIVE_ROW}
+SELECT step.thread_id, c.checkpoint_id, c.metadata, c.created_at, c.token, c.seal, step.seq, {LIVE_ROW}
   FROM step
   STRAIGHT_JOIN {checkpoints} c FORCE INDEX (PRIMARY)
                 ON c.tenant = %s AND c.thread_id = step.thread_id AND c.seq = step.seq
@@ -83,7 +83,8 @@ class TaggedPlace(NamedTuple):
     checkpoint_id: str
     metadata: str | None
     created_at: datetime
-    sound: int
+    token: bytes
+    seal: int
     seq: int
     live: int | None
 

@@ -141,7 +141,7 @@ OF_SEVERAL = {"HEADS": HEADS, "PARTS": PARTS_OF_SEVERAL, "WRITES": WRITES_OF_SEV
 # The columns of a checkpoint that a save based on it needs. Hidden ones are included.
 BASE = """
 SELECT CAST(COALESCE(c.stored_seq, c.seq) AS SIGNED), c.payload, t.epoch, LEFT(c.tokens, 16), c.parent_key, c.needs,
-       CRC32(c.metadata)
+       c.metadata
   FROM {checkpoints} c
   JOIN {threads} t ON t.tenant = c.tenant AND t.thread_id = c.thread_id
  WHERE c.tenant = %s AND c.thread_id = %s AND c.checkpoint_key = %s
@@ -163,7 +163,7 @@ WITH RECURSIVE line (depth, ns_key, seq, checkpoint_key, parent_key) AS (
    WHERE line.depth < %s AND line.parent_key <> line.checkpoint_key
 )
 SELECT 0, line.depth, CAST(COALESCE(c.stored_seq, c.seq) AS SIGNED), c.checkpoint_key, c.checkpoint_id, NULL, NULL,
-       c.payload, c.parent_key, c.needs, CRC32(c.metadata)
+       c.payload, c.parent_key, c.needs, c.metadata
   FROM line
   JOIN {checkpoints} c ON c.tenant = %s AND c.thread_id = %s AND c.ns_key = line.ns_key AND c.seq = line.seq
  UNION ALL
@@ -273,7 +273,7 @@ class LoadingStatements(Statements):
     def base(self, tenant: str, thread_id: str, checkpoint_key: bytes) -> Query[BaseRow]:
         """Return a checkpoint to build on.
 
-        Seq of its parts, payload, epoch of the thread, token, parent's key, needs, checksum of the metadata.
+        Seq of its parts, payload, epoch of the thread, token, parent's key, needs, metadata.
         """
         return Query(self._text(BASE), (tenant, thread_id, checkpoint_key), row=BaseRow)
 
@@ -283,7 +283,7 @@ class LoadingStatements(Statements):
         """A checkpoint and its ancestors.
 
         Kind, depth, number, key, three texts and payload; of checkpoints, the first text is the id, and behind the
-        payload are the parent's key, needs and the checksum of the metadata.
+        payload are the parent's key, needs and the metadata.
 
         Args:
             tenant: The thread's tenant.

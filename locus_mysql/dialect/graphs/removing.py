@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..seals import shifted
 from ..statement import Param, Query, Statement
 from ..template import Statements, placeholders
 from ..variants import OCEANBASE
@@ -86,7 +87,7 @@ UPDATE {checkpoints} c
 """
 
 # A child keeps the link to a deleted parent only if it still needs the parent's stored content. Of a parent's writes, a
-# child needs its sends, which go to the channel __pregel_tasks. The columns that the row's checksum covers stay.
+# child needs its sends, which go to the channel __pregel_tasks. The columns that the row's seal covers stay.
 UNLINK_PARENTS = """
 UPDATE {checkpoints} c
   JOIN {checkpoints} p ON p.tenant = c.tenant AND p.thread_id = c.thread_id AND p.checkpoint_key = c.parent_key
@@ -217,28 +218,13 @@ SELECT t.tenant, %s, t.last_seq, %s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIM
        expires_at = UTC_TIMESTAMP(6) + INTERVAL %s MICROSECOND
 """
 
-# A payload for another thread, for the alias x: the checksum in its bytes 2 to 5 covers the thread's name, by XOR. A
-# truncated payload is copied unchanged.
-MOVED = """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), SUBSTRING({x}.payload, 2, 4) ^ UNHEX(
-         LPAD(HEX(CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))),
-              8, '0')),
-         SUBSTRING({x}.payload, 6)))"""
-
-# The operator ^ takes bytes for numbers there, as in MySQL 5.7.
-OCEANBASE.instead_of(
-    MOVED,
-    """IF(LENGTH({x}.payload) < 5, {x}.payload, CONCAT(LEFT({x}.payload, 1), UNHEX(LPAD(HEX(
-         CAST(CONV(HEX(SUBSTRING({x}.payload, 2, 4)), 16, 10) AS UNSIGNED)
-         ^ CRC32(CONCAT({x}.tenant, CHAR(0), {x}.thread_id)) ^ CRC32(CONCAT(d.tenant, CHAR(0), d.thread_id))), 8, '0')),
-         SUBSTRING({x}.payload, 6)))""",
-)
-
+# Seals cover the thread, so those of a copy are other ones: see `Sealing.shift`.
 COPY_CHECKPOINTS = """
 INSERT INTO {checkpoints} (tenant, thread_id, ns_key, seq, checkpoint_key, parent_key, checkpoint_id, parent_id, ns,
                         stored_seq, hidden, needs, unlinked, sources, tokens, payload, metadata, run_key, chunk,
                         created_at)
 SELECT c.tenant, d.thread_id, c.ns_key, c.seq, c.checkpoint_key, c.parent_key, c.checkpoint_id, c.parent_id, c.ns,
-       c.stored_seq, c.hidden, c.needs, c.unlinked, c.sources, c.tokens, {moved}, c.metadata, c.run_key, c.chunk,
+       c.stored_seq, c.hidden, c.needs, c.unlinked, c.sources, c.tokens, {payload}, c.metadata, c.run_key, {chunk},
        c.created_at
   FROM {checkpoints} c{COPIED}
  WHERE c.tenant = %s AND c.thread_id = %s
@@ -246,7 +232,7 @@ SELECT c.tenant, d.thread_id, c.ns_key, c.seq, c.checkpoint_key, c.parent_key, c
 
 COPY_PARTS = """
 INSERT INTO {parts} (tenant, thread_id, part, chunk)
-SELECT p.tenant, d.thread_id, p.part, p.chunk
+SELECT p.tenant, d.thread_id, p.part, {chunk}
   FROM {parts} p{COPIED}
  WHERE p.tenant = %s AND p.thread_id = %s
 """
@@ -255,7 +241,7 @@ SELECT p.tenant, d.thread_id, p.part, p.chunk
 COPY_WRITES = """
 REPLACE INTO {writes} (tenant, thread_id, checkpoint_key, task_key, idx, task_id, task_path, channel, payload,
                        created_at)
-SELECT w.tenant, d.thread_id, w.checkpoint_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {moved},
+SELECT w.tenant, d.thread_id, w.checkpoint_key, w.task_key, w.idx, w.task_id, w.task_path, w.channel, {payload},
        w.created_at
   FROM {writes} w{COPIED}
  WHERE w.tenant = %s AND w.thread_id = %s
@@ -346,11 +332,16 @@ class RemovingStatements(Statements):
         params = (destination, epoch, ttl_us, tenant, source, epoch, ttl_us)
         return Statement(self._text(COPY_THREAD), params)
 
-    def copy_content(self, tenant: str, source: str, destination: str, epoch: bytes) -> tuple[Statement, ...]:
+    def copy_content(
+        self, tenant: str, source: str, destination: str, epoch: bytes, shift: int
+    ) -> tuple[Statement, ...]:
         """Copy the content of a thread whose row was copied under this epoch; copies nothing if it was not."""
         params = (tenant, destination, epoch, tenant, source)
         return (
-            Statement(self._text(COPY_CHECKPOINTS, moved=MOVED, x="c"), params),
-            Statement(self._text(COPY_PARTS), params),
-            Statement(self._text(COPY_WRITES, moved=MOVED, x="w"), params),
+            Statement(
+                self._text(COPY_CHECKPOINTS, payload=shifted("c.payload"), chunk=shifted("c.chunk")),
+                (shift, shift, *params),
+            ),
+            Statement(self._text(COPY_PARTS, chunk=shifted("p.chunk")), (shift, *params)),
+            Statement(self._text(COPY_WRITES, payload=shifted("w.payload")), (shift, *params)),
         )

@@ -112,7 +112,7 @@ class LineRow(NamedTuple):
     payload: bytes
     parent_key: bytes | None
     needs: int | None
-    metadata_checksum: int | None
+    metadata: str | None
 
 
 class AncestorRow(NamedTuple):
@@ -128,7 +128,7 @@ class AncestorRow(NamedTuple):
     payload: bytes
     parent_key: bytes | None
     needs: int
-    metadata_checksum: int | None
+    metadata: str | None
 
 
 class AncestorsWriteRow(NamedTuple):
@@ -144,7 +144,7 @@ class AncestorsWriteRow(NamedTuple):
     payload: bytes
     parent_key: None
     needs: None
-    metadata_checksum: None
+    metadata: None
 
 
 class TaskWriteRow(NamedTuple):
@@ -166,7 +166,7 @@ class BaseRow(NamedTuple):
     token: bytes
     parent_key: bytes | None
     needs: int
-    metadata_checksum: int | None
+    metadata: str | None
 
 
 class PartRow(NamedTuple):

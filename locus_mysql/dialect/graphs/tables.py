@@ -46,7 +46,7 @@ THREADS = """
 #   or in the ledger. If history is kept, it is one token, and a digest of the content in 15 bytes.
 # hidden: the checkpoint was deleted, and its row is kept because others need it.
 # needs: 0 nothing of the parent, 1 all of it, as its values continue the parent's, 2 the parent's writes.
-# unlinked: the parent was deleted and is no longer needed. The row's checksum covers needs and the parent,
+# unlinked: the parent was deleted and is no longer needed. The row's seal covers needs and the parent,
 #   so these columns stay unchanged.
 CHECKPOINTS = """
 (
@@ -125,13 +125,15 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
     """
     names = table_names(table_prefix)
     checkpoint, write = ("ns_key", "seq"), ("checkpoint_key", "task_key", "idx")
+    of_checkpoint = ("checkpoint_key", "parent_key", "needs", "metadata")
+    of_write = ("checkpoint_key", "task_id", "idx", "channel", "task_path")
     return tuple(
-        SealedColumn(names[role], ("tenant", "thread_id", *key), ("thread_id",), row, column, name)
+        SealedColumn(names[role], ("tenant", "thread_id", *key), ("thread_id",), row, column, name, has_seal=True)
         for role, key, row, column, name in (
-            ("checkpoints", checkpoint, ("checkpoint_key",), "payload", "payload"),
+            ("checkpoints", checkpoint, of_checkpoint, "payload", "payload"),
             ("checkpoints", checkpoint, (), "chunk", "chunk"),
             ("parts", ("part",), (), "chunk", "chunk"),
-            ("writes", write, write, "payload", "write"),
+            ("writes", write, of_write, "payload", "write"),
         )
     )
 

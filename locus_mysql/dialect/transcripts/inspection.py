@@ -81,7 +81,7 @@ UNION ALL
 
 # The first item and the last items of transcripts, without large ones.
 ENDS = """
-SELECT t.kind, t.collection, t.name, t.part, t.revision, i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT t.kind, t.collection, t.name, t.part, t.revision, i.seq, i.item_id, i.content, i.created_at
   FROM {transcripts} t
   JOIN LATERAL ((SELECT i.seq FROM {items} i WHERE {OF_TRANSCRIPT} ORDER BY i.tenant, i.sid, i.seq LIMIT 1)
                 UNION DISTINCT
@@ -104,7 +104,6 @@ class EndRow(NamedTuple):
     item_id: bytes | None
     content: bytes
     created_at: datetime
-    checksum: int
 
 
 class SizeRow(NamedTuple):

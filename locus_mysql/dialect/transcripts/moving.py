@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ..checksums import version_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, placeholders
 from .pieces import RowKey
@@ -27,7 +26,7 @@ SELECT {HEADER}, t.state
 
 # The items of a transcript after a seq, by its sid.
 ITEMS = """
-SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT i.seq, i.item_id, i.content, i.created_at
   FROM {items} i
  WHERE i.tenant = %s AND i.sid = %s AND i.seq > %s
  ORDER BY i.seq
@@ -36,7 +35,7 @@ SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
 
 # Items of a transcript by their seqs.
 AT = """
-SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT i.seq, i.item_id, i.content, i.created_at
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.seq IN ({seqs})
  WHERE {KEY}
@@ -45,7 +44,7 @@ SELECT i.seq, i.item_id, i.content, i.created_at, i.checksum
 # A new transcript, without items. Fails with error 1062 if it exists.
 CREATE = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, tag, scope, state, items,
-                           size_bytes, last_seq, created_at, expires_at, checksum)
+                           size_bytes, last_seq, created_at, expires_at, seal)
 VALUES (%s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, 0, 0, %s, %s, %s, %s)
 """
 
@@ -56,10 +55,10 @@ RAISE_LAST_SEQ = "UPDATE {transcripts} t SET t.last_seq = GREATEST(t.last_seq, %
 HOLD = "SELECT t.sid FROM {transcripts} t WHERE {KEY} FOR UPDATE"
 
 PUT = """
-INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
-SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_at, fresh.checksum ^ {seq}
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at)
+SELECT t.tenant, t.sid, fresh.seq, fresh.item_id, fresh.content, fresh.created_at
   FROM {transcripts} t
-  JOIN (VALUES {rows}) AS fresh (seq, item_id, content, created_at, checksum)
+  JOIN (VALUES {rows}) AS fresh (seq, item_id, content, created_at)
  WHERE {KEY}
 """
 
@@ -71,7 +70,6 @@ class MovedItem(NamedTuple):
     item_id: bytes | None
     content: bytes
     created_at: datetime
-    checksum: int
 
 
 class MovingStatements(Statements):
@@ -92,7 +90,7 @@ class MovingStatements(Statements):
         return Query(self._text(AT, seqs=placeholders(len(seqs))), (*seqs, *key), row=MovedItem)
 
     def create(self, key: RowKey, sid: bytes, *columns: Param) -> Statement:
-        """A new transcript: its revision, tag, scope, state, last_seq, created_at, expires_at and checksum."""
+        """A new transcript: its revision, tag, scope, state, last_seq, created_at, expires_at and seal."""
         return Statement(self._text(CREATE), (*key, sid, *columns))
 
     def raise_last_seq(self, key: RowKey, last_seq: int) -> Statement:
@@ -109,11 +107,10 @@ class MovingStatements(Statements):
 
     def put(self, key: RowKey, rows: Sequence[tuple[int, ItemRow, str]]) -> Statement:
         """Add items with their seqs and times."""
-        text = self._text(PUT, rows=placeholders(len(rows), "ROW(%s, %s, %s, %s, %s)"), seq=version_sql("fresh.seq"))
+        text = self._text(PUT, rows=placeholders(len(rows), "ROW(%s, %s, %s, %s)"))
         params: list[Param] = []
         for seq, row, created_at in rows:
-            item_id, content, checksum = row.params(key)
-            params += (seq, item_id, content, created_at, checksum)
+            params += (seq, *row, created_at)
         return Statement(text, (*params, *key))
 
     def recount(self, key: RowKey) -> Statement:

@@ -24,12 +24,12 @@ LAST_SEQ = "SELECT t.last_seq FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCR
 # item; reading the last row then reports the kill: see docs/design/writes.md. The order of a member of a UNION needs a
 # limit.
 ITEMS = """
-(SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at, i.checksum
+(SELECT CAST(0 AS UNSIGNED), i.seq, i.item_id, i.content, i.created_at
    FROM {items} i FORCE INDEX (PRIMARY)
   WHERE i.tenant = %s AND i.sid = (SELECT t.sid FROM {transcripts} t WHERE {KEY} AND {LIVE_TRANSCRIPT}){range}
   ORDER BY i.seq{order})
 UNION ALL
-(SELECT t.revision, CAST(0 AS UNSIGNED), NULL, _binary'', t.created_at, t.checksum
+(SELECT t.revision, CAST(0 AS UNSIGNED), NULL, _binary'', t.created_at
    FROM {transcripts} t
   WHERE {KEY} AND {LIVE_TRANSCRIPT})
 """
@@ -46,7 +46,7 @@ NO_LIMIT = 9_223_372_036_854_775_807
 
 # One item by its id. Relies on the index identity.
 ITEM = """
-SELECT 0, i.seq, i.item_id, i.content, i.created_at, i.checksum
+SELECT 0, i.seq, i.item_id, i.content, i.created_at
   FROM {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
@@ -120,7 +120,7 @@ class StoredHeader(NamedTuple):
     last_seq: int
     created_at: datetime
     expires_at: datetime | None
-    checksum: int
+    seal: int
     sid: bytes
     state: bytes | None
 
@@ -133,7 +133,6 @@ class StoredItem(NamedTuple):
     item_id: bytes | None
     content: bytes
     created_at: datetime
-    checksum: int
 
 
 class FoundItems(NamedTuple):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from .. import ledger
 from ..resealing import OwnerTable, SealedColumn
 from ..schema import Schema, Table
-from .pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
+from .pieces import encrypted_identity
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -19,7 +16,8 @@ _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=ut
 # more than the last revision if that is later, so a transcript that was deleted and created again has a later one.
 # prior is the revision before the current write, 0 for a new transcript. kind, collection, name and part are UTF-8 as
 # bytes, so they compare by code point. sid identifies the transcript in the other table. tag, scope and state are data
-# of the caller; state is framed JSON. checksum covers the key, tag, scope and state.
+# of the caller; state is sealed JSON. seal covers the key, tag and scope, and whether there is a state: see
+# `runtime/sealing.py`.
 TRANSCRIPTS = """(
   tenant     VARCHAR(128)    NOT NULL,
   kind       VARBINARY(32)   NOT NULL,
@@ -37,16 +35,16 @@ TRANSCRIPTS = """(
   last_seq   BIGINT UNSIGNED NOT NULL,
   created_at DATETIME(6)     NOT NULL,
   expires_at DATETIME(6)     NULL,
-  checksum   INT UNSIGNED    NOT NULL,
+  seal       INT UNSIGNED    NOT NULL,
   PRIMARY KEY (tenant, kind, collection, name, part),
   KEY recent (tenant, revision),
   KEY scope (tenant, kind, scope, revision),
   KEY expiry (expires_at)
 """
 
-# One row per item. seq rises by one with each item that is added, and is never reused. content is framed JSON. checksum
-# covers the key of the transcript, item_id and content, and also seq (see `with_version`). The index
-# identity refuses a second item with the same id in a transcript, and finds an item by its id alone.
+# One row per item. seq rises by one with each item that is added, and is never reused. content is JSON, sealed with the
+# key of the transcript and item_id. The index identity refuses a second item with the same id in a transcript, and
+# finds an item by its id alone.
 ITEMS = """(
   tenant     VARCHAR(128)    NOT NULL,
   sid        BINARY(16)      NOT NULL,
@@ -54,7 +52,6 @@ ITEMS = """(
   item_id    VARBINARY(255)  NULL,
   content    LONGBLOB        NOT NULL,
   created_at DATETIME(6)     NOT NULL,
-  checksum   INT UNSIGNED    NOT NULL,
   PRIMARY KEY (tenant, sid, seq),
   UNIQUE KEY identity (tenant, item_id, sid)
 """
@@ -94,22 +91,17 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
             row=(),
             column="state",
             name="state",
-            others=("tag", "scope"),
-            checksum=lambda row, state: header_checksum(_key(row), row["tag"], row["scope"], state),
+            has_seal=True,
         ),
         SealedColumn(
             names["items"],
             key=("tenant", "sid", "seq"),
             owner=owner,
-            row=("item_id", "seq"),
+            row=("item_id",),
             column="content",
             name="content",
+            has_seal=True,
+            identity=lambda row: encrypted_identity(row["item_id"], row["seq"]),
             owner_table=OwnerTable(names["transcripts"], ("tenant", *owner), ("tenant", "sid"), size="size_bytes"),
-            identity=lambda row: row_identity(row["item_id"], row["seq"]),
-            checksum=lambda row, content: sealed_at(item_checksum(_key(row), row["item_id"], content), row["seq"]),
         ),
     )
-
-
-def _key(row: Mapping[str, Any]) -> RowKey:
-    return RowKey(*(row[name] for name in ("tenant", "kind", "collection", "name", "part")))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..checksums import version_sql
 from ..statement import Param, Query, Statement
 from ..template import Statements, placeholders
-from .pieces import RowKey, header_checksum, item_checksum
+from .pieces import RowKey
 
 #: The maximum number of rows that one statement writes.
 ROWS_PER_STATEMENT = 100
@@ -29,7 +27,7 @@ DELETE t, i
 # The assignments run left to right.
 LOCK = """
 INSERT INTO {transcripts} (tenant, kind, collection, name, part, sid, revision, prior, items, size_bytes, last_seq,
-                           created_at, expires_at, checksum)
+                           created_at, expires_at, seal)
 VALUES (%s, %s, %s, %s, %s, %s, {US_SINCE_1970}, 0, %s, %s, %s, UTC_TIMESTAMP(6), {expiry}, %s) AS fresh
     ON DUPLICATE KEY UPDATE
        prior      = {transcripts}.revision,
@@ -84,25 +82,23 @@ SELECT CAST(IF(COUNT(*) = 1, '1', '') AS JSON)
  WHERE {KEY} AND {LIVE_TRANSCRIPT}
 """
 
-SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.checksum = %s WHERE {KEY}"
+SET_HEADER = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.state = %s, t.seal = %s WHERE {KEY}"
 
-# The same without the state, which stays. A guard in the batch requires the revision at which the state was read, as
-# the checksum covers the state.
-SET_TAG = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.checksum = %s WHERE {KEY}"
+# The same without the state, which stays. A guard in the batch requires the revision at which the state was read.
+SET_TAG = "UPDATE {transcripts} t SET t.tag = %s, t.scope = %s, t.seal = %s WHERE {KEY}"
 
 # The seq of an item is that of the last new item minus the number of items that follow it.
 ADD_ONE = """
-INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
-SELECT t.tenant, t.sid, t.last_seq, %s, %s, UTC_TIMESTAMP(6), %s ^ {seq}
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at)
+SELECT t.tenant, t.sid, t.last_seq, %s, %s, UTC_TIMESTAMP(6)
   FROM {transcripts} t
  WHERE {KEY}
 """
 ADD = """
-INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at, checksum)
-SELECT t.tenant, t.sid, t.last_seq - fresh.behind, fresh.item_id, fresh.content, UTC_TIMESTAMP(6),
-       fresh.checksum ^ {seq}
+INSERT INTO {items} (tenant, sid, seq, item_id, content, created_at)
+SELECT t.tenant, t.sid, t.last_seq - fresh.behind, fresh.item_id, fresh.content, UTC_TIMESTAMP(6)
   FROM {transcripts} t
-  JOIN (VALUES {rows}) AS fresh (behind, item_id, content, checksum)
+  JOIN (VALUES {rows}) AS fresh (behind, item_id, content)
  WHERE {KEY}
 """
 
@@ -116,8 +112,7 @@ UPDATE {transcripts} t
 REPLACE = """
 UPDATE {transcripts} t
   JOIN {items} i ON {OF_TRANSCRIPT} AND i.item_id = %s
-   SET i.content  = %s,
-       i.checksum = %s ^ {seq}
+   SET i.content = %s
  WHERE {KEY}
 """
 
@@ -169,9 +164,6 @@ SELECT t.tenant, t.kind, t.collection, t.name, t.part
 """
 
 
-SEQ_BEHIND = version_sql("(t.last_seq - fresh.behind)")
-
-
 class KeyRow(NamedTuple):
     """The key of a transcript; see `EXPIRED`."""
 
@@ -182,36 +174,32 @@ class KeyRow(NamedTuple):
     part: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ItemRow:
+class ItemRow(NamedTuple):
     """An item to write.
 
     Args:
         item_id: Its id, if it has one.
-        content: Its framed content.
+        content: Its sealed content.
     """
 
     item_id: bytes | None
     content: bytes
 
-    def params(self, key: RowKey) -> tuple[Param, ...]:
-        """Id, content and checksum."""
-        return (self.item_id, self.content, item_checksum(key, self.item_id, self.content))
 
-
-@dataclass(frozen=True, slots=True)
-class HeaderRow:
+class HeaderRow(NamedTuple):
     """The columns of a transcript with data of the caller.
 
     Args:
         tag: A text by which writes can be made conditional.
         scope: A text by which transcripts can be listed.
-        state: The framed state.
+        state: The sealed state.
+        seal: The seal of the row.
     """
 
-    tag: bytes | None = None
-    scope: bytes | None = None
-    state: bytes | None = None
+    tag: bytes | None
+    scope: bytes | None
+    state: bytes | None
+    seal: int
 
 
 class WritingStatements(Statements):
@@ -221,6 +209,7 @@ class WritingStatements(Statements):
         self,
         key: RowKey,
         sid: bytes,
+        seal: int,
         rows: Sequence[ItemRow] = (),
         ttl_us: int | None = None,
         *,
@@ -231,6 +220,7 @@ class WritingStatements(Statements):
         Args:
             key: The transcript.
             sid: Its sid if it is new.
+            seal: Its seal if it is new.
             rows: The items.
             ttl_us: Its time to live in microseconds; None if it never expires.
             only_later: Whether an earlier expiry than the current one is ignored.
@@ -238,7 +228,7 @@ class WritingStatements(Statements):
         expiry, ttl = (NEVER, ()) if ttl_us is None else (AFTER, (ttl_us,))
         size_bytes = sum(len(row.content) for row in rows)
         counts = (len(rows), size_bytes, len(rows))
-        params = (*key, sid, *counts, *ttl, header_checksum(key, None, None, None))
+        params = (*key, sid, *counts, *ttl, seal)
         text = self._text(LOCK, expiry=expiry, later=LATEST if only_later else REPLACED)
         return Statement(self._text(REMOVE_EXPIRED), key), Statement(text, params)
 
@@ -268,32 +258,29 @@ class WritingStatements(Statements):
 
     def set_header(self, key: RowKey, header: HeaderRow, *, keeps_state: bool = False) -> Statement:
         """Replace the caller's columns; with ``keeps_state``, the state is the stored one and is not sent."""
-        params = (header.tag, header.scope, header.state)
         if keeps_state:
-            return Statement(self._text(SET_TAG), (*params[:2], header_checksum(key, *params), *key))
-        return Statement(self._text(SET_HEADER), (*params, header_checksum(key, *params), *key))
+            return Statement(self._text(SET_TAG), (header.tag, header.scope, header.seal, *key))
+        return Statement(self._text(SET_HEADER), (*header, *key))
 
     def add(self, key: RowKey, rows: Sequence[ItemRow]) -> tuple[Statement, ...]:
         """Add the items that were counted when the transcript was locked."""
         if len(rows) == 1:
-            item_id, content, checksum = rows[0].params(key)
-            return (Statement(self._text(ADD_ONE, seq=version_sql("t.last_seq")), (item_id, content, checksum, *key)),)
+            return (Statement(self._text(ADD_ONE), (*rows[0], *key)),)
         statements = []
         for start in range(0, len(rows), ROWS_PER_STATEMENT):
             portion = rows[start : start + ROWS_PER_STATEMENT]
-            text = self._text(ADD, rows=placeholders(len(portion), "ROW(%s, %s, %s, %s)"), seq=SEQ_BEHIND)
+            text = self._text(ADD, rows=placeholders(len(portion), "ROW(%s, %s, %s)"))
             params: list[Param] = []
             for index, row in enumerate(portion, start + 1):
-                params += (len(rows) - index, *row.params(key))
+                params += (len(rows) - index, *row)
             statements.append(Statement(text, (*params, *key)))
         return tuple(statements)
 
     def replace(self, key: RowKey, row: ItemRow) -> tuple[Statement, ...]:
         """Replace the content of the item with this id."""
-        item_id, content, checksum = row.params(key)
         return (
-            Statement(self._text(COUNT_REPLACED), (item_id, len(row.content), *key)),
-            Statement(self._text(REPLACE, seq=version_sql("i.seq")), (item_id, content, checksum, *key)),
+            Statement(self._text(COUNT_REPLACED), (row.item_id, len(row.content), *key)),
+            Statement(self._text(REPLACE), (*row, *key)),
         )
 
     def remove_item(self, key: RowKey, seq: int) -> Statement:

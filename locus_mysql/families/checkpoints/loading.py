@@ -15,7 +15,7 @@ from .coding.codec import EncodedState
 from .coding.delta import Held, Lineage, NotHeld, StoredRow, assemble, rows_needed
 from .coding.digests import hash_logs
 from .context import Context
-from .state_rows import assemble_rows, chain_rows, check_row, rows_since
+from .state_rows import SealedRow, assemble_rows, chain_rows, check_row, rows_since
 from .thread_cache import CachedState, Snapshot, ThreadKey
 
 #: A checkpoint's state and the token of its row.
@@ -62,7 +62,7 @@ class Loading:
         """Return a checkpoint's row and those it builds on; none if it does not exist.
 
         Raises:
-            CorruptCheckpoint: The checkpoint's row does not fit its checksum.
+            CorruptCheckpoint: The checkpoint's row does not fit its seal.
         """
         short_chain = self._sql.loading.named(tenant, thread_id, check_checkpoint_id(checkpoint_id))
         return (yield from self._rows(short_chain, tenant, thread_id, checkpoint_id))
@@ -113,7 +113,7 @@ class Loading:
         rows = yield from fetch(self._sql.loading.since(tenant, thread_id, held.lineage[0].seq))
         try:
             sealing = self._context.sealing.of(tenant, thread_id)
-            state, lineage = assemble(rows_since(rows, held, thread_id, sealing), thread_id, held)
+            state, lineage = assemble(rows_since(rows, held), thread_id, sealing, held)
         except NotHeld:
             return None
         self._remember_newest(tenant, thread_id, before, state, lineage, rows[0].version)
@@ -131,14 +131,15 @@ class Loading:
             checkpoint_id: The checkpoint; None for the newest.
 
         Raises:
-            CorruptCheckpoint: The checkpoint's row does not fit its checksum.
+            CorruptCheckpoint: The checkpoint's row does not fit its seal.
         """
         (found,) = yield Batch.of(short_chain)
         rows: Sequence[LineageRow] | None = chain_rows(found.rows[0]) if found.rows else ()
         if rows is None:
             rows = yield from fetch(self._sql.loading.all_rows(tenant, thread_id, checkpoint_id))
-        if rows:
-            check_row(rows[0].sound, rows[0].seq, thread_id)
+        if rows and checkpoint_id is not None:
+            row = SealedRow(checkpoint_id, rows[0].token, rows[0].metadata, rows[0].seal)
+            check_row(row, thread_id, self._context.sealing.of(tenant, thread_id))
         return rows
 
     def _load_newest_known(self, tenant: str, thread_id: str, before: Snapshot) -> Operation[LoadedRow | None]:
@@ -155,7 +156,6 @@ class Loading:
         rows = yield from fetch(self._sql.loading.rows(tenant, thread_id, version, seqs))
         if len(rows) != len(seqs):
             return None
-        check_row(rows[0].sound, seqs[0], thread_id)
         stored = [StoredRow(one.seq, one.token, row.payload) for one, row in zip(needed, rows, strict=True)]
         state, _ = assemble_rows(stored, thread_id, self._context.sealing.of(tenant, thread_id))
         self._remember_newest(tenant, thread_id, before, state, lineage, version)

@@ -65,7 +65,7 @@ class KeptPage:
 
     Args:
         thread_id: The thread.
-        sealing: Decrypts its payloads.
+        sealing: Opens its rows.
         stored: The rows by their positions, including those that others build on.
         complete: Whether this is the thread's last page.
     """
@@ -81,7 +81,7 @@ class KeptPage:
             if row.checkpoint_id is None:
                 continue
             try:
-                metadata = metadata_of(self.thread_id, row)
+                metadata = metadata_of(row, self.thread_id, self.sealing)
                 state, _ = assemble_rows(chain_of(self.stored, seq), self.thread_id, self.sealing)
             except CorruptCheckpoint as error:
                 yield Damaged(seq, row.checkpoint_id, error)

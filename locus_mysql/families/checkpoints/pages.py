@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, cast
 
 from ...dialect.checkpoints.queries import NewestRow
 from ...dialect.checkpoints.thread_pages import SteppedThread, ThreadRange
-from ...dialect.checkpoints.wide_reads import Plan, TaggedPlace
+from ...dialect.checkpoints.wide_reads import Plan
 from ...engine.operation import Batch, Operation, fetch
 from ...runtime.arguments import check_limit, check_text
 from ...runtime.damaged_rows import readable
@@ -18,7 +19,7 @@ from ..inspection.cursors import from_cursor, to_cursor
 from ..inspection.records import Page
 from .context import Context
 from .metadata_pairs import holds, keys_of
-from .records import CheckpointInfo, checkpoint_info, found_info
+from .records import CheckpointInfo, found_info
 from .thread_steps import ThreadFilters, ThreadSteps
 
 #: The maximum number of entries of a page.
@@ -55,7 +56,7 @@ class Pages:
     """
 
     def __init__(self, context: Context) -> None:
-        self._sql = context.sql
+        self._sql, self._sealing = context.sql, context.sealing
         self._steps = ThreadSteps(context.sql.thread_pages)
 
     def threads(self, tenant: str, limit: int, cursor: str | None, pattern: str) -> Operation[Page[str]]:
@@ -69,7 +70,8 @@ class Pages:
         limit = _checked(limit)
         page = yield from self._steps.page(tenant, ThreadFilters(), ThreadRange(), limit, cursor, "newest")
         named = (row for row in page.items if row.checkpoint_id is not None)  # only damage leaves a thread without any
-        return Page(list(readable(_newest_info, named)), page.cursor)
+        info = partial(found_info, tenant=tenant, sealing=self._sealing)
+        return Page(list(readable(info, map(_newest, named))), page.cursor)
 
     def by_metadata(
         self, tenant: str, key: str, value: Any, limit: int, cursor: str | None
@@ -87,7 +89,8 @@ class Pages:
         find = self._sql.wide_reads.by_metadata(tenant, keys, limit + 1, after)
         rows = yield from fetch(find)
         wanted = Containment(value)
-        infos = readable(_tagged_info, (row for row in rows[:limit] if row.live))
+        info = partial(found_info, tenant=tenant, sealing=self._sealing)
+        infos = readable(info, (row for row in rows[:limit] if row.live))
         items = [info for info in infos if holds(info["metadata"], key, wanted)]
         last = rows[limit - 1] if len(rows) > limit else None
         return Page(items, None if last is None else to_cursor(last.thread_id, last.seq))
@@ -132,14 +135,11 @@ def _rows(plan: list[Plan]) -> int:
     return plan[0].rows or 0
 
 
-def _tagged_info(row: TaggedPlace) -> CheckpointInfo:
-    return checkpoint_info(row.thread_id, row)
-
-
-def _newest_info(row: SteppedThread) -> CheckpointInfo:
+def _newest(row: SteppedThread) -> NewestRow:
     """Return the newest checkpoint of a thread, which it must have."""
     index = cast(str, row.thread_id), cast(str, row.checkpoint_id)
-    return found_info(NewestRow(*index, row.metadata, cast(datetime, row.saved_at), cast(int, row.sound)))
+    saved_at, token, seal = cast(datetime, row.saved_at), cast(bytes, row.token), cast(int, row.seal)
+    return NewestRow(*index, row.metadata, saved_at, token, seal)
 
 
 def _checked(limit: int) -> int:

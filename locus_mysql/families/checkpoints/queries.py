@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from ...dialect.checkpoints.queries import CheckpointPosition, HitRow
-from ...dialect.checkpoints.saving import ListedId
 from ...dialect.words import parts_of
 from ...engine.operation import Batch, Operation, fetch
 from ...engine.retry import Backoff
@@ -38,7 +37,6 @@ from .records import (
     state_of,
 )
 from .search_text import snippet, snippet_words
-from .state_rows import check_row
 
 #: Said if the pages of a list do not end.
 PAGE_AGAIN = "A page of checkpoints ended where the page before it had ended"
@@ -76,7 +74,7 @@ class Queries:
         """Return the ids of a thread's checkpoints, newest first. One round trip."""
         check_thread_id(thread_id)
         rows = yield from fetch(self._sql.checkpoints.list_ids(tenant, thread_id, check_limit(limit)))
-        return list(readable(partial(_listed_id, thread_id), rows))
+        return [row.checkpoint_id for row in rows]
 
     def list_threads(self, tenant: str, limit: int = 100, pattern: str = "*", offset: int = 0) -> Operation[list[str]]:
         """Return the ids of threads that match a glob, most recently saved first. One round trip."""
@@ -99,7 +97,8 @@ class Queries:
         if checkpoint_id is not None:
             check_checkpoint_id(checkpoint_id)
         rows = yield from fetch(self._sql.queries.get_metadata(tenant, thread_id, checkpoint_id))
-        return checkpoint_info(thread_id, rows[0]) if rows else None
+        sealing = self._context.sealing.of(tenant, thread_id)
+        return checkpoint_info(rows[0], thread_id, sealing) if rows else None
 
     def query_by_metadata(self, tenant: str, key: str, value: Any, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return checkpoints whose metadata contains this top-level pair, newest first. One round trip.
@@ -115,7 +114,8 @@ class Queries:
         while len(matches) < limit:
             find = self._sql.queries.find_by_metadata(tenant, keys, size, after)
             rows = yield from fetch(find)
-            matches += [info for info in readable(found_info, rows) if holds(info["metadata"], key, wanted)]
+            infos = readable(partial(found_info, tenant=tenant, sealing=self._context.sealing), rows)
+            matches += [info for info in infos if holds(info["metadata"], key, wanted)]
             if len(rows) < size:
                 break
             last = rows[-1]
@@ -199,14 +199,15 @@ class Queries:
     def list_with_metadata(self, tenant: str, limit: int = 100) -> Operation[list[CheckpointInfo]]:
         """Return the newest checkpoint of each thread, most recently saved first. One round trip."""
         rows = yield from fetch(self._sql.queries.list_with_metadata(tenant, check_limit(limit)))
-        return list(readable(found_info, rows))
+        return list(readable(partial(found_info, tenant=tenant, sealing=self._context.sealing), rows))
 
     def history(self, tenant: str, thread_id: str, limit: int = 100) -> Operation[list[HistoryEntry]]:
         """Return a thread's checkpoints with the parent of each, newest first. One round trip."""
         check_thread_id(thread_id)
         limit = check_limit(limit)
         rows = yield from fetch(self._sql.queries.history(tenant, thread_id, limit))
-        return list(readable(partial(history_entry, thread_id), rows))
+        sealing = self._context.sealing.of(tenant, thread_id)
+        return list(readable(partial(history_entry, thread_id=thread_id, sealing=sealing), rows))
 
     def get_disk_usage(self, tenant: str, thread_id: str | None = None) -> Operation[DiskUsage]:
         """Return the space that a thread, or all of a tenant's, takes. One round trip that reads every row's header."""
@@ -252,8 +253,3 @@ def hits_of(rows: Iterable[HitRow], query: str, limit: int) -> list[SearchHit]:
                 created_at=aware(row.created_at),
             )
     return list(hits.values())
-
-
-def _listed_id(thread_id: str, row: ListedId) -> str:
-    check_row(row.sound, row.seq, thread_id)
-    return row.checkpoint_id

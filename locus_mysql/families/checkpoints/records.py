@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Protocol, TypedDict, cast
 
-from ...dialect.checkpoints.queries import ChosenRow, FoundRow, HistoryRow, NewestRow
+from ...dialect.checkpoints.queries import ChosenRow, HistoryRow
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import aware
-from .state_rows import assemble_rows
+from .state_rows import Named, assemble_rows, check_row
 
 
 class CheckpointInfo(TypedDict):
@@ -67,28 +67,24 @@ class Health(TypedDict):
     server_time: datetime
 
 
-class Described(Protocol):
+class Described(Named, Protocol):
     """A checkpoint's row, read without its state."""
-
-    @property
-    def checkpoint_id(self) -> str | None:
-        """The id of the checkpoint."""
-
-    @property
-    def metadata(self) -> str | None:
-        """Its metadata as text; None if there is none."""
 
     @property
     def created_at(self) -> datetime | None:
         """When it was saved."""
 
+
+class DescribedOfAny(Described, Protocol):
+    """The same of any thread."""
+
     @property
-    def sound(self) -> int | None:
-        """Return whether the row matches its checksum."""
+    def thread_id(self) -> str:
+        """The thread."""
 
 
-def checkpoint_info(thread_id: str, row: Described) -> CheckpointInfo:
-    """Return a checkpoint without its state.
+def checkpoint_info(row: Described, thread_id: str, sealing: Sealing) -> CheckpointInfo:
+    """Return a checkpoint without its state; ``sealing`` is that of the thread.
 
     Raises:
         CorruptCheckpoint: The row is damaged.
@@ -97,25 +93,25 @@ def checkpoint_info(thread_id: str, row: Described) -> CheckpointInfo:
     return CheckpointInfo(
         thread_id=thread_id,
         checkpoint_id=cast(str, row.checkpoint_id),
-        metadata=metadata_of(thread_id, row),
+        metadata=metadata_of(row, thread_id, sealing),
         created_at=created_at,
         updated_at=created_at,
     )
 
 
-def found_info(row: FoundRow | NewestRow) -> CheckpointInfo:
-    """Return a checkpoint of any thread. Raises as `checkpoint_info` does."""
-    return checkpoint_info(row.thread_id, row)
+def found_info(row: DescribedOfAny, tenant: str, sealing: Sealing) -> CheckpointInfo:
+    """Return a checkpoint of any thread; ``sealing`` is that of the family. Raises as `checkpoint_info` does."""
+    return checkpoint_info(row, row.thread_id, sealing.of(tenant, row.thread_id))
 
 
-def history_entry(thread_id: str, row: HistoryRow) -> HistoryEntry:
+def history_entry(row: HistoryRow, thread_id: str, sealing: Sealing) -> HistoryEntry:
     """Return a checkpoint in the history of its thread. Raises as `checkpoint_info` does."""
     return HistoryEntry(
         checkpoint_id=row.checkpoint_id,
         parent_id=row.parent_id,
         created_at=aware(row.created_at),
         size_bytes=row.size_bytes,
-        metadata=metadata_of(thread_id, row),
+        metadata=metadata_of(row, thread_id, sealing),
     )
 
 
@@ -130,14 +126,16 @@ def state_of(rows: Sequence[ChosenRow], tenant: str, sealing: Sealing) -> tuple[
     Args:
         rows: The rows.
         tenant: Their tenant.
-        sealing: Decrypts payloads of the family.
+        sealing: Opens the rows of the family.
 
     Raises:
         CorruptCheckpoint: A row or the metadata is damaged.
     """
-    info = found_info(cast(NewestRow, rows[0]))
-    state, _ = assemble_rows(rows, info["thread_id"], sealing.of(tenant, info["thread_id"]))
-    return info, decode_state_text(state.text(), info["thread_id"])
+    thread_id = rows[0].thread_id
+    sealing = sealing.of(tenant, thread_id)
+    info = checkpoint_info(rows[0], thread_id, sealing)
+    state, _ = assemble_rows(rows, thread_id, sealing)
+    return info, decode_state_text(state.text(), thread_id)
 
 
 def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
@@ -155,17 +153,13 @@ def decode_state_text(text: bytes, thread_id: str) -> dict[str, Any]:
     return state
 
 
-def metadata_of(thread_id: str, row: Described) -> dict[str, Any]:
-    """Return the metadata of a checkpoint.
+def metadata_of(row: Named, thread_id: str, sealing: Sealing) -> dict[str, Any]:
+    """Return the metadata of a checkpoint; ``sealing`` is that of the thread.
 
     Raises:
-        CorruptCheckpoint: The row does not match its checksum, or the metadata is not a JSON object.
+        CorruptCheckpoint: The row does not fit its seal, or the metadata is not a JSON object.
     """
-    if not row.sound:
-        raise CorruptCheckpoint(
-            f"The row of checkpoint {row.checkpoint_id!r} of thread {thread_id!r} does not fit its checksum: its id, "
-            "its metadata, its token or its parent was changed, or the row was moved."
-        )
+    check_row(row, thread_id, sealing)
     try:
         metadata = json.loads(row.metadata) if row.metadata else {}
     except (ValueError, RecursionError):

@@ -151,7 +151,6 @@ class _Save:
             self._encoded.state,
             self._hashed,
             self._basis.lineage,
-            token=self._token,
             provisional=self._new.provisional,
             compression=self._context.config.compression,
             held={} if self._before.state is None else self._before.state.hashed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from ...dialect.checkpoints.loading import SinceRow, rows_of
 from ...dialect.checkpoints.saving import NewRow
@@ -18,11 +18,9 @@ from .coding.delta import (
     NotHeld,
     StoredRow,
     assemble,
+    seal_payload,
 )
 from .new_checkpoint import NewCheckpoint
-
-#: The encrypted column. The token identifies its row, as the server assigns the seq.
-PAYLOAD = "payload"
 
 
 class Linked(Protocol):
@@ -37,6 +35,35 @@ class Linked(Protocol):
         """The seq of the row it builds on; its own if it builds on no other row."""
 
 
+class SealedRow(NamedTuple):
+    """All that the seal of a checkpoint's row covers, and the seal."""
+
+    checkpoint_id: str
+    token: bytes
+    metadata: str | None
+    seal: int | None
+
+
+class Named(Protocol):
+    """The row of a checkpoint, with all that its seal covers."""
+
+    @property
+    def checkpoint_id(self) -> str | None:
+        """The id of the checkpoint."""
+
+    @property
+    def token(self) -> bytes | None:
+        """The token of the row."""
+
+    @property
+    def metadata(self) -> str | None:
+        """Its metadata as text; None if there is none."""
+
+    @property
+    def seal(self) -> int | None:
+        """Its seal."""
+
+
 L = TypeVar("L", bound=Linked)
 
 
@@ -47,45 +74,39 @@ def assemble_rows(rows: Sequence[Any], thread_id: str, sealing: Sealing) -> tupl
     Args:
         rows: Rows of any statement, with a seq, a token and a payload.
         thread_id: The thread of the rows.
-        sealing: Decrypts the payloads of the thread.
+        sealing: Opens the payloads of the thread.
     """
     try:
-        return assemble(
-            [opened(StoredRow(row.seq, row.token, row.payload), thread_id, sealing) for row in rows], thread_id
-        )
+        return assemble([StoredRow(row.seq, row.token, row.payload) for row in rows], thread_id, sealing)
     except NotHeld:
         raise CorruptCheckpoint(f"A checkpoint row of thread {thread_id!r} came without its payload.") from None
 
 
-def opened(row: StoredRow, thread_id: str, sealing: Sealing) -> StoredRow:
-    """Return a row with its payload decrypted.
-
-    Raises:
-        EncryptionError: There is no key for it, or it is in clear text although keys are given.
-        CorruptCheckpoint: It was changed, or moved from another row.
-    """
-    if row.payload is None:
-        return row
-    payload = sealing.open(row.payload, f"Checkpoint row {row.seq} of thread {thread_id!r}", PAYLOAD, row.token)
-    return StoredRow(row.seq, row.token, payload)
-
-
-def check_row(sound: int | None, seq: int, thread_id: str) -> None:
-    """Check that the row of a checkpoint fits its checksum.
+def row_seal(sealing: Sealing, checkpoint_id: str, token: bytes, metadata: str | None) -> int:
+    """Return the seal of a checkpoint's row, for all that its payload does not hold.
 
     Args:
-        sound: Whether the checksum matches, as computed by the server.
-        seq: The seq of the row.
-        thread_id: The thread of the row.
+        sealing: That of the thread.
+        checkpoint_id: The checkpoint.
+        token: The token of the row.
+        metadata: Its metadata as text.
+    """
+    return sealing.checksum("row", checkpoint_id, token, metadata)
+
+
+@decodes_rows
+def check_row(row: Named, thread_id: str, sealing: Sealing) -> None:
+    """Check that the row of a checkpoint fits its seal.
 
     Raises:
         CorruptCheckpoint: It does not.
     """
-    if not sound:
+    checkpoint_id = cast(str, row.checkpoint_id)
+    if row.seal != row_seal(sealing, checkpoint_id, cast(bytes, row.token), row.metadata):
         raise CorruptCheckpoint(
-            f"Checkpoint row {seq} of thread {thread_id!r} does not fit its checksum: its id, its metadata, its token "
-            "or its parent was changed, or the row was moved. Load another checkpoint of the thread, or restore the "
-            "row from a backup."
+            f"The row of checkpoint {checkpoint_id!r} of thread {thread_id!r} does not fit its seal: its id, its "
+            "metadata or its token was changed, or the row was moved. Load another checkpoint of the thread, or "
+            "restore the row from a backup."
         )
 
 
@@ -93,31 +114,25 @@ def check_row(sound: int | None, seq: int, thread_id: str) -> None:
 chain_rows = decodes_rows(rows_of)
 
 
-def rows_since(found: Sequence[SinceRow], held: Held, thread_id: str, sealing: Sealing) -> list[StoredRow]:
+def rows_since(found: Sequence[SinceRow], held: Held) -> list[StoredRow]:
     """Return the rows of the newest checkpoint, newest first; without payloads below the first state that is held.
 
     Args:
         found: The rows saved since that state.
         held: The state.
-        thread_id: The thread of the rows.
-        sealing: Decrypts the payloads of the thread.
 
     Raises:
         NotHeld: The state no longer exists, or the newest checkpoint does not build on it.
-        CorruptCheckpoint: The newest checkpoint does not fit its checksum.
     """
     known = held.lineage[0]
     if not found or found[-1].token != known.token:
         raise NotHeld
     by_seq = {row.seq: row for row in found}
-    newest = next((row for row in found if row.named), None)
-    if newest is not None:
-        check_row(newest.sound, newest.seq, thread_id)
-    seq = None if newest is None else newest.seq
+    seq = next((row.seq for row in found if row.named), None)
     rows = []
     while seq is not None and seq in by_seq:
         row = by_seq[seq]
-        rows.append(opened(StoredRow(seq, row.token, row.payload), thread_id, sealing))
+        rows.append(StoredRow(seq, row.token, row.payload))
         if row.payload is None or row.base_seq == seq:
             return rows
         seq = row.base_seq if row.base_seq is not None and row.base_seq < seq else None
@@ -145,14 +160,15 @@ def row_of(
         token: The token of its row.
         delta: Its state, as it is stored.
         metadata: Its metadata as text, and the keys by which it is found.
-        sealing: Encrypts payloads of the thread.
+        sealing: Seals the rows of the thread.
         search: Whether text is indexed.
     """
     text, continues = new.search_text(delta) if search and not new.provisional else ("", False)
     return NewRow(
         checkpoint_id=checkpoint_id,
         token=token,
-        payload=sealing.seal(delta.payload, PAYLOAD, token),
+        payload=seal_payload(sealing, delta, token),
+        seal=row_seal(sealing, checkpoint_id, token, metadata[0]),
         parent_seq=delta.parent.seq if delta.parent else None,
         continues=continues,
         provisional=new.provisional,

@@ -114,7 +114,6 @@ class ThreadWriter:
             encoded,
             hashed,
             lineage,
-            token=token,
             provisional=new.provisional,
             compression=operations.context.config.compression,
             held=self._hashed,

@@ -15,11 +15,11 @@ from ...errors import InvalidInput, ThreadExists, Unavailable
 from ...runtime.arguments import check_thread_id
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding.delta import Lineage, StoredRow, encode_delta, extend
+from .coding.delta import PAYLOAD, Lineage, encode_delta, extend, seal_payload
 from .coding.digests import HashedLogs, hash_logs
 from .context import Context
 from .new_checkpoint import NewCheckpoint
-from .state_rows import PAYLOAD, assemble_rows, chain_of, check_row, opened
+from .state_rows import assemble_rows, chain_of, check_row, row_seal
 
 #: From a checkpoint's id and its state's text, the new state with its search text.
 Change: TypeAlias = Callable[[str, bytes], NewCheckpoint]
@@ -75,6 +75,8 @@ class WholeThreads:
         """
         token = os.urandom(16)
         outcome_query = self._sql.ledger.find(tenant, token)
+        before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
+        shift = before.shift(after)
         unchanged: tuple[Statement, ...] = ()
         if rows:
             lock = self._sql.threads.lock_unchanged(tenant, source, os.urandom(16), rows[0].version)
@@ -82,7 +84,9 @@ class WholeThreads:
         try:
             yield Batch.of(
                 unchanged,
-                self._sql.maintenance.copy_thread(tenant, source, destination, self._ttl_us, outcome_query),
+                self._sql.maintenance.copy_thread(
+                    tenant, source, destination, self._ttl_us, outcome_query, shift=shift, encrypted=bool(rows)
+                ),
                 tuple(self._resealed(tenant, source, destination, rows)),
                 self._sql.ledger.record(tenant, token),
                 outcome_query=outcome_query,
@@ -102,10 +106,13 @@ class WholeThreads:
     def _resealed(self, tenant: str, source: str, destination: str, rows: Sequence[WholeRow]) -> Iterator[Statement]:
         """Yield the statements that encrypt copied payloads for their new thread."""
         before, after = (self._context.sealing.of(tenant, thread_id) for thread_id in (source, destination))
+        tokens = {row.seq: row.token for row in rows}
         for row in rows:
             if row.payload:
-                payload = opened(StoredRow(row.seq, row.token, row.payload), source, before).payload or b""
-                sealed = after.seal(payload, PAYLOAD, row.token)
+                base = () if row.base_seq in (None, row.seq) else (tokens.get(row.base_seq, b""),)
+                what = f"Checkpoint row {row.seq} of thread {source!r}"
+                payload = before.open(row.payload, what, PAYLOAD, row.token, *base)
+                sealed = after.seal(payload.kind, (payload.body,), PAYLOAD, row.token, *base)
                 yield self._sql.maintenance.replace_payload(tenant, destination, row.seq, row.token, sealed)
 
     def rewrite(self, tenant: str, thread_id: str, change: Change) -> Operation[None]:
@@ -161,7 +168,7 @@ def rewritten(
         rows: The thread's rows, oldest first.
         change: Returns the new states.
         thread_id: The thread, to be named in an error.
-        sealing: Encrypts and decrypts payloads of the thread.
+        sealing: Seals and opens the rows of the thread.
         compression: Whether payloads may be compressed.
 
     Raises:
@@ -172,9 +179,9 @@ def rewritten(
     hashed: HashedLogs = {}
     sequenced = []
     for seq, row in stored.items():
-        check_row(row.sound, seq, thread_id)
         if row.checkpoint_id is None:
             continue
+        check_row(row, thread_id, sealing)
         state, before = assemble_rows(chain_of(stored, seq), thread_id, sealing)
         new = change(row.checkpoint_id, state.text())
         parent = _nearest_named(stored, seq, row.parent_seq)
@@ -183,15 +190,14 @@ def rewritten(
         encoded = new.encode(None).state
         hashed, held = hash_logs(encoded, hashed), hashed
         token = os.urandom(16)
-        delta = encode_delta(
-            encoded, hashed, lineage, token=token, provisional=provisional, compression=compression, held=held
-        )
+        delta = encode_delta(encoded, hashed, lineage, provisional=provisional, compression=compression, held=held)
         search_text, continues = ("", False) if provisional else new.search_text(delta)
         lineages[seq] = extend(lineage, delta, seq, token, provisional=provisional)
         values = NewRow(
             checkpoint_id=row.checkpoint_id,
             token=token,
-            payload=sealing.seal(delta.payload, PAYLOAD, token),
+            payload=seal_payload(sealing, delta, token),
+            seal=row_seal(sealing, row.checkpoint_id, token, row.metadata),
             parent_seq=parent,
             continues=continues,
             provisional=provisional,

@@ -12,11 +12,11 @@ from ...engine.rows import read_rows
 from ...runtime.sealing import Sealing
 from . import keys
 from .chains import Inline, Stored
-from .checksummed_frames import StoredThread, part_identity, stored_thread
 from .damage import naming_checkpoint
 from .decoding import ancestor_content, decode_writes
 from .parts import Parts
 from .records import ChannelHistory, LoadedWrite
+from .sealed_rows import StoredThread, part_identity, stored_thread
 from .values import EncodedValue
 
 #: Ancestors that are read in one round trip.
@@ -84,7 +84,7 @@ class Ancestry:
         while start is not None and walk.missing:
             query = self._sql.loading.ancestors(*key, start, ANCESTORS_PAGE, sorted(walk.missing))
             start = _follow(walk, thread, (yield from fetch(query)))
-        parts = Parts(identity=part_identity(thread))
+        parts = Parts(part_identity(thread))
         numbers = [link.part for value, _ in walk.seeds.values() if isinstance(value, Stored) for link in value.chain]
         if numbers:
             found = yield from fetch(self._sql.loading.parts(*key, keys.ns_key(ns), numbers))

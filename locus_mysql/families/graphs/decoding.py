@@ -18,11 +18,11 @@ from ...engine.rows import read_rows
 from ...errors import CorruptCheckpoint
 from ...runtime.server_times import aware
 from . import keys
-from .checksummed_frames import StoredThread, checkpoint_identity, text_checksum, write_identity
 from .damage import naming_checkpoint
 from .parts import Parts
 from .payload import Content, unpack, unpack_write
 from .records import LoadedGraphCheckpoint, LoadedWrite
+from .sealed_rows import StoredThread, checkpoint_identity, write_identity
 from .values import EncodedValue
 
 
@@ -107,7 +107,7 @@ def ancestor_content(thread: StoredThread, row: AncestorRow) -> Content:
     Raises:
         CorruptCheckpoint: The row is damaged, or belongs to another checkpoint.
     """
-    identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata_checksum)
+    identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
     return unpack(row.payload, row.stored_seq, identity)
 
 
@@ -129,7 +129,7 @@ def _content(thread: StoredThread, row: LoadedCheckpointRow) -> Content:
     parent_key = None if row.parent_id is None else keys.checkpoint_key(row.ns, row.parent_id)
     if checkpoint_key != row.checkpoint_key or (row.needs == 2 and parent_key != row.parent_key):
         raise CorruptCheckpoint("Its row has the key of another checkpoint.")
-    identity = checkpoint_identity(thread, checkpoint_key, parent_key, row.needs, text_checksum(row.metadata))
+    identity = checkpoint_identity(thread, checkpoint_key, parent_key, row.needs, row.metadata)
     return unpack(row.payload, row.stored_seq, identity)
 
 

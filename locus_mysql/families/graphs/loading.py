@@ -13,11 +13,11 @@ from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
 from .chains import Inline, Stored
-from .checksummed_frames import part_identity, stored_thread
 from .damage import naming_checkpoint
 from .decoding import Decoded, decode_checkpoints, decode_writes
 from .parts import Parts
 from .records import Base, LoadedGraphCheckpoint, LoadedWrite
+from .sealed_rows import part_identity, stored_thread
 from .values import EncodedValue
 
 #: The epoch of a thread, and the numbers of parts that need not be read as long as it lasts.
@@ -142,12 +142,12 @@ class Loading:
             query: Returns the query, given what is known.
         """
         thread = stored_thread(*key, self._sealing)
-        parts, known = (Parts(), None) if ns_key is None else self._cached_parts(key, ns_key)
-        parts.identity = part_identity(thread)
+        parts = Parts(part_identity(thread))
+        known = None if ns_key is None else self._know(parts, key, ns_key)
         rows = yield from fetch(query(known))
         decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None if known is None else known[0])
         if known is not None and parts.contradicts(one.content for one in decoded):
-            parts = Parts(identity=parts.identity)
+            parts = Parts(parts.identity)
             rows = yield from fetch(query(None))
             decoded = decode_checkpoints(thread, checkpoint_id, rows, parts, None)
         return decoded, parts
@@ -158,17 +158,16 @@ class Loading:
         Raises:
             CorruptCheckpoint: A part is missing or of another length.
         """
-        parts = Parts(identity=part_identity(stored_thread(tenant, thread_id, self._sealing)))
+        parts = Parts(part_identity(stored_thread(tenant, thread_id, self._sealing)))
         if isinstance(value, Stored):
             numbers = [link.part for link in value.chain]
             rows = yield from fetch(self._sql.loading.parts(tenant, thread_id, keys.ns_key(ns), numbers))
             parts.sealed = {row.number: row.chunk for row in rows}
         return parts.encoded(value)
 
-    def _cached_parts(self, key: tuple[str, str], ns_key: bytes) -> tuple[Parts, Known | None]:
-        """Return the cached bodies of a namespace, and the epoch and numbers of their parts."""
-        parts = Parts()
+    def _know(self, parts: Parts, key: tuple[str, str], ns_key: bytes) -> Known | None:
+        """Add the cached bodies of a namespace to parts; return the epoch and numbers of their parts."""
         base = self._cache.base(key, ns_key)
         if base is None or not base.bodies:
-            return parts, None
-        return parts, (base.epoch, parts.know(base.values, base.bodies))
+            return None
+        return base.epoch, parts.know(base.values, base.bodies)

@@ -17,11 +17,11 @@ from ...runtime.exact_json import canonical_text
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
 from . import keys
-from .checksummed_frames import part_identity, stored_thread
 from .decoding import Decoded, decode_checkpoints
 from .operations import GraphOperations
 from .parts import Parts
 from .records import Base, LabelledValue, LoadedGraphCheckpoint, LoadedWrite, NewGraphCheckpoint, NewValue
+from .sealed_rows import part_identity, stored_thread
 from .values import EncodedValue
 
 
@@ -212,7 +212,7 @@ class MovingOperations:
 
     def _decoded(self, thread_id: str, rows: Sequence[LoadedRow]) -> list[Decoded]:
         thread = stored_thread(self._tenant, thread_id, self._sealing)
-        return decode_checkpoints(thread, None, rows, Parts(identity=part_identity(thread)), None)
+        return decode_checkpoints(thread, None, rows, Parts(part_identity(thread)), None)
 
 
 def _kept(one: Decoded, mark: MarkRow, parents: StoredValues) -> KeptGraphCheckpoint:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from zlib import crc32
 
 from ...errors import CorruptCheckpoint
 from .chains import Inline, Link, Stored, seen_bytes
-from .checksummed_frames import ANY_ROW, RowIdentity, unseal_with_checksum
 from .payload import Content
 from .records import LabelledValue
+from .sealed_rows import RowIdentity, unseal
 from .values import Body, EncodedValue
 
 
@@ -18,18 +19,18 @@ class Parts:
     """The parts of one thread that were read, or that cached bodies contain.
 
     Args:
+        identity: The identity of the thread's parts.
         sealed: Parts by number, as stored in their table.
         opened: Unsealed parts that were verified against a link.
         bodies: Cached bodies by the parts they are made of.
         held: By the number of a part, a cached body that contains it, and its position there.
-        identity: The identity of the thread's parts.
     """
 
+    identity: RowIdentity
     sealed: dict[int, bytes] = field(default_factory=dict)
     opened: dict[Link, bytes | memoryview] = field(default_factory=dict)
     bodies: dict[tuple[Link, ...], Body] = field(default_factory=dict)
     held: dict[int, tuple[Body, Link]] = field(default_factory=dict)
-    identity: RowIdentity = ANY_ROW
 
     def know(self, values: Mapping[str, LabelledValue], bodies: Mapping[str, Body]) -> list[int]:
         """Add cached bodies; return the parts that need not be read, because a body contains them whole."""
@@ -81,8 +82,8 @@ class Parts:
         if chunk is None:
             if link.part not in self.sealed:
                 raise CorruptCheckpoint(f"Its part {link.part} is missing.")
-            chunk, checksum = unseal_with_checksum(self.sealed[link.part], self.identity)
-            if len(chunk) != link.length - link.start or checksum != link.checksum:
+            chunk = unseal(self.sealed[link.part], self.identity)
+            if len(chunk) != link.length - link.start or crc32(chunk) != link.checksum:
                 raise CorruptCheckpoint(f"Its part {link.part} has other content than when it was saved.")
             self.opened[link] = chunk
         return chunk

@@ -10,8 +10,8 @@ from ...dialect.graphs.new_rows import OWN_PARTS
 from ...errors import CorruptCheckpoint
 from ...runtime.exact_json import decode_json, encode_json
 from .chains import Inline, Link, Stored
-from .checksummed_frames import ANY_ROW, RowIdentity, seal, unseal
 from .records import LabelledValue
+from .sealed_rows import RowIdentity, seal, unseal
 from .values import EncodedValue
 
 _LENGTH = struct.Struct("<I")
@@ -34,7 +34,7 @@ class Content(NamedTuple):
     snapshots: frozenset[str] = frozenset()
 
 
-def pack(content: Content, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
+def pack(content: Content, compression: Literal["zlib", "none"], identity: RowIdentity) -> bytes:
     """Return the payload of a row. Parts of the row's own have numbers below `OWN_PARTS`.
 
     Args:
@@ -59,7 +59,7 @@ def pack(content: Content, compression: Literal["zlib", "none"], identity: RowId
     return seal(b"".join((_LENGTH.pack(len(header)), header, *pieces)), compression, identity)
 
 
-def unpack(payload: bytes, stored_seq: int, identity: RowIdentity = ANY_ROW) -> Content:
+def unpack(payload: bytes, stored_seq: int, identity: RowIdentity) -> Content:
     """Return the content of a payload, with the numbers of parts in their table.
 
     Args:
@@ -136,13 +136,13 @@ def resolved(values: Mapping[str, LabelledValue], stored_seq: int) -> dict[str, 
     return found
 
 
-def pack_write(value: EncodedValue, compression: Literal["zlib", "none"], identity: RowIdentity = ANY_ROW) -> bytes:
+def pack_write(value: EncodedValue, compression: Literal["zlib", "none"], identity: RowIdentity) -> bytes:
     """Return the payload of a write's row: the length of the kind, the kind, the bytes."""
     kind = value.kind.encode()
     return seal(b"".join((len(kind).to_bytes(2, "little"), kind, value.data)), compression, identity)
 
 
-def unpack_write(payload: bytes, identity: RowIdentity = ANY_ROW) -> EncodedValue:
+def unpack_write(payload: bytes, identity: RowIdentity) -> EncodedValue:
     """Return the value of a write's row.
 
     Raises:

@@ -14,6 +14,7 @@ from ...engine.logs import HOUSEKEEPING
 from ...engine.operation import Batch, Duplicate, Operation, Outdated, fetch
 from ...engine.retry import Backoff, next_page
 from ...errors import InvalidInput, ThreadExists
+from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache
 
@@ -85,6 +86,8 @@ class Removing:
         if source == destination:
             raise InvalidInput("A thread cannot be copied onto itself; choose another destination.")
         threads, removing, epoch = self._sql.threads, self._sql.removing, os.urandom(8)
+        sealing = Sealing(None, self._sql.schema.family)
+        shift = sealing.of(tenant, source).shift(sealing.of(tenant, destination))
         self._cache.forget((tenant, destination))
         first = (
             threads.begin_epoch(tenant, destination, os.urandom(8)),
@@ -94,7 +97,7 @@ class Removing:
             removing.copy_thread(tenant, source, destination, epoch, self._ttl_us),
         )
         then = (
-            *removing.copy_content(tenant, source, destination, epoch),
+            *removing.copy_content(tenant, source, destination, epoch, shift),
             threads.unlock(tenant, destination),
         )
         try:

@@ -22,10 +22,10 @@ from ...runtime.sealing import Sealing
 from . import keys
 from .base_cache import BaseCache, Key
 from .chains import Inline, Stored, store
-from .checksummed_frames import checkpoint_identity, part_identity, seal, stored_thread, text_checksum, write_identity
 from .damage import naming_checkpoint
 from .payload import Content, pack, pack_write, resolved, unpack
 from .records import Base, LabelledValue, LoadedWrite, NewGraphCheckpoint
+from .sealed_rows import checkpoint_identity, part_identity, seal, stored_thread, write_identity
 from .values import Body, EncodedValue
 
 #: One call in this many that stores writes is followed by housekeeping.
@@ -176,7 +176,7 @@ class Saving:
         (row,) = rows
         with naming_checkpoint(thread_id, checkpoint_id):
             thread = stored_thread(*key, self._sealing)
-            identity = checkpoint_identity(thread, checkpoint_key, row.parent_key, row.needs, row.metadata_checksum)
+            identity = checkpoint_identity(thread, checkpoint_key, row.parent_key, row.needs, row.metadata)
             content = unpack(row.payload, row.stored_seq, identity)
         bodies = self._cache.bodies(key, ns_key, content.values)
         return Base(row.epoch, checkpoint_key, row.token, content.values, bodies, content.snapshots)
@@ -276,8 +276,7 @@ class Saving:
                 stored = store(encoded, None if before is None else before.value, body, len(chunks))
                 values[name], body = LabelledValue(label, stored.value), stored.body
                 if stored.chunk is not None:
-                    checksum = stored.value.chain[-1].checksum if isinstance(stored.value, Stored) else None
-                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread), checksum=checksum))
+                    chunks.append(seal(stored.chunk, self._compression, part_identity(thread)))
             if body is not None:
                 bodies[name] = body
         if base is not None:
@@ -286,7 +285,7 @@ class Saving:
         parent_key = None if new.parent_id is None else keys.checkpoint_key(new.ns, new.parent_id)
         checkpoint_key = keys.checkpoint_key(new.ns, new.checkpoint_id)
         needs = 0 if parent_key is None else new.needs if snapshots <= values.keys() else 1
-        identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, text_checksum(new.metadata))
+        identity = checkpoint_identity(thread, checkpoint_key, parent_key, needs, new.metadata)
         parts = _parts(values)
         row = GraphCheckpointRow(
             ns_key=keys.ns_key(new.ns),

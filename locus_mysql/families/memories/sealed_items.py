@@ -48,7 +48,7 @@ class SealedItems:
         if not self.is_on:
             return row
         sealing = self._sealing.of(tenant, row.path, row.key)
-        return replace(row, value=to_text(sealing.seal(row.value.encode("utf-8", "surrogatepass"), "value")))
+        return replace(row, value=to_text(sealing.encrypt(row.value.encode("utf-8", "surrogatepass"), "value")))
 
     def value(self, tenant: str, path: bytes, key: bytes, stored: str) -> str:
         """Return the JSON text of a stored value.
@@ -59,7 +59,7 @@ class SealedItems:
         """
         if not self.is_on and stored[:1] != "/":
             return stored
-        content = self._sealing.of(tenant, path, key).open(of_text(stored), _title(path, key), "value")
+        content = self._sealing.of(tenant, path, key).decrypt(of_text(stored), _title(path, key), "value")
         return content.decode("utf-8", "surrogatepass")
 
     def vector(self, tenant: str, row: VectorRow) -> VectorRow:
@@ -70,8 +70,8 @@ class SealedItems:
         return replace(
             row,
             digest=None if row.digest is None else sealing.digests(row.digest)[0],
-            embedding=sealing.seal(row.embedding, "embedding", index),
-            code=sealing.seal(row.code, "code", index),
+            embedding=sealing.encrypt(row.embedding, "embedding", index),
+            code=sealing.encrypt(row.code, "code", index),
             sig=None,
         )
 
@@ -94,7 +94,7 @@ class SealedItems:
         if self._sealing.leaves(stored):
             return stored
         what = f"The {column} {index} of {_title(path, key)[0].lower()}{_title(path, key)[1:]}"
-        return self._sealing.of(tenant, path, key).open(stored, what, column, str(index))
+        return self._sealing.of(tenant, path, key).decrypt(stored, what, column, str(index))
 
 
 def _title(path: bytes, key: bytes) -> str:

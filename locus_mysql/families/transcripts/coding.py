@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from ...dialect.transcripts.moving import MovedItem
-from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, row_identity, sealed_at
+from ...dialect.transcripts.pieces import RowKey, encrypted_identity
 from ...dialect.transcripts.reading import StoredHeader, StoredItem
+from ...dialect.transcripts.writing import HeaderRow
 from ...errors import CorruptCheckpoint, InvalidInput
 from ...runtime.arguments import check_type
 from ...runtime.exact_json import check_json, decode_json, encode_json
 from ...runtime.framing import DamagedFrame, Frame, Framing
-from ...runtime.sealing import Sealing
+from ...runtime.sealing import Opened, Sealing
 from ...runtime.server_times import aware
 from .records import Header, Item, Transcript, TranscriptKey
 
@@ -38,8 +38,7 @@ DICTIONARY = (
     b'"type":"user","uuid":"","timestamp":"2026-01-01T00:00:00.000Z"}'
 )
 
-# The checksum is a column, as the server combines it with the item's position.
-_FRAMING = Framing(DICTIONARY, range(160, 65_537), struct.Struct("<I"))
+_FRAMING = Framing(DICTIONARY, range(160, 65_537))
 
 #: An item as a statement returns it.
 AnyItem: TypeAlias = StoredItem | MovedItem
@@ -48,8 +47,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_US = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
 
-def encode_content(value: Any, what: str, compression: Literal["zlib", "none"]) -> bytes:
-    """Return a JSON value as the bytes to store.
+def encode_content(value: Any, what: str, compression: Literal["zlib", "none"]) -> Frame:
+    """Return a JSON value that is ready to be sealed.
 
     Raises:
         InvalidInput: JSON cannot hold it exactly.
@@ -67,61 +66,67 @@ def encode_exactly(value: Any, what: str) -> bytes:
     return encode_json(value)
 
 
-def frame(text: bytes, compression: Literal["zlib", "none"]) -> bytes:
-    """Return JSON text as the bytes to store."""
-    kind, pieces = _FRAMING.compress((text,), compression)
-    return b"".join((kind, *pieces))
+def frame(text: bytes, compression: Literal["zlib", "none"]) -> Frame:
+    """Return JSON text that is ready to be sealed."""
+    return _FRAMING.compress((text,), compression)
 
 
-def unframe(stored: bytes, what: str) -> bytes:
-    """Return the JSON text in stored bytes.
+def unframe(opened: Opened, what: str) -> bytes:
+    """Return the JSON text in content that was sealed.
 
     Raises:
-        CorruptCheckpoint: They cannot be read.
+        CorruptCheckpoint: It cannot be read.
     """
     try:
-        if stored[:1] not in {b"\x01", b"\x02"}:
-            raise DamagedFrame("its format is unknown; if a later version of locus-mysql wrote it, upgrade")
-        return bytes(_FRAMING.content(Frame(stored[:1], 0, stored[1:])))
+        return bytes(_FRAMING.content(opened))
     except DamagedFrame as damage:
         raise CorruptCheckpoint(f"{what} cannot be read: {damage}.") from None
 
 
-def seal_state(sealing: Sealing, key: RowKey, framed: bytes | None) -> bytes | None:
-    """Return the state of a transcript as it is stored. Without encryption, the bytes stay as they are."""
-    return framed if framed is None or not sealing.is_on else sealing.of(*key).seal(framed, "state")
+def header_row(sealing: Sealing, tag: bytes | None, scope: bytes | None, state: bytes | None) -> HeaderRow:
+    """Return the caller's columns of a transcript, with their seal.
+
+    Args:
+        sealing: That of the transcript.
+        tag: The tag.
+        scope: The scope.
+        state: The sealed state. The seal covers only whether there is one, so that it stays when the keys change.
+    """
+    return HeaderRow(tag, scope, state, sealing.checksum("header", tag, scope, int(state is not None)))
 
 
-def open_state(sealing: Sealing, key: RowKey, stored: bytes, what: str = "The state") -> bytes:
-    """Return the JSON text of a stored state.
+def seal_state(sealing: Sealing, framed: Frame | None) -> bytes | None:
+    """Return the state of a transcript as it is stored; ``sealing`` is that of the transcript."""
+    return None if framed is None else sealing.seal(*framed, "state")
+
+
+def open_state(sealing: Sealing, stored: bytes, what: str) -> bytes:
+    """Return the JSON text of a stored state; ``sealing`` is that of the transcript.
 
     Raises:
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: It was changed or moved, or cannot be read.
     """
-    return unframe(stored if sealing.leaves(stored) else sealing.of(*key).open(stored, what, "state"), what)
+    return unframe(sealing.open(stored, what, "state"), what)
 
 
-def seal_content(sealing: Sealing, key: RowKey, item_id: bytes | None, seq: int, framed: bytes) -> bytes:
-    """Return the content of an item as it is stored. Without encryption, the bytes stay as they are.
+def seal_content(sealing: Sealing, item_id: bytes | None, seq: int, framed: Frame) -> bytes:
+    """Return the content of an item as it is stored.
 
     Args:
-        sealing: Encrypts the family.
-        key: The transcript.
+        sealing: That of the transcript.
         item_id: The item's id.
-        seq: Its seq, which matters only if it has no id.
+        seq: Its seq, which matters only if it has no id and is encrypted.
         framed: The content.
     """
-    if not sealing.is_on:
-        return framed
-    return sealing.of(*key).seal(framed, "content", *row_identity(item_id, seq))
+    return sealing.seal(*framed, "content", *_identity(sealing, item_id, seq))
 
 
 def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
     """Return the JSON text of a stored item.
 
     Args:
-        sealing: Decrypts the rows of the transcript.
+        sealing: That of the transcript.
         row: The row.
         what: The name of the row, for errors.
 
@@ -129,10 +134,15 @@ def open_content(sealing: Sealing, row: AnyItem, what: str) -> bytes:
         EncryptionError: There is no key for it, or it is in clear text although keys are given.
         CorruptCheckpoint: It was changed or moved, or cannot be read.
     """
-    content = row.content
-    if not sealing.leaves(content):
-        content = sealing.open(content, what, "content", *row_identity(row.item_id, row.seq))
-    return unframe(content, what)
+    return unframe(sealing.open(row.content, what, "content", *_identity(sealing, row.item_id, row.seq)), what)
+
+
+def _identity(sealing: Sealing, item_id: bytes | None, seq: int) -> tuple[bytes | int | None, ...]:
+    """Return what the content of an item is bound to: its id; without one, the seq, which costs a round trip.
+
+    That is paid for with encryption only, so that nobody can exchange items.
+    """
+    return encrypted_identity(item_id, seq) if sealing.is_on else (item_id,)
 
 
 def row_key(tenant: str, key: TranscriptKey) -> RowKey:
@@ -188,17 +198,20 @@ def transcript_of(tenant: str, row: StoredHeader, sealing: Sealing, *, has_state
     Args:
         tenant: The tenant.
         row: The row.
-        sealing: Decrypts the family.
-        has_state: Whether the state was read. Without it, the checksum cannot be verified.
+        sealing: Opens rows of the family.
+        has_state: Whether the state was read. Without it, the seal is not verified.
 
     Raises:
-        CorruptCheckpoint: Its checksum is wrong, or its state cannot be read.
+        CorruptCheckpoint: It does not fit its seal, or its state cannot be read.
     """
     key = key_of(row)
     what = f"Transcript {key.name!r} of {key.kind!r}"
-    if has_state and row.checksum != header_checksum(RowKey(tenant, *row[:4]), row.tag, row.scope, row.state):
-        raise CorruptCheckpoint(f"{what} cannot be read: its checksum is wrong. Delete it.")
-    state = None if row.state is None else decode_json(open_state(sealing, RowKey(tenant, *row[:4]), row.state, what))
+    sealing = sealing.of(tenant, *row[:4])
+    if has_state and row.seal != header_row(sealing, row.tag, row.scope, row.state).seal:
+        raise CorruptCheckpoint(
+            f"{what} does not fit its seal: its tag or scope was changed, or it was moved. Delete it."
+        )
+    state = None if row.state is None else decode_json(open_state(sealing, row.state, what))
     tag = None if row.tag is None else row.tag.decode()
     scope = None if row.scope is None else row.scope.decode()
     return Transcript(
@@ -220,14 +233,13 @@ def item_of(key: RowKey, row: StoredItem, sealing: Sealing) -> Item:
     Args:
         key: The transcript.
         row: The row.
-        sealing: Decrypts the rows of the transcript.
+        sealing: That of the transcript.
 
     Raises:
-        CorruptCheckpoint: Its checksum is wrong, or it cannot be read.
+        EncryptionError: There is no key for it, or it is in clear text although keys are given.
+        CorruptCheckpoint: It was changed or moved, or cannot be read.
     """
     what = f"Item {row.seq} of transcript {key.name.decode(errors='replace')!r}"
-    if row.checksum != sealed_at(item_checksum(key, row.item_id, row.content), row.seq):
-        raise CorruptCheckpoint(f"{what} cannot be read: its checksum is wrong. Clear or delete the transcript.")
     item_id = None if row.item_id is None else row.item_id.decode()
     return Item(row.seq, item_id, decode_json(open_content(sealing, row, what)), aware(row.created_at))
 

@@ -117,7 +117,7 @@ def refuse_unusable(transcript: Transcript, new: TranscriptKey) -> None:
 def _renamed(records: list[Kept], names: tuple[bytes, bytes, bytes, bytes]) -> Iterator[Kept]:
     for record in records:
         if record.damaged:
-            raise CorruptCheckpoint(f"Item {record.position[4]} cannot be read: its checksum is wrong.")
+            raise CorruptCheckpoint(f"Item {record.position[4]} cannot be read: it was changed or moved.")
         if not isinstance(record, KeptHeader):
             yield record._replace(names=names)
 

@@ -11,13 +11,15 @@ from typing import NamedTuple, TypeAlias
 from ...config import MySQLConfig
 from ...dialect.transcripts.dialect import TranscriptDialect
 from ...dialect.transcripts.moving import MovedItem
-from ...dialect.transcripts.pieces import RowKey, header_checksum, item_checksum, sealed_at
+from ...dialect.transcripts.pieces import RowKey
 from ...dialect.transcripts.reading import StoredHeader
 from ...dialect.transcripts.writing import HeaderRow, ItemRow
 from ...engine.operation import Batch, Duplicate, Operation
+from ...errors import CorruptCheckpoint
+from ...runtime.framing import Frame
 from ...runtime.sealing import Sealing
 from ...runtime.server_times import as_sql_time, aware
-from .coding import frame, open_content, open_state, seal_content, seal_state
+from .coding import frame, header_row, open_content, open_state, seal_content, seal_state
 
 #: Transcripts whose items one page reads.
 HEADERS_AT_ONCE = 100
@@ -113,10 +115,10 @@ class MovingOperations:
         results = yield Batch(queries, atomic=False)
         found: list[Kept] = []
         for header, query_of_items in zip(chosen, queries, strict=True):
-            if not (header[:4] == first and after_seq >= 0):
-                found.append(_kept_header(self._tenant, header, self._sealing))
             key = RowKey(self._tenant, *header[:4])
             sealing = self._sealing.of(*key)
+            if not (header[:4] == first and after_seq >= 0):
+                found.append(_kept_header(key, header, sealing))
             found += (_kept_item(key, row, sealing) for row in results.rows(query_of_items))
             if len(found) >= limit:
                 break
@@ -173,15 +175,16 @@ class MovingOperations:
         done.written += len(missing) + len(replaced)
 
     def _restore_header(self, key: RowKey, header: KeptHeader, done: Restored, *, overwrite: bool) -> Operation[None]:
-        row = HeaderRow(header.tag, header.scope, seal_state(self._sealing, key, self._framed(header.state)))
+        sealing = self._sealing.of(*key)
+        row = header_row(sealing, header.tag, header.scope, seal_state(sealing, self._framed(header.state)))
         query = self.sql.reading.header(key)
         stored = (yield Batch.of(query)).row(query)
         if stored is None:
             yield from self._create(key, header, row)
             done.written += 1
             return
-        state = None if stored.state is None else open_state(self._sealing, key, stored.state)
-        if (stored.tag, stored.scope, state) == (header.tag, header.scope, header.state):
+        kept = _kept_header(key, stored, sealing)
+        if not kept.damaged and (kept.tag, kept.scope, kept.state) == (header.tag, header.scope, header.state):
             done.present += 1
         elif overwrite:
             token = os.urandom(16)
@@ -208,7 +211,7 @@ class MovingOperations:
             header.last_seq,
             as_sql_time(header.created_at),
             None if header.expires_at is None else as_sql_time(header.expires_at),
-            header_checksum(key, row.tag, row.scope, row.state),
+            row.seal,
         )
         yield Batch.of(
             self.sql.writing.remove_if_expired(key),
@@ -231,30 +234,31 @@ class MovingOperations:
 
     def _row(self, key: RowKey, item: KeptItem) -> ItemRow:
         framed = frame(item.content, self._config.compression)
-        return ItemRow(item.item_id, seal_content(self._sealing, key, item.item_id, item.seq, framed))
+        return ItemRow(item.item_id, seal_content(self._sealing.of(*key), item.item_id, item.seq, framed))
 
-    def _framed(self, text: bytes | None) -> bytes | None:
+    def _framed(self, text: bytes | None) -> Frame | None:
         return None if text is None else frame(text, self._config.compression)
 
 
-def _kept_header(tenant: str, row: StoredHeader, sealing: Sealing) -> KeptHeader:
-    names = (row.kind, row.collection, row.name, row.part)
-    key = RowKey(tenant, *names)
-    sound = row.checksum == header_checksum(key, row.tag, row.scope, row.state)
-    state = (
-        open_state(sealing, key, row.state, f"The state of transcript {_name(key)!r}")
-        if sound and row.state is not None
-        else None
-    )
+def _kept_header(key: RowKey, row: StoredHeader, sealing: Sealing) -> KeptHeader:
+    damaged, state = row.seal != header_row(sealing, row.tag, row.scope, row.state).seal, None
+    if row.state is not None:
+        try:
+            state = open_state(sealing, row.state, f"The state of transcript {_name(key)!r}")
+        except CorruptCheckpoint:
+            damaged = True
     expires_at = None if row.expires_at is None else aware(row.expires_at)
     created_at = aware(row.created_at)
-    return KeptHeader(names, row.revision, row.tag, row.scope, state, created_at, expires_at, not sound, row.last_seq)
+    return KeptHeader(key[1:], row.revision, row.tag, row.scope, state, created_at, expires_at, damaged, row.last_seq)
 
 
 def _kept_item(key: RowKey, row: MovedItem, sealing: Sealing) -> KeptItem:
-    sound = row.checksum == sealed_at(item_checksum(key, row.item_id, row.content), row.seq)
-    content = open_content(sealing, row, f"Item {row.seq} of transcript {_name(key)!r}") if sound else b"null"
-    return KeptItem(key[1:], row.seq, row.item_id, content, aware(row.created_at), not sound)
+    damaged, content = False, b"null"
+    try:
+        content = open_content(sealing, row, f"Item {row.seq} of transcript {_name(key)!r}")
+    except CorruptCheckpoint:
+        damaged = True
+    return KeptItem(key[1:], row.seq, row.item_id, content, aware(row.created_at), damaged)
 
 
 def _same_item(one: KeptItem, other: KeptItem) -> bool:

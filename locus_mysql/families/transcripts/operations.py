@@ -246,7 +246,7 @@ class TranscriptOperations:
         where, token, ledger = row_key(self._tenant, key), os.urandom(16), self.sql.ledger
         encoded = coding.encode_content(content, "The item", self.config.compression)
         encoded_id = check_name(item_id, "The id of an item", ID_BYTES)
-        row = ItemRow(encoded_id, coding.seal_content(self._sealing, where, encoded_id, 0, encoded))
+        row = ItemRow(encoded_id, coding.seal_content(self._sealing.of(*where), encoded_id, 0, encoded))
         writing, outcome = self.sql.writing, ledger.find(self._tenant, token)
         try:
             results = yield Batch.of(

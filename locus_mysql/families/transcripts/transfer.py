@@ -87,7 +87,7 @@ class TranscriptSource:
         for record in await self._run(database, self._moving.page(after, limit)):
             page.last = record.position
             if record.damaged:
-                page.damaged.append(f"{describe(record)} cannot be read: its checksum is wrong.")
+                page.damaged.append(f"{describe(record)} cannot be read: it was changed or moved.")
             else:
                 page.records.append(line_of(record))
         return page

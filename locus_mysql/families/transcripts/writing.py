@@ -17,12 +17,14 @@ from ...engine.retry import Backoff
 from ...errors import InvalidInput, NotFound, VersionConflict
 from ...runtime.arguments import check_each, check_limit, check_type
 from ...runtime.exact_json import decode_json
+from ...runtime.framing import Frame
 from ...runtime.lru_cache import LRUCache
 from ...runtime.sealing import Sealing
 from .coding import (
     ID_BYTES,
     check_name,
     encode_content,
+    header_row,
     open_state,
     row_key,
     seal_content,
@@ -48,7 +50,15 @@ class KnownHeader(NamedTuple):
     row: HeaderRow
 
 
-NOTHING = KnownHeader(0, HeaderRow())
+NOTHING = KnownHeader(0, HeaderRow(None, None, None, 0))
+
+
+class PlannedItem(NamedTuple):
+    """An item of a write, with its id as it is stored, and its content, which is ready to be sealed."""
+
+    item: NewItem
+    item_id: bytes | None
+    framed: Frame
 
 
 class PlannedWrite:
@@ -57,7 +67,7 @@ class PlannedWrite:
     Args:
         config: The options, with the tenant.
         write: The write.
-        sealing: Encrypts the family.
+        sealing: Seals rows of the family.
 
     Raises:
         InvalidInput: Something in it cannot be stored exactly.
@@ -69,11 +79,11 @@ class PlannedWrite:
             check_limit(write.expected, "expected", most=2**63 - 1)
         self.write = write
         self.token = os.urandom(16)
-        self._sealing = sealing
+        self._sealing = sealing.of(*self.key)
         #: The seq of the transcript's last item; None if it is not known, or not needed.
         self.last_seq: int | None = None
         self._compression = config.compression
-        self.items: list[tuple[NewItem, ItemRow]] = []
+        self.items: list[PlannedItem] = []
         known: set[bytes] = set()
         for item in check_each(write.items, NewItem, "items"):
             item_id = None if item.item_id is None else check_name(item.item_id, "The id of an item", ID_BYTES)
@@ -81,7 +91,8 @@ class PlannedWrite:
                 if item_id in known:
                     continue
                 known.add(item_id)
-            self.items.append((item, ItemRow(item_id, encode_content(item.content, "The item", self._compression))))
+            framed = encode_content(item.content, "The item", self._compression)
+            self.items.append(PlannedItem(item, item_id, framed))
         self._all = self.items
         #: The revision at which the transcript had the skipped items; None if no item is skipped.
         self._left_out_at: int | None = None
@@ -100,14 +111,9 @@ class PlannedWrite:
         self.known = NOTHING
 
     @property
-    def rows(self) -> list[ItemRow]:
-        """The rows of the items."""
-        return [row for _, row in self.items]
-
-    @property
     def needs_last_seq(self) -> bool:
         """Whether seqs must be known before the write: encrypted items without ids are bound to them."""
-        return self._sealing.is_on and any(row.item_id is None for _, row in self._all)
+        return self._sealing.is_on and any(item.item_id is None for item in self._all)
 
     @property
     def is_repeated(self) -> bool:
@@ -133,18 +139,16 @@ class PlannedWrite:
         before = (
             None
             if stored is None
-            else decode_json(
-                open_state(self._sealing, self.key, stored, f"The state of transcript {self.write.key.name!r}")
-            )
+            else decode_json(open_state(self._sealing, stored, f"The state of transcript {self.write.key.name!r}"))
         )
-        state = self.write.fold(before, [item for item, _ in self.items])
+        state = self.write.fold(before, [planned.item for planned in self.items])
         tag = known.row.tag if self._new_tag is None else self._new_tag
         # A state that the fold returned unchanged is not sent again.
-        self.header = HeaderRow(tag, known.row.scope, self._state(state, before, stored))
+        self.header = header_row(self._sealing, tag, known.row.scope, self._state(state, before, stored))
 
     def leave_out(self, present: set[bytes], revision: int) -> None:
         """Skip the items that the transcript has at this revision. A fold has to be computed again."""
-        self.items = [(item, row) for item, row in self._all if row.item_id not in present]
+        self.items = [item for item in self._all if item.item_id not in present]
         self._left_out_at = revision if present else None
         self._forget_fold()
 
@@ -156,8 +160,9 @@ class PlannedWrite:
     def steps(self, sql: TranscriptDialect, ttl_us: int | None) -> tuple[Statement, ...]:
         """The statements of the write, without its token."""
         writing, rows = sql.writing, self._sealed_rows()
+        seal = header_row(self._sealing, None, None, None).seal
         ttl_us = ttl_us if self.write.expires else None
-        steps = list(writing.lock(self.key, os.urandom(16), rows, ttl_us, only_later=self.write.is_shared))
+        steps = list(writing.lock(self.key, os.urandom(16), seal, rows, ttl_us, only_later=self.write.is_shared))
         if self.write.expected is not None:
             steps.append(writing.guard(self.key, self.write.expected))
         if self._left_out_at is not None:
@@ -173,9 +178,7 @@ class PlannedWrite:
         if rows:
             steps += writing.add(self.key, rows)
         if self.header is not None and (self.write.fold is None or self.header != self.known.row):
-            # An encrypted state is always sent: the checksum covers its bytes, which `reencrypt` may have replaced.
-            unchanged = self.write.fold is not None and self.header.state == self.known.row.state
-            keeps_state = unchanged and not self._sealing.is_on
+            keeps_state = self.write.fold is not None and self.header.state == self.known.row.state
             steps.append(writing.set_header(self.key, self.header, keeps_state=keeps_state))
         if self.write.remove:
             steps += writing.remove_at(self.key, self.write.remove)
@@ -192,22 +195,20 @@ class PlannedWrite:
     def _encoded(self, header: Header) -> HeaderRow:
         tag = None if header.tag is None else check_name(header.tag, "The tag", ID_BYTES, least=0)
         scope = None if header.scope is None else check_name(header.scope, "The scope", least=0)
-        return HeaderRow(tag, scope, self._state(header.state))
+        return header_row(self._sealing, tag, scope, self._state(header.state))
 
     def _state(self, state: object, before: object = None, stored: bytes | None = None) -> bytes | None:
         """Return a state as it is stored; if it is the object of the stored one, as that one with the active key."""
         if state is None or (state is before and self._sealing.is_current(stored)):
             return None if state is None else stored
-        return seal_state(self._sealing, self.key, encode_content(state, "The state", self._compression))
+        return seal_state(self._sealing, encode_content(state, "The state", self._compression))
 
     def _sealed_rows(self) -> list[ItemRow]:
-        """Return the rows of the items as they are stored."""
-        if not self._sealing.is_on:
-            return self.rows
+        """Return the rows of the items."""
         first = (self.last_seq or 0) + 1
         return [
-            ItemRow(row.item_id, seal_content(self._sealing, self.key, row.item_id, seq, row.content))
-            for seq, row in enumerate(self.rows, first)
+            ItemRow(item.item_id, seal_content(self._sealing, item.item_id, seq, item.framed))
+            for seq, item in enumerate(self.items, first)
         ]
 
 
@@ -278,8 +279,8 @@ class WritingOperations:
                 if row is None:
                     read[key] = NOTHING
                     continue
-                transcript_of(key.tenant, row, self._sealing)  # verifies the checksum
-                read[key] = KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state))
+                transcript_of(key.tenant, row, self._sealing)  # verifies the seal
+                read[key] = _known(row)
         for plan in folding:
             plan.fold(read.get(plan.key) or self._known.get(plan.key) or NOTHING)
 
@@ -314,7 +315,7 @@ class WritingOperations:
 
     def _lock(self, plans: Sequence[PlannedWrite]) -> tuple[str | bytes, ...]:
         """Return the transcript that a write locks; nothing for a write of several, or of many items."""
-        if len(plans) > 1 or len(plans[0].rows) > SHORT_WRITE:
+        if len(plans) > 1 or len(plans[0].items) > SHORT_WRITE:
             return ()
         return self.sql.names["transcripts"], *plans[0].key
 
@@ -326,7 +327,7 @@ class WritingOperations:
         """
         reading, asked = self.sql.reading, []
         for plan in plans:
-            ids = [row.item_id for row in plan.rows if row.item_id is not None]
+            ids = [item.item_id for item in plan.items if item.item_id is not None]
             if ids:
                 asked.append((plan, reading.revision(plan.key), reading.present(plan.key, ids)))
         queries = tuple(query for _, revision, present in asked for query in (revision, present))
@@ -367,10 +368,9 @@ class WritingOperations:
 
         Args:
             key: The transcript.
-            row: The row, whose checksum was verified; None if there is no such transcript.
+            row: The row, whose seal was verified; None if there is no such transcript.
         """
-        known = NOTHING if row is None else KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state))
-        self._remember(key, known)
+        self._remember(key, NOTHING if row is None else _known(row))
 
     def _remember(self, key: RowKey, known: KnownHeader) -> None:
         self._known.put(key, known, size=500 + len(known.row.state or b""))
@@ -379,6 +379,10 @@ class WritingOperations:
         """Forget the state of a transcript, and the seq of its last item."""
         self._known.pop(key)
         self._last_seqs.pop(key)
+
+
+def _known(row: StoredHeader) -> KnownHeader:
+    return KnownHeader(row.revision, HeaderRow(row.tag, row.scope, row.state, row.seal))
 
 
 def _repeated(plans: Sequence[PlannedWrite]) -> bool:

@@ -20,7 +20,7 @@ def seal_value(sealing: Sealing, key: SessionKey, kind: int, name: str, value: b
     """
     if not sealing.is_on:
         return value
-    return sealing.of(*key).seal(value, "value", *value_identity(kind, name))
+    return sealing.of(*key).encrypt(value, "value", *value_identity(kind, name))
 
 
 def open_value(sealing: Sealing, key: SessionKey, kind: int, name: str, stored: bytes) -> bytes:
@@ -33,7 +33,7 @@ def open_value(sealing: Sealing, key: SessionKey, kind: int, name: str, stored: 
     if sealing.leaves(stored):
         return stored
     what = f"{entry_title(kind, name)} of session {key.session_id!r}"
-    return sealing.of(*key).open(stored, what, "value", *value_identity(kind, name))
+    return sealing.of(*key).decrypt(stored, what, "value", *value_identity(kind, name))
 
 
 def entry_title(kind: int, name: str) -> str:

@@ -205,7 +205,7 @@ async def test_the_texts_of_other_tenants_do_not_count_towards_the_limit_of_a_se
                 await texts.add(**{f"mine{n}": "our coffee is common" for n in range(rows)})
                 table = "store_checkpoints" if family == "dicts" else "memory_items"
                 columns = (
-                    "thread_id, seq, continues, token, payload, checksum, created_at, search_text"
+                    "thread_id, seq, continues, token, payload, seal, created_at, search_text"
                     if family == "dicts"
                     else "path, item_key, value, version, created_at, updated_at, checksum, search_text"
                 )

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect import Query, Schema, Statement
 from locus_mysql.dialect import ledger as ledgers
-from locus_mysql.dialect.checksums import checksum
 from locus_mysql.dialect.dialect import Dialect
 from locus_mysql.dialect.schema import Table
 from locus_mysql.dialect.template import Statements, placeholders
@@ -24,6 +23,7 @@ from locus_mysql.runtime.arguments import check_text
 from locus_mysql.runtime.checksummed_jsonl import Head, checksummed
 from locus_mysql.runtime.database import Database
 from locus_mysql.runtime.ledger import forget_old_tokens
+from locus_mysql.runtime.sealing import Sealing
 from locus_mysql.runtime.transfer import RecordPage, TransferReport
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class CountRow(NamedTuple):
 
 def checksum_of(tenant: str, name: str, broken: bool) -> int:
     """Return the checksum of a toy's row."""
-    return checksum((tenant, name), int(broken))
+    return Sealing(None, "toys").of(tenant).checksum("row", name, int(broken))
 
 
 class ToyStatements(Statements):

@@ -24,12 +24,16 @@ from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias, cast
 
 from ....errors import CorruptCheckpoint
-from ....runtime.framing import DamagedFrame
+from ....runtime.framing import DamagedFrame, Frame
 from ....runtime.log_digests import EMPTY, Log, Mark
+from ....runtime.sealing import Sealing
 from .codec import EncodedState
 from .copies import Copy, copied, find_copies, inserted_pieces
 from .digests import HashedLogs
 from .payload import Change, Content, check_head, pack, unpack
+
+#: The sealed column. Rows are identified by their tokens, as the server assigns the seq.
+PAYLOAD = "payload"
 
 #: A state up to this size is stored whole: a delta would save little and make a load read more rows.
 WHOLE_BELOW_BYTES = 2048
@@ -63,7 +67,7 @@ class Delta:
     """The encoded form of a new state.
 
     Args:
-        payload: The bytes of the row.
+        payload: What the row is to hold.
         base: The state it builds on, or None if the payload is the whole state.
         position: Its position in the lineage.
         marks: The marks of its logs.
@@ -72,7 +76,7 @@ class Delta:
         discontinued: Logs of the parent that the state does not continue: they were removed or changed in place.
     """
 
-    payload: bytes
+    payload: Frame
     base: Ancestor | None
     position: int
     marks: Mapping[str, Mark]
@@ -128,7 +132,6 @@ def encode_delta(
     hashed: HashedLogs,
     lineage: Lineage,
     *,
-    token: bytes,
     provisional: bool = False,
     compression: Literal["zlib", "none"] = "zlib",
     held: HashedLogs = _NO_LOGS,
@@ -139,7 +142,6 @@ def encode_delta(
         state: The new state.
         hashed: Its logs.
         lineage: The states it may build on; empty for none.
-        token: The token of its row.
         provisional: Whether a later save will supersede it.
         compression: Whether the payload may be compressed.
         held: The logs of an earlier state, if this process holds one: with the texts of the states it continues.
@@ -173,10 +175,14 @@ def encode_delta(
         suffixes += pieces
         changes.append(Change(log.name, start, sum(map(len, pieces)), mark.item_count, mark.digest, copying))
     cuts = {log.name: log.cut for log in state.logs}
-    tokens = token if base is None else token + base.token
-    payload = pack(position, provisional, cuts, changes, state.head, suffixes, tokens, compression)
+    payload = pack(position, provisional, cuts, changes, state.head, suffixes, compression)
     discontinued = frozenset(name for name, mark in last.items() if mark.length and name not in news)
     return Delta(payload, base, position, marks, parent, news, discontinued)
+
+
+def seal_payload(sealing: Sealing, delta: Delta, token: bytes) -> bytes:
+    """Return the bytes of a row: its payload, bound to its token and that of the row it builds on."""
+    return sealing.seal(*delta.payload, PAYLOAD, token, *(() if delta.base is None else (delta.base.token,)))
 
 
 def extend(lineage: Lineage, delta: Delta, seq: int, token: bytes, *, provisional: bool = False) -> Lineage:
@@ -213,15 +219,19 @@ def follows(hashed: HashedLogs, ancestor: Ancestor) -> int:
     return sum(ancestor.marks[name].length for name in _continued(hashed, ancestor))
 
 
-def assemble(rows: Sequence[StoredRow], thread_id: str, held: Held | None = None) -> tuple[EncodedState, Lineage]:
+def assemble(
+    rows: Sequence[StoredRow], thread_id: str, sealing: Sealing, held: Held | None = None
+) -> tuple[EncodedState, Lineage]:
     """Assemble a state and its lineage from its row and the rows it builds on, newest first.
 
     Args:
         rows: The rows.
         thread_id: Their thread, for errors.
+        sealing: Opens the payloads of the thread.
         held: Replaces payloads that were left out.
 
     Raises:
+        EncryptionError: There is no key for a row, or it is in clear text although keys are given.
         CorruptCheckpoint: A row is damaged, or the rows do not belong together.
         NotHeld: A payload that was left out is needed.
     """
@@ -242,15 +252,17 @@ def assemble(rows: Sequence[StoredRow], thread_id: str, held: Held | None = None
     content = Content(0, False, {}, [], b"", memoryview(b""))
     for row in reversed(with_payload):
         base = ancestors[-1] if ancestors else None
+        what = f"Checkpoint row {row.seq} of thread {thread_id!r}"
+        tokens = (row.token,) if base is None else (row.token, base.token)
         try:
-            content = unpack(cast(bytes, row.payload), row.token if base is None else row.token + base.token)
+            content = unpack(sealing.open(cast(bytes, row.payload), what, PAYLOAD, *tokens))
             marks = _added(content, texts, marks)
             if row is with_payload[0]:
                 check_head(content)
         except DamagedFrame as damage:
             raise CorruptCheckpoint(
-                f"Checkpoint row {row.seq} of thread {thread_id!r} cannot be read back: {damage}. Load another "
-                "checkpoint of the thread, or restore the row from a backup."
+                f"{what} cannot be read back: {damage}. Load another checkpoint of the thread, or restore the row from "
+                "a backup."
             ) from None
         base_seq = None if base is None else base.seq
         ancestors.append(Ancestor(row.seq, row.token, base_seq, content.position, content.provisional, marks))

@@ -1,8 +1,8 @@
 """The bytes of a checkpoint's payload: `pack`, `unpack`, and `outline` for its beginning. No I/O.
 
-A payload is a format byte, a checksum and a body: header, head and suffixes. The checksum is of the body and of the
-tokens of the row and of its base. So an assembled state is exactly the saved one: a flipped bit, a payload in another
-row and a row that builds on another one are detected.
+A payload is a format byte and a body: header, head and suffixes. It is sealed with the tokens of the row and of its
+base. So an assembled state is exactly the saved one: a flipped bit, a payload in another row and a row that builds on
+another one are detected.
 
 Formats 1 and 2 are those of `Framing`. Formats 3 and 4 are the same, for a row with copies, which versions before it
 cannot read: they refuse an unknown format.
@@ -11,14 +11,14 @@ cannot read: they refuse an unknown format.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ....errors import CorruptCheckpoint
 from ....runtime.exact_json import decode_json, encode_json
-from ....runtime.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Framing, Pieces
+from ....runtime.framing import DEFLATED, UNCOMPRESSED, DamagedFrame, Frame, Framing
 from ....runtime.log_digests import EMPTY, Mark
+from ....runtime.sealing import Opened, unverified
 from .copies import Copy
 
 _LENGTHS = struct.Struct("<II")
@@ -77,10 +77,9 @@ def pack(
     changes: Sequence[Change],
     head: bytes,
     suffixes: Sequence[memoryview],
-    tokens: bytes,
     compression: Literal["zlib", "none"],
-) -> bytes:
-    """Return a payload.
+) -> Frame:
+    """Return a payload that is ready to be sealed.
 
     Args:
         position: The position in the lineage.
@@ -89,35 +88,19 @@ def pack(
         changes: The lists that differ from those of the row it builds on.
         head: The state's text without the items of its lists.
         suffixes: The bytes of the changes, in their order.
-        tokens: The row's token, followed by that of the row it builds on.
         compression: Whether it may be compressed.
     """
     header = {"p": position, "t": int(provisional), "c": cuts, "l": [change.to_json() for change in changes]}
     text = encode_json(header)
-    kind, body = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
+    frame = _FRAMING.compress((_LENGTHS.pack(len(text), len(head)), text, head, *suffixes), compression)
     if any(change.copies for change in changes):
-        kind = _COPYING_FORMATS[kind]
-    return _FRAMING.join(kind, _checksum(kind, tokens, body), body)
+        return Frame(_COPYING_FORMATS[frame.kind], frame.pieces)
+    return frame
 
 
-def unpack(payload: bytes, tokens: bytes) -> Content:
-    """Return the content of a payload.
-
-    Args:
-        payload: The bytes of a row.
-        tokens: The row's token, followed by that of the row it builds on.
-    """
-    frame = _FRAMING.split(payload)
-    if frame.checksum != _checksum(frame.kind, tokens, (frame.body,)):
-        raise DamagedFrame("its bytes were changed, or the row it builds on is missing")
-    return _content(memoryview(_FRAMING.content(frame)))
-
-
-def _checksum(kind: bytes, tokens: bytes, body: Pieces) -> int:
-    checksum = zlib.crc32(kind + tokens)
-    for piece in body:
-        checksum = zlib.crc32(piece, checksum)
-    return checksum
+def unpack(payload: Opened) -> Content:
+    """Return the content of a payload."""
+    return _content(memoryview(_FRAMING.content(payload)))
 
 
 def _content(body: memoryview) -> Content:
@@ -189,11 +172,20 @@ class Outline(NamedTuple):
     marks: Mapping[str, Mark]
 
 
-def outline(beginning: bytes) -> Outline:
-    """Read the beginning of a payload, for figures and charts. Its checksum cannot be verified.
+def beginning_of(stored: bytes) -> Opened:
+    """Return the beginning of a payload, which is not encrypted, from the first stored bytes. It is not verified.
+
+    Raises:
+        CorruptCheckpoint: It is too short.
+    """
+    return unverified(stored, "The beginning of a checkpoint's row")
+
+
+def outline(beginning: Opened) -> Outline:
+    """Read the beginning of a payload, for figures and charts.
 
     Args:
-        beginning: The first bytes of a payload, 4,096 or more, or all of it.
+        beginning: The first bytes of a payload, 4,096 or more, or all of it; see `beginning_of`.
 
     Raises:
         CorruptCheckpoint: It is damaged, or its header is longer than the beginning.
@@ -225,7 +217,7 @@ class Added(NamedTuple):
     whole: bool
 
 
-def added_items(beginning: bytes) -> Mapping[str, Added]:
+def added_items(beginning: Opened) -> Mapping[str, Added]:
     """Return the items that a row adds to lists, as far as its beginning contains them; see `outline`.
 
     Raises:
@@ -287,6 +279,5 @@ DICTIONARY = (
 _FRAMING = Framing(
     DICTIONARY,
     range(256, 32_768),
-    struct.Struct("<I"),
     {stored: stored for stored in _COPYING_FORMATS} | {copying: stored for stored, copying in _COPYING_FORMATS.items()},
 )

@@ -9,13 +9,13 @@ from typing import Any
 from ....dialect.checkpoints.previews import PreviewRow
 from ....errors import CorruptCheckpoint, EncryptionError
 from ....runtime.exact_json import decode_json
-from ....runtime.sealing import Sealing
+from ....runtime.sealing import Opened, Sealing
 from ...inspection.conversation import messages_of
 from ...inspection.records import ThreadPreview
 from ...inspection.status import preview_of
 from ...inspection.to_json import finite
-from ..coding.payload import Added, added_items, outline
-from ..state_rows import PAYLOAD
+from ..coding.delta import PAYLOAD
+from ..coding.payload import Added, added_items, beginning_of, outline
 
 #: Bytes of each payload that are read. Rows with a larger payload than the second number are not read at all.
 BEGINNING_BYTES, LARGEST_BYTES = 16_384, 262_144
@@ -45,19 +45,20 @@ def _preview(rows: Sequence[PreviewRow], sealing: Sealing) -> ThreadPreview:
     return preview_of(messages_of(began or {}), last, state)
 
 
-def _opened(row: PreviewRow, sealing: Sealing) -> bytes | None:
+def _opened(row: PreviewRow, sealing: Sealing) -> Opened | None:
     """Return the beginning of a row's payload, decrypted; None if it cannot be."""
-    if not sealing.is_on:
-        return row.payload
-    if row.payload_bytes > len(row.payload):
-        return None  # only a whole payload can be decrypted
     try:
-        return sealing.open(row.payload, f"Checkpoint row {row.seq}", PAYLOAD, row.token)
+        if not sealing.is_on:
+            return beginning_of(row.payload)
+        if row.payload_bytes > len(row.payload):
+            return None  # only a whole payload can be decrypted
+        tokens = (row.token,) if row.base_token is None else (row.token, row.base_token)
+        return sealing.open(row.payload, f"Checkpoint row {row.seq}", PAYLOAD, *tokens)
     except (CorruptCheckpoint, EncryptionError):
         return None
 
 
-def partial_state(payload: bytes | None, *, beginning: bool = False) -> Mapping[str, Any] | None:
+def partial_state(payload: Opened | None, *, beginning: bool = False) -> Mapping[str, Any] | None:
     """Return a state whose lists have only the items that its row adds; None if the row cannot be read.
 
     Args:

@@ -22,7 +22,7 @@ from ....engine.operation import Operation, fetch
 from ....errors import CorruptCheckpoint
 from ....runtime.server_times import as_sql_time, aware
 from ...inspection.records import Day, LargeThread, Statistics, ThreadRow
-from ..coding.payload import outline, whole_bytes
+from ..coding.payload import beginning_of, outline, whole_bytes
 
 #: Approximate number of threads in a sample; and the smallest number, whatever number of rows they have.
 SAMPLE, LEAST_SAMPLE = 5_000, 500
@@ -167,7 +167,7 @@ def whole_size(rows: Sequence[OutlineRow]) -> int | None:
     if rows[-1].seq != rows[-1].base_seq:
         return None
     try:
-        return whole_bytes([outline(row.beginning) for row in rows])
+        return whole_bytes([outline(beginning_of(row.beginning)) for row in rows])
     except CorruptCheckpoint:
         return None
 

@@ -50,8 +50,8 @@ from ...inspection.sources import (
 from .. import thread_steps
 from ..metadata_pairs import holds, lookup_text
 from ..queries import hits_of
-from ..records import Described, decode_state_text, metadata_of
-from ..state_rows import assemble_rows
+from ..records import decode_state_text, metadata_of
+from ..state_rows import Named, assemble_rows
 from ..thread_steps import ThreadFilters, ThreadSteps
 from .previews import BEGINNING_BYTES, LARGEST_BYTES, previews_of
 from .statistics import statistics_of
@@ -109,7 +109,8 @@ class CheckpointThreads:
         before = None if cursor is None else cast(int, from_cursor(cursor, int)[0])
         find = self.sql.inspection.history(self._tenant, thread_id, before, _text(at), limit + 1)
         rows = yield from fetch(find)
-        items = [_checkpoint_row(thread_id, row) for row in rows[:limit]]
+        sealing = self._sealing.of(self._tenant, thread_id)
+        items = [_checkpoint_row(row, thread_id, sealing) for row in rows[:limit]]
         return Page(items, to_cursor(rows[limit - 1].seq) if len(rows) > limit else None)
 
     def state(
@@ -179,7 +180,8 @@ class CheckpointThreads:
         return [one for one in tagged if one.checkpoint.damage or holds(one.checkpoint.metadata, key, wanted)]
 
     def _tagged(self, thread_id: str, row: TaggedRow) -> Tagged:
-        return Tagged(self.family, thread_id, _checkpoint_row(thread_id, row))
+        sealing = self._sealing.of(self._tenant, thread_id)
+        return Tagged(self.family, thread_id, _checkpoint_row(row, thread_id, sealing))
 
     def statistics(self) -> Operation[Statistics]:
         """See `ThreadSource.statistics`."""
@@ -205,7 +207,7 @@ class CheckpointThreads:
                 f"Thread {thread_id!r} has no checkpoint. No write of this package causes this; delete the thread."
             )
         else:
-            metadata, damage = _metadata(thread_id, row)
+            metadata, damage = _metadata(row, thread_id, self._sealing.of(self._tenant, thread_id))
         return ThreadRow(
             family=self.family,
             thread_id=thread_id,
@@ -223,8 +225,8 @@ def _text(at: datetime | None) -> str | None:
     return None if at is None else time_text(at)
 
 
-def _checkpoint_row(thread_id: str, row: HistoryRow | StateRow | TaggedRow) -> CheckpointRow:
-    metadata, damage = _metadata(thread_id, row)
+def _checkpoint_row(row: HistoryRow | StateRow | TaggedRow, thread_id: str, sealing: Sealing) -> CheckpointRow:
+    metadata, damage = _metadata(row, thread_id, sealing)
     return CheckpointRow(
         namespace="",
         checkpoint_id=cast(str, row.checkpoint_id),
@@ -237,7 +239,7 @@ def _checkpoint_row(thread_id: str, row: HistoryRow | StateRow | TaggedRow) -> C
 
 
 def _state_view(family: Kind, thread_id: str, rows: Sequence[StateRow], sealing: Sealing) -> StateView:
-    checkpoint = _checkpoint_row(thread_id, rows[0])
+    checkpoint = _checkpoint_row(rows[0], thread_id, sealing)
     try:
         encoded, _ = assemble_rows(rows, thread_id, sealing)
         state = decode_state_text(encoded.text(), thread_id)
@@ -253,9 +255,9 @@ def _hits(family: Kind, rows: Sequence[HitRow], query: str, limit: int) -> list[
     ]
 
 
-def _metadata(thread_id: str, row: Described) -> tuple[dict[str, Any], str | None]:
+def _metadata(row: Named, thread_id: str, sealing: Sealing) -> tuple[dict[str, Any], str | None]:
     """Return the metadata of a checkpoint; or empty metadata, and a message about the damage."""
     try:
-        return metadata_of(thread_id, row), None
+        return metadata_of(row, thread_id, sealing), None
     except CorruptCheckpoint as error:
         return {}, f"{error} Restore the row from a backup, or delete the checkpoint."

@@ -13,7 +13,7 @@ from ....runtime.server_times import aware
 from ...inspection.conversation import messages_of, path_of_messages
 from ...inspection.records import Turn
 from ...inspection.turn_notes import changes_of, note_of
-from ..coding.payload import outline
+from ..coding.payload import beginning_of, outline
 from ..records import decode_state_text
 from .previews import partial_state
 
@@ -48,7 +48,7 @@ def _note(
     """Return what a checkpoint changed, as far as the beginning of its row shows it."""
     if not fields or (parent is None and row.parent_seq is not None):
         return ""
-    state = partial_state(row.beginning) or {}
+    state = partial_state(beginning_of(row.beginning)) or {}
     path = path_of_messages(state)
     count = turn.lists[path[0]].item_count if path and path[0] in turn.lists else 0
     known = parent.lists.get(path[0], EMPTY).item_count if path and parent is not None else 0
@@ -67,7 +67,7 @@ def _turn(row: BeginningRow, base: Mapping[str, Mark] | None, fields: Mapping[st
     """
     lists: dict[str, Mark] = {}
     try:
-        header = outline(row.beginning)
+        header = outline(beginning_of(row.beginning))
         known = {**(dict.fromkeys(header.lists, EMPTY) if whole else base or {}), **header.marks}
         lists = {name: known[name] for name in header.lists if name in known}
     except CorruptCheckpoint:
@@ -86,7 +86,7 @@ def _turn(row: BeginningRow, base: Mapping[str, Mark] | None, fields: Mapping[st
 def _fields(row: BeginningRow) -> Mapping[str, Any]:
     """Return a state without the items of its lists; empty if the row's beginning does not contain it."""
     try:
-        head = outline(row.beginning).head
+        head = outline(beginning_of(row.beginning)).head
         return {} if head is None else decode_state_text(head, "")
     except CorruptCheckpoint:
         return {}

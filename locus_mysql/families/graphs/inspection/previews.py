@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 from ....dialect.graphs.previews import HeadRow, PreviewPartRow, StoppedRow, WantedPart
 from ....errors import CorruptCheckpoint, EncryptionError
@@ -20,16 +21,9 @@ from ...inspection.records import PendingWrite, ThreadPreview
 from ...inspection.status import preview_of
 from ...inspection.to_json import finite, metadata_of
 from ..chains import Inline, Link, Stored
-from ..checksummed_frames import (
-    StoredThread,
-    checkpoint_identity,
-    part_identity,
-    stored_thread,
-    text_checksum,
-    unseal_with_checksum,
-)
 from ..decoding import decode_writes
 from ..payload import unpack
+from ..sealed_rows import StoredThread, checkpoint_identity, part_identity, stored_thread, unseal
 from .token_usage import MESSAGES
 from .values_as_json import pending, to_json
 
@@ -76,9 +70,7 @@ def heads_of(tenant: str, rows: Iterable[HeadRow], stopped: Iterable[StoppedRow]
     heads = []
     for row in rows:
         thread = stored_thread(tenant, row.thread_id, sealing)
-        identity = checkpoint_identity(
-            thread, row.checkpoint_key, row.parent_key, row.needs, text_checksum(row.metadata)
-        )
+        identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
         try:
             values = unpack(row.payload, row.stored_seq, identity).values
             made = pending(decode_writes(thread, row.checkpoint_key, writes.get(row.thread_id, ())))
@@ -116,10 +108,10 @@ def _chunk(thread: StoredThread, link: Link, sealed: bytes | None) -> bytes:
     if sealed is None:
         return b""
     try:
-        chunk, checksum = unseal_with_checksum(sealed, part_identity(thread))
+        chunk = unseal(sealed, part_identity(thread))
     except (CorruptCheckpoint, EncryptionError):
         return b""
-    return chunk if checksum == link.checksum else b""
+    return chunk if crc32(chunk) == link.checksum else b""
 
 
 def _items(kind: str, chunk: bytes) -> list[Any]:

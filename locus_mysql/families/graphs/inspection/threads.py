@@ -55,10 +55,10 @@ from .. import keys
 from ..ancestry import Ancestry
 from ..arguments import check_id
 from ..base_cache import BaseCache
-from ..checksummed_frames import StoredThread, checkpoint_identity, stored_thread, text_checksum
 from ..loading import Loading
 from ..payload import unpack
 from ..records import ChannelHistory, LoadedGraphCheckpoint
+from ..sealed_rows import StoredThread, checkpoint_identity, stored_thread
 from ..store import DEFAULT_NAMESPACE
 from ..values import EncodedValue
 from .graph_state import GraphState, view_of
@@ -340,9 +340,7 @@ def _outline(thread: StoredThread, row: OutlineRow) -> Outline:
     messages, damaged = None, False
     values: Mapping[str, Any] = {}
     try:
-        identity = checkpoint_identity(
-            thread, row.checkpoint_key, row.parent_key, row.needs, text_checksum(row.metadata)
-        )
+        identity = checkpoint_identity(thread, row.checkpoint_key, row.parent_key, row.needs, row.metadata)
         found = unpack(row.payload, row.stored_seq, identity).values
         held = found.get(MESSAGES)
         messages = None if held is None else held.value

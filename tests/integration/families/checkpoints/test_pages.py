@@ -8,8 +8,8 @@ from typing import Any
 import pymysql
 import pytest
 
+from bench.seals import row_seal
 from locus_mysql import MySQLConfig
-from locus_mysql.dialect.checkpoints.pieces import PIECES
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints import pages
 from locus_mysql.families.checkpoints.store import StoreOperations
@@ -63,7 +63,7 @@ def many(sql: RunSQL) -> Iterator[Callable[..., None]]:
                 f"SELECT {', '.join(changed.get(name, f's.{name}') for name in columns)} "
                 f"FROM d JOIN {table} s WHERE s.thread_id = 'seed'"
             )
-        sql(f"UPDATE locus_store_checkpoints c SET {PIECES['SOUND.c']} WHERE c.thread_id <> 'seed'")
+        sql(f"UPDATE locus_store_checkpoints c SET seal = {row_seal('c')} WHERE thread_id <> 'seed'")
         if analyze:
             sql("ANALYZE TABLE locus_store_threads, locus_store_checkpoints")
 

@@ -11,6 +11,8 @@ import pytest
 from locus_mysql import Encryption, SyncCheckpointStore
 from locus_mysql.cli.main import main
 from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.families.checkpoints.coding.delta import PAYLOAD
+from locus_mysql.runtime.sealing import Sealing
 
 from ...cli.test_main import dsn_of
 from ...conftest import MakeConfig
@@ -165,8 +167,10 @@ async def test_a_damaged_row_that_is_copied_from_is_named(make_store: Make, sql:
 
 async def test_a_row_of_a_later_format_is_refused_by_name(make_store: Make, sql: RunSQL) -> None:
     await fill(make_store(), window, turns=2)
-    ((payload,),) = sql("SELECT payload FROM locus_store_checkpoints WHERE seq = 2")
-    sql("UPDATE locus_store_checkpoints SET payload = %s WHERE seq = 2", b"\x05" + payload[1:])
+    ((base,),) = sql("SELECT token FROM locus_store_checkpoints WHERE seq = 1")
+    ((payload, token),) = sql("SELECT payload, token FROM locus_store_checkpoints WHERE seq = 2")
+    later = Sealing(None, "dicts").of("default", "t").seal(b"\x05", (payload[5:],), PAYLOAD, token, base)
+    sql("UPDATE locus_store_checkpoints SET payload = %s WHERE seq = 2", later)
     try:
         with pytest.raises(CorruptCheckpoint, match="a later version of locus-mysql wrote it, upgrade"):
             await make_store().load("t")

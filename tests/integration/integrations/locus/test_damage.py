@@ -14,10 +14,13 @@ from locus.memory.retention import MESSAGE_TIME_KEY
 
 from locus_mysql import CheckpointStore, MySQLCheckpointer, SyncMySQLCheckpointer
 from locus_mysql.errors import CorruptCheckpoint
+from locus_mysql.families.checkpoints.coding.codec import encode
+from locus_mysql.families.checkpoints.coding.delta import encode_delta, seal_payload
+from locus_mysql.families.checkpoints.coding.digests import hash_logs
+from locus_mysql.runtime.sealing import Sealing
 
 from ....either_side import AnyStore
 from ...conftest import MakeConfig
-from ...damaging import reseal
 from ...families.checkpoints.conftest import SIDES, side_name
 
 pytestmark = pytest.mark.kept_tables("agents")
@@ -138,7 +141,6 @@ async def test_purging_ends_where_rows_follow_each_other_in_a_circle(
     await checkpointer.delete("t", "0")
     await checkpointer.delete("t", "1")
     sql(f"UPDATE {{rows}} SET {circle}")
-    sql(reseal("{rows}"))
     assert await make().purge_messages(MONTH) == 2
     reader = make()
     assert [len((await reader.load("t", name)).messages) for name in "23"] == [3, 4]
@@ -146,10 +148,18 @@ async def test_purging_ends_where_rows_follow_each_other_in_a_circle(
 
 
 async def test_loading_a_value_that_is_not_an_agent_state_raises_an_error_that_names_the_thread(
-    make: Callable[..., Any], make_config: MakeConfig
+    make: Callable[..., Any], sql: Callable[..., Any], make_config: MakeConfig
 ) -> None:
+    await make().save(AgentState(), "t")
+    ((token,),) = sql("SELECT token FROM {rows}")
+    encoded = encode({"messages": ["sesame"]})
+    sealing = Sealing(None, "agents").of("default", "t")
+    payload = seal_payload(sealing, encode_delta(encoded, hash_logs(encoded, {}), ()), token)
+    sql("UPDATE {rows} SET payload = %s", payload)
+    with pytest.raises(CorruptCheckpoint, match="thread 't' is not the state of an agent") as caught:
+        await make().load("t")
     async with CheckpointStore(make_config()) as store:
         await store.save("t", {"messages": ["sesame"]})
-    with pytest.raises(CorruptCheckpoint, match="thread 't' is not the state of an agent") as caught:
+    with pytest.raises(CorruptCheckpoint, match="row 1 of thread 't' cannot be read back"):
         await make(table_prefix="locus_store_", ddl_mode="off").load("t")
     assert "sesame" not in str(caught.value)

@@ -7,8 +7,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from locus_mysql.families.checkpoints.coding.codec import encode
-from locus_mysql.families.checkpoints.coding.delta import Delta, Lineage, encode_delta
+from locus_mysql.families.checkpoints.coding.delta import Delta, Lineage, encode_delta, seal_payload
 from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
+from locus_mysql.runtime.sealing import Sealing
+
+#: Seals the rows of the thread ``t`` of the tenant ``tenant``, without encryption.
+CLEAR = Sealing(None, "agents").of("tenant", "t")
 
 #: Any text Python can hold, lone surrogates included.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()), max_size=12)
@@ -32,7 +36,12 @@ STATES = st.dictionaries(ANY_TEXT, JSON, max_size=6)
 def delta_of(state: dict[str, Any], lineage: Lineage = ()) -> Delta:
     """Return the delta that is stored for a lasting state."""
     encoded = encode(state)
-    return encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
+    return encode_delta(encoded, hash_logs(encoded, {}), lineage)
+
+
+def stored_bytes(delta: Delta) -> bytes:
+    """Return the bytes of the row of a delta."""
+    return seal_payload(CLEAR, delta, bytes(16))
 
 
 def hashed(state: dict[str, Any]) -> HashedLogs:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from locus_mysql.dialect.checkpoints.loading import SinceRow
-from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.coding.delta import Ancestor, Held, Lineage, NotHeld, StoredRow
 from locus_mysql.families.checkpoints.state_rows import rows_since
-from locus_mysql.runtime.sealing import Sealing
 
 PAYLOAD = b"payload"
 
@@ -25,15 +23,12 @@ def lineage(*seqs: int) -> Lineage:
 
 
 #: A process has the state of row 5, which builds on rows 3 and 1.
-#: No encryption.
-CLEAR = Sealing(None, "dicts")
-
 HELD = Held(lineage(5, 3, 1), {}, encode({"a": 1}))
 
 
-def row(seq: int, base_seq: int | None, *, named: bool = True, sound: bool = True) -> SinceRow:
+def row(seq: int, base_seq: int | None, *, named: bool = True) -> SinceRow:
     payload = None if seq == 5 else PAYLOAD
-    return SinceRow(b"version", seq, base_seq, token(seq), payload, int(named), int(sound))
+    return SinceRow(b"version", seq, base_seq, token(seq), payload, int(named))
 
 
 def there(*seqs: int) -> list[StoredRow]:
@@ -52,7 +47,7 @@ def there(*seqs: int) -> list[StoredRow]:
     ],
 )
 def test_rows_are_followed_to_the_cached_state(found: list[SinceRow], rows: list[StoredRow]) -> None:
-    assert rows_since(found, HELD, "t", CLEAR) == rows
+    assert rows_since(found, HELD) == rows
 
 
 @pytest.mark.parametrize(
@@ -60,7 +55,7 @@ def test_rows_are_followed_to_the_cached_state(found: list[SinceRow], rows: list
     [
         pytest.param([], id="no thread"),
         pytest.param([row(6, 6)], id="what is held is gone, or too many came since"),
-        pytest.param([row(6, 5), SinceRow(b"version", 5, 3, token(9), None, 1, 1)], id="another row in its place"),
+        pytest.param([row(6, 5), SinceRow(b"version", 5, 3, token(9), None, 1)], id="another row in its place"),
         pytest.param([row(5, 3, named=False)], id="no checkpoint since"),
         pytest.param([row(6, 4), row(5, 3)], id="on a row that is not held"),
         pytest.param([row(6, None), row(5, 3)], id="on a row that was not read"),
@@ -70,10 +65,4 @@ def test_rows_are_followed_to_the_cached_state(found: list[SinceRow], rows: list
 )
 def test_rows_that_do_not_lead_to_the_cached_state_must_be_read(found: list[SinceRow]) -> None:
     with pytest.raises(NotHeld):
-        rows_since(found, HELD, "t", CLEAR)
-
-
-def test_only_the_newest_checkpoint_must_fit_its_checksum() -> None:
-    with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't' does not fit its checksum"):
-        rows_since([row(8, 8, named=False), row(7, 5, sound=False), row(5, 3)], HELD, "t", CLEAR)
-    assert rows_since([row(7, 5), row(6, 5, sound=False), row(5, 3, sound=False)], HELD, "t", CLEAR) == there(7, 5)
+        rows_since(found, HELD)

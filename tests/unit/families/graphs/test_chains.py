@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.families.graphs.chains import INLINE_BYTES, Inline, Stored, Value, line, store
-from locus_mysql.families.graphs.checksummed_frames import seal
 from locus_mysql.families.graphs.parts import Parts
+from locus_mysql.families.graphs.sealed_rows import part_identity, seal, stored_thread
 from locus_mysql.families.graphs.values import Body, EncodedValue
+from locus_mysql.runtime.sealing import Sealing
 
 
 class Shelf:
     """Stores a sequence of values."""
 
     def __init__(self) -> None:
-        self.parts = Parts()
+        self.parts = Parts(part_identity(stored_thread("tenant", "t", Sealing(None, "graphs"))))
         self.values: list[tuple[EncodedValue, Value]] = []
         self.stored_bytes = 0
         self.body: Body | None = None
@@ -28,7 +29,7 @@ class Shelf:
         before = self.values[-1][1] if self.values else None
         new = store(encoded, before, self.body if body_at_hand else None, 5_000 + len(self.parts.sealed))
         if new.chunk is not None:
-            self.parts.sealed[5_000 + len(self.parts.sealed)] = seal(new.chunk, "none")
+            self.parts.sealed[5_000 + len(self.parts.sealed)] = seal(new.chunk, "none", self.parts.identity)
             self.stored_bytes += len(new.chunk)
         self.body = new.body
         self.values.append((encoded, new.value))

@@ -16,7 +16,7 @@ from locus_mysql.families.transcripts.records import NewItem, TranscriptKey, Wri
 from locus_mysql.families.transcripts.transfer import line_of, record_of
 from locus_mysql.families.transcripts.writing import ITEMS_LIMIT, PlannedWrite, WritingOperations
 from locus_mysql.runtime.checksummed_jsonl import content_of
-from locus_mysql.runtime.sealing import Sealing
+from locus_mysql.runtime.sealing import Opened, Sealing
 
 KEY = TranscriptKey("test", "project", "session")
 CONFIG = MySQLConfig(database="app")
@@ -31,14 +31,18 @@ def test_the_dictionary_of_the_compressed_format_is_what_stored_items_were_compr
 def test_content_is_stored_and_read_equal(length: int, compression: Any) -> None:
     text = "abc" * (length // 3)
     stored = encode_content(text, "The item", compression)
-    assert unframe(stored, "Item 1") == b'"%s"' % text.encode()
-    assert stored[:1] == (b"\x02" if compression == "zlib" and 170 <= length <= 65_530 else b"\x01")
+    assert unframe(opened(stored.kind, b"".join(stored.pieces)), "Item 1") == b'"%s"' % text.encode()
+    assert stored.kind == (b"\x02" if compression == "zlib" and 170 <= length <= 65_530 else b"\x01")
 
 
-@pytest.mark.parametrize("stored", [b"", b"\x03x", b"\x02", b"\x02abc"])
-def test_content_of_an_unknown_format_or_cut_off_is_damage(stored: bytes) -> None:
+@pytest.mark.parametrize(("kind", "body"), [(b"", b""), (b"\x03", b"x"), (b"\x02", b""), (b"\x02", b"abc")])
+def test_content_of_an_unknown_format_or_cut_off_is_damage(kind: bytes, body: bytes) -> None:
     with pytest.raises(CorruptCheckpoint, match="Item 1 cannot be read"):
-        unframe(stored, "Item 1")
+        unframe(opened(kind, body), "Item 1")
+
+
+def opened(kind: bytes, body: bytes) -> Opened:
+    return Opened(kind, memoryview(body))
 
 
 @pytest.mark.parametrize(
@@ -99,4 +103,4 @@ def test_of_items_with_one_id_in_a_write_the_first_counts() -> None:
     planned = PlannedWrite(
         CONFIG, Write(KEY, [NewItem(1, "a"), NewItem(2, "a"), NewItem(3), NewItem(3)]), Sealing(None, "transcripts")
     )
-    assert [item.content for item, _ in planned.items] == [1, 3, 3]
+    assert [one.item.content for one in planned.items] == [1, 3, 3]

@@ -64,7 +64,7 @@ def test_a_dict_is_saved_as_the_state_is(state: AgentState, checkpoint_id: str) 
         assert canonical(other.encode(None).state.text()) == canonical(new.encode(None).state.text())
         assert (other.provisional, other.oldest_at) == (new.provisional, new.oldest_at)
         encoded = new.encode(None).state
-        delta = encode_delta(encoded, hash_logs(encoded, {}), lineage, token=bytes(16))
+        delta = encode_delta(encoded, hash_logs(encoded, {}), lineage)
         assert other.search_text(delta) == new.search_text(delta)
         lineage = extend(lineage, delta, turn + 1, bytes(16), provisional=False)
 
@@ -84,7 +84,7 @@ def test_a_dict_is_saved_as_the_state_is(state: AgentState, checkpoint_id: str) 
 def test_any_other_dict_is_saved_too(state: dict[str, Any]) -> None:
     new = AgentDictOperations(CONFIG).new(state, "c", None)
     encoded = encode(state)
-    text, _ = new.search_text(encode_delta(encoded, hash_logs(encoded, {}), (), token=bytes(16)))
+    text, _ = new.search_text(encode_delta(encoded, hash_logs(encoded, {}), ()))
     assert ("said" in text) == ("said" in str(state))
     assert not new.provisional
 

@@ -12,11 +12,12 @@ from pydantic import BaseModel
 
 from locus_mysql.errors import CorruptCheckpoint
 from locus_mysql.families.checkpoints.coding.codec import EncodedState, encode
-from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble, encode_delta
+from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble, encode_delta, seal_payload
 from locus_mysql.families.checkpoints.coding.digests import hash_logs
 from locus_mysql.integrations.locus import state_texts
 from locus_mysql.integrations.locus.state_texts import decode_state, encode_state, only_calls
 from locus_mysql.runtime.exact_json import decode_json
+from locus_mysql.runtime.sealing import Sealing
 
 CALL = ToolCall(id="c1", name="add", arguments={"a": 1, "b": [1.5, None, {"deep": "\u00e9"}]})
 MESSAGES = (
@@ -57,9 +58,9 @@ class Tagged(AgentState):
 
 
 def text(state: EncodedState) -> bytes:
-    return assemble([StoredRow(1, b"", encode_delta(state, hash_logs(state, {}), (), token=b"").payload)], "t")[
-        0
-    ].text()
+    sealing = Sealing(None, "agents")
+    payload = seal_payload(sealing, encode_delta(state, hash_logs(state, {}), ()), b"")
+    return assemble([StoredRow(1, b"", payload)], "t", sealing)[0].text()
 
 
 @pytest.mark.parametrize("state", STATES, ids=["empty", "messages", "executions", "surrogate"])

@@ -227,7 +227,7 @@ async def test_damaged_rows_are_shown_as_damaged_and_break_no_list(
     assert rows.keys() == {"a", "b", "c"}
     assert len((await inspector.threads("dicts", metadata=("n", 2))).items) == 3
     assert rows["a"].damage is None
-    assert (rows["b"].damage is not None) == name.startswith(("metadata", "another token", "its own parent"))
+    assert (rows["b"].damage is not None) == name.startswith(("metadata", "another token"))
     assert [row.checkpoint_id for row in (await inspector.history("dicts", "b")).items] == ["c2", "c1", "c0"]
     view = await inspector.state("dicts", "b")
     assert view is not None
@@ -237,7 +237,7 @@ async def test_damaged_rows_are_shown_as_damaged_and_break_no_list(
     assert whole.state["n"] == 1
     assert len(await inspector.states("dicts", "b")) == 3
     if view.damage is not None:
-        assert "Load another checkpoint" in view.damage
+        assert "row 3 of thread 'b' cannot be read back" in view.damage
         assert (view.state, list(view.messages)) == ({}, [])
         with pytest.raises(CorruptCheckpoint):
             await inspector.differences("dicts", "b", "c1", "c2")

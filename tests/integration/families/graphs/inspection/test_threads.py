@@ -22,10 +22,10 @@ from locus_mysql.config import MySQLConfig
 from locus_mysql.dialect.graphs import GraphDialect
 from locus_mysql.dialect.graphs.inspection import PageFilter, ThreadPosition
 from locus_mysql.errors import InvalidInput
-from locus_mysql.families.graphs.checksummed_frames import seal, stored_thread, write_identity
 from locus_mysql.families.graphs.inspection import statistics
 from locus_mysql.families.graphs.inspection import threads as inspection
 from locus_mysql.families.graphs.inspection.threads import GraphThreads
+from locus_mysql.families.graphs.sealed_rows import seal, stored_thread, write_identity
 from locus_mysql.families.graphs.store import MySQLCheckpointSaver
 from locus_mysql.families.inspection.first_saved import first_saved
 from locus_mysql.families.inspection.msgpack import TYPE

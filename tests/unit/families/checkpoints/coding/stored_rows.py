@@ -15,9 +15,12 @@ from locus_mysql.families.checkpoints.coding.delta import (
     encode_delta,
     extend,
     rows_needed,
+    seal_payload,
 )
 from locus_mysql.families.checkpoints.coding.digests import HashedLogs, hash_logs
 from locus_mysql.runtime.exact_json import decode_json
+
+from ..states import CLEAR
 
 State = dict[str, Any]
 
@@ -45,12 +48,11 @@ class Table:
             encoded,
             self.hashed,
             lineage,
-            token=token,
             provisional=provisional,
             compression=compression,
             held=held,
         )
-        self.rows[seq] = StoredRow(seq, token, delta.payload)
+        self.rows[seq] = StoredRow(seq, token, seal_payload(CLEAR, delta, token))
         self.bases[seq] = seq if delta.base is None else delta.base.seq
         if provisional:
             self.provisional.add(seq)
@@ -63,7 +65,7 @@ class Table:
         return chain
 
     def load(self, seq: int) -> tuple[State, Lineage]:
-        assembled, lineage = assemble(self.chain(seq), "t")
+        assembled, lineage = assemble(self.chain(seq), "t", CLEAR)
         text = assembled.text()
         return decode_json(text), lineage
 
@@ -71,7 +73,7 @@ class Table:
         """Load like a process that has a state cached; payloads of the cached rows are not sent."""
         seqs = [row.seq for row in rows_needed(held.lineage)]
         rows = [row._replace(payload=None) if row.seq in seqs else row for row in self.chain(seq)]
-        assembled, lineage = assemble(rows, "t", held)
+        assembled, lineage = assemble(rows, "t", CLEAR, held)
         return decode_json(assembled.text()), lineage
 
     @property

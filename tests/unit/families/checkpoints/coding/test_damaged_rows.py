@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from locus_mysql.errors import CorruptCheckpoint
-from locus_mysql.families.checkpoints.coding.delta import StoredRow, assemble
+from locus_mysql.families.checkpoints.coding.delta import PAYLOAD, StoredRow, assemble
 from locus_mysql.families.checkpoints.coding.payload import DICTIONARY
 
 from .....thoroughness import FULL
+from ..states import CLEAR
 from .stored_rows import State, Table, message
 
 
@@ -45,19 +46,19 @@ class TestDamage:
             return
         damaged = [row._replace(payload=payload) if n == which else row for n, row in enumerate(rows)]
         with pytest.raises(CorruptCheckpoint, match=rf"row {rows[which].seq} of thread 't'"):
-            assemble(damaged, "t")
+            assemble(damaged, "t", CLEAR)
 
     def test_a_missing_row_is_noticed(self) -> None:
         rows = self.rows()
         for missing in range(1, len(rows)):
             with pytest.raises(CorruptCheckpoint):
-                assemble([*rows[:missing], *rows[missing + 1 :]], "t")
+                assemble([*rows[:missing], *rows[missing + 1 :]], "t", CLEAR)
 
     def test_a_row_too_many_is_noticed(self) -> None:
         rows = self.rows()
         for twice in range(len(rows)):
             with pytest.raises(CorruptCheckpoint):
-                assemble([*rows[:twice], rows[twice], *rows[twice:]], "t")
+                assemble([*rows[:twice], rows[twice], *rows[twice:]], "t", CLEAR)
 
     def test_single_bits_that_flip_are_noticed(self) -> None:
         rows, step = self.rows(4), 1 if FULL else 7  # every bit of a byte now and then
@@ -91,18 +92,18 @@ class TestDamage:
         rows = self.rows()
         damaged = [row._replace(token=token) if n == which else row for n, row in enumerate(rows)]
         with pytest.raises(CorruptCheckpoint):
-            assemble(damaged, "t")
+            assemble(damaged, "t", CLEAR)
 
     def test_a_format_of_a_later_version_is_named(self) -> None:
         with pytest.raises(CorruptCheckpoint, match="later version"):
-            assemble([StoredRow(1, b"", b"\x09whatever")], "t")
+            assemble([checked(b"\x09", b"whatever")], "t", CLEAR)
 
 
 HEADER: State = {"p": 0, "t": 0, "c": {"a": 6}, "l": [["a", 0, 3, 2, "00" * 16]]}
 
 
 def forged(header: Any, head: bytes = b'{"a":[]}', suffixes: bytes = b"1,2", **lengths: int) -> StoredRow:
-    """Return a row with a valid checksum, as anybody with write access to the tables can make it."""
+    """Return a row with a valid seal, as anybody with write access to the tables can make it."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     body = (
         struct.pack("<II", lengths.get("of_text", len(text)), lengths.get("of_head", len(head)))
@@ -115,14 +116,14 @@ def forged(header: Any, head: bytes = b'{"a":[]}', suffixes: bytes = b"1,2", **l
 
 def checked(kind: bytes, body: bytes) -> StoredRow:
     token = b"t" * 16
-    return StoredRow(7, token, kind + struct.pack("<I", zlib.crc32(body, zlib.crc32(kind + token))) + body)
+    return StoredRow(7, token, CLEAR.seal(kind, (body,), PAYLOAD, token))
 
 
 class TestForgedRows:
-    """Rows with valid checksums whose content no save writes."""
+    """Rows with valid seals whose content no save writes."""
 
     def test_a_row_as_a_save_writes_it_is_read(self) -> None:
-        assert assemble([forged(HEADER)], "t")[0].text() == b'{"a":[1,2]}'
+        assert assemble([forged(HEADER)], "t", CLEAR)[0].text() == b'{"a":[1,2]}'
 
     @pytest.mark.parametrize(
         "header",
@@ -175,39 +176,40 @@ class TestForgedRows:
     )
     def test_a_header_of_another_shape_is_refused(self, header: Any) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-            assemble([forged(header)], "t")
+            assemble([forged(header)], "t", CLEAR)
 
     @pytest.mark.parametrize("head", [b"", b"[]", b"5", b'"a"', b'{"a":[]', b'{"a":5 }', b' "a":[]}'])
     def test_a_head_that_is_not_of_an_object_is_refused(self, head: bytes) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-            assemble([forged(HEADER, head)], "t")
+            assemble([forged(HEADER, head)], "t", CLEAR)
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-            assemble([forged({**HEADER, "c": {}, "l": []}, head[:-1], b"")], "t")
+            assemble([forged({**HEADER, "c": {}, "l": []}, head[:-1], b"")], "t", CLEAR)
 
     @pytest.mark.parametrize(
         "lengths", [{"of_text": 2**32 - 1}, {"of_head": 2**32 - 1}, {"of_text": 0}, {"of_head": 9}]
     )
     def test_lengths_that_are_not_there_are_refused(self, lengths: dict[str, int]) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-            assemble([forged(HEADER, **lengths)], "t")
+            assemble([forged(HEADER, **lengths)], "t", CLEAR)
 
     @pytest.mark.parametrize("body", [b"", b"\x00", b"\x00" * 7])
     def test_a_body_too_short_for_its_lengths_is_refused(self, body: bytes) -> None:
         with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-            assemble([checked(b"\x01", body)], "t")
+            assemble([checked(b"\x01", body)], "t", CLEAR)
 
     @pytest.mark.parametrize(
         ("row", "words"),
         [
             (StoredRow(7, b"t" * 16, b""), "it is empty"),
             (StoredRow(7, b"t" * 16, b"\x01\x00"), "it is cut short"),
-            (StoredRow(7, b"t" * 16, b"\x05" + bytes(9)), "a later version"),
+            (StoredRow(7, b"t" * 16, b"\x05" + bytes(9)), "its bytes were changed"),
+            (checked(b"\x05", bytes(9)), "a later version"),
             (forged(HEADER, of_head=9, suffixes=b""), "it was cut off"),
         ],
     )
     def test_the_error_names_the_damage(self, row: StoredRow, words: str) -> None:
         with pytest.raises(CorruptCheckpoint, match=words):
-            assemble([row], "t")
+            assemble([row], "t", CLEAR)
 
     @pytest.mark.parametrize(
         "change",
@@ -224,13 +226,13 @@ class TestForgedRows:
         text = forged({**HEADER, "l": [["a", 0, 300, 150, "00" * 16]]}, suffixes=b"1," * 149 + b"10").payload
         assert text is not None
         body = text[5:]
-        assert len(assemble([compressed(body)], "t")[0].text()) == 308
+        assert len(assemble([compressed(body)], "t", CLEAR)[0].text()) == 308
         with pytest.raises(CorruptCheckpoint, match="cut short, or too many"):
-            assemble([compressed(body, change)], "t")
+            assemble([compressed(body, change)], "t", CLEAR)
         short = forged(HEADER).payload
         assert short is not None
         with pytest.raises(CorruptCheckpoint, match="of its size"):  # so short a body is not compressed
-            assemble([compressed(short[5:])], "t")
+            assemble([compressed(short[5:])], "t", CLEAR)
 
     def test_a_payload_that_inflates_without_end_is_refused_at_a_bound(self) -> None:
         compressor = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -239,7 +241,7 @@ class TestForgedRows:
         tracemalloc.start()
         try:
             with pytest.raises(CorruptCheckpoint, match="row 7 of thread 't'"):
-                assemble([row], "t")
+                assemble([row], "t", CLEAR)
             _, peak_bytes = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from locus_mysql.families.checkpoints.coding.payload import beginning_of
 from locus_mysql.families.checkpoints.inspection.previews import partial_state
 
 from ..coding.stored_rows import Table, message
@@ -15,5 +16,6 @@ def test_a_row_with_copies_shows_the_items_after_the_last_copy() -> None:
     payload = table.rows[2].payload
     assert payload is not None
     assert payload[:1] in {b"\x03", b"\x04"}
-    assert partial_state(payload) == {"messages": [message(20), message(21)], "turn": 2}
-    assert partial_state(payload, beginning=True) == {"messages": [], "turn": 2}
+    beginning = beginning_of(payload)
+    assert partial_state(beginning) == {"messages": [message(20), message(21)], "turn": 2}
+    assert partial_state(beginning, beginning=True) == {"messages": [], "turn": 2}
