@@ -34,7 +34,7 @@ from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.vectors.cache import VectorCache
-from locus_mysql.families.working.storages import mysql_calls as of_working
+from locus_mysql.families.working.storages import mysql_operations as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.transfer import thread_attempt
 

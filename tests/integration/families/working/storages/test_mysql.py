@@ -10,7 +10,7 @@ import pytest
 
 from locus_mysql.dialect import Statement
 from locus_mysql.dialect.ledger import Ledger
-from locus_mysql.families.working.storages import mysql_calls
+from locus_mysql.families.working.storages import mysql_operations
 from locus_mysql.families.working.storages.mysql import MySQLStorage
 from locus_mysql.working import MISSING, TaskState
 from tests.storage_contract import CHECKS, Check
@@ -84,7 +84,7 @@ async def test_expired_sessions_are_removed_whole_in_passing(
     await gone.create_checkpoint()
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     assert await gone.get_all() == {}
-    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
     await open_memory("other").set("x", 1)
     rows = {
         table: run_sql(f"SELECT COUNT(*) FROM {database}.locus_working_{table}")[0][0]
@@ -119,7 +119,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
     await memory.delete("held")
     run_sql(f"UPDATE {database}.locus_working_entries SET version = version - 4000000000 WHERE value IS NULL")
     run_sql(f"DELETE FROM {database}.locus_working_history WHERE value IS NULL")
-    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
     await memory.set("x", 1)
     names = run_sql(f"SELECT CONVERT(name USING utf8mb4) FROM {database}.locus_working_entries ORDER BY name")
     assert [row[0] for row in names] == ["held", "x"]
@@ -128,7 +128,7 @@ async def test_sessions_deleted_long_ago_leave_no_rows(
 async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
     open_memory: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(mysql_calls, "one_in", lambda one_in: True)
+    monkeypatch.setattr(mysql_operations, "one_in", lambda one_in: True)
     monkeypatch.setattr(Ledger, "forget_old", lambda self: Statement("DELETE FROM nowhere"))
     memory = open_memory()
     assert await memory.increment("n") == 1
@@ -139,7 +139,7 @@ async def test_a_write_succeeds_though_the_housekeeping_behind_it_fails(
 async def test_processes_that_write_little_keep_house_too(
     open_memory: Open, run_sql: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_calls, "HOUSEKEEPING_EVERY", 2)
+    monkeypatch.setattr(mysql_operations, "HOUSEKEEPING_EVERY", 2)
     await open_memory("gone", session_ttl_seconds=3600).set("a", 1)
     run_sql(f"UPDATE {database}.locus_working_sessions SET expires_at = UTC_TIMESTAMP(6)")
     deadline = time.monotonic() + DEADLINE_S
