@@ -342,6 +342,7 @@ class Call:
             with writes, where ``on_full`` is ``evict``.
         token: 16 random bytes by which a repeated call is recognised if the first one was carried out.
         if_stamp: The stamp that the session must have (0: it must not exist). Otherwise nothing is done: `StampMoved`.
+        stamped: Whether the reply to a repetition has the stamp of the first time.
     """
 
     name: str
@@ -353,6 +354,7 @@ class Call:
     used: tuple[str, ...] = ()
     token: bytes = b""
     if_stamp: int | None = None
+    stamped: bool = False
 
     @property
     def writes(self) -> bool:

@@ -438,6 +438,11 @@ class Work:
         entry = self.changed[VARIABLE].get(key) or self.session.entries[VARIABLE].get(key)
         return self.session.deleted.get(key, 0) if entry is None else entry.version
 
+    def _version_before(self, key: str) -> int:
+        """Return the version that a variable had before the call; what the call itself writes is not newer."""
+        entry = self.session.entries[VARIABLE].get(key)
+        return self.session.deleted.get(key, 0) if entry is None else entry.version
+
     def _versions(self, keys: tuple[str, ...] | None) -> calls.Versions:
         entries, changed, deleted = self.session.entries[VARIABLE], self.changed[VARIABLE], self.session.deleted
         names = {*entries, *changed, *deleted} if keys is None else {*keys}
@@ -500,24 +505,24 @@ class Work:
     def _replay(self, replayed: calls.Replayed) -> bool:
         """Execute a command that waited for the storage, unless it would overwrite something newer."""
         command, at_us, sent_us = replayed.command, replayed.at_us, replayed.sent_us
-        task = self.session.entries[TASK].get("")
+        task, before = self.session.entries[TASK].get(""), self._version_before
         match command:
-            case calls.Write((variable,)) if self._version(variable.key) > at_us:
+            case calls.Write((variable,)) if before(variable.key) > at_us:
                 return False
-            case calls.Remove((key,)) if self._version(key) > at_us:
+            case calls.Remove((key,)) if before(key) > at_us:
                 return False
             case calls.WriteTask() if task is not None and task.version > at_us:
                 return False
-            case calls.ClearNotes() if self.head.notes_version > at_us:
+            case calls.ClearNotes() if self.session.head.notes_version > at_us:
                 return False
             case calls.End() if self.session.head.stamp > at_us:
                 return False
-            case calls.Increment(key) if sent_us is not None and self._version(key) >= sent_us:
+            case calls.Increment(key) if sent_us is not None and before(key) >= sent_us:
                 return False
-            case calls.Append() if sent_us is not None and self.head.notes_version >= sent_us:
+            case calls.Append() if sent_us is not None and self.session.head.notes_version >= sent_us:
                 return False
             case calls.Clear():
-                older = tuple(key for key in self._names(VARIABLE) if self._version(key) <= at_us)
+                older = tuple(key for key in self._names(VARIABLE) if before(key) <= at_us)
                 left = self.head.variables - len(older)
                 self._remove(older)
                 return not left

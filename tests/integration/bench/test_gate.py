@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from locus_mysql.dialect.working.pieces import Named
 
 from bench import check, fill
 from bench.conversations import PLAIN
@@ -27,7 +28,6 @@ from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.checkpoints import thread_pages as statements
 from locus_mysql.dialect.working import count_changes
-from locus_mysql.dialect.working.pieces import Named
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Union
 
+from locus_mysql.dialect.working.count_changes import Change
+from locus_mysql.dialect.working.dialect import WorkingDialect
+
 from locus_mysql.dialect import Schema, Statement
 from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.dialect.checkpoints.thread_pages import Step, ThreadRange
@@ -26,8 +29,6 @@ from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
-from locus_mysql.dialect.working.count_changes import Change
-from locus_mysql.dialect.working.dialect import WorkingDialect
 
 #: The dialect of each folder in ``dialect``.
 DIALECTS: Mapping[str, Dialect] = {

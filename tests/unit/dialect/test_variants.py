@@ -6,14 +6,14 @@ import re
 from typing import NamedTuple
 
 import pytest
+from locus_mysql.dialect.working.dialect import WorkingDialect
+from locus_mysql.dialect.working.pieces import SessionKey
 
 from locus_mysql.dialect import Query, Statement
 from locus_mysql.dialect.schema import Schema, Table
 from locus_mysql.dialect.template import Statements, Text
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
 from locus_mysql.dialect.working import count_changes, sessions
-from locus_mysql.dialect.working.dialect import WorkingDialect
-from locus_mysql.dialect.working.pieces import SessionKey
 
 from .every_statement import every_statement
 

@@ -110,7 +110,7 @@ class WorkingOperations(OptimisticOperations):
     def find(self, call: calls.Call) -> Operation[list[int] | None]:
         """See `OptimisticOperations`."""
         tenant, sealing = call.address.tenant, self.sealing.of(*call.address)
-        tokens = [token_of(call, index) for index in range(len(call.commands))]
+        tokens = [token_of(call, index) for index in range(len(call.commands) + call.stamped)]
         queries = [self.sql.ledger.find(tenant, token) for token in tokens]
         results = yield Batch(tuple(queries), atomic=False)
         rows = [results.row(query) for query in queries]

@@ -1,8 +1,8 @@
 """Executes calls on a storage that only reads a session and commits changes to it: `OptimisticOperations`. No I/O.
 
-A write reads what its commands need (`Need`), computes the changes in this process, and commits them under the condition
-that the session still has the stamp that was read. If another process was faster, it begins again. The process keeps
-what it knows of a session after a write: while no other process writes, the next write is one round trip.
+A write reads what its commands need (`Need`), computes the changes in this process, and commits them under the
+condition that the session still has the stamp that was read. If another process was faster, it begins again. The
+process keeps what it knows of a session after a write: while no other process writes, the next write is one round trip.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ CLOCK_S = 60.0
 #: For how long a write is repeated while other processes write to the session; and the bounds of the waits between.
 TRYING_S = 30.0
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.002, 0.1
+
+
+#: The recorded outcome of a `Replayed` command that was left out.
+LEFT_OUT = calls.INT_LEAST + 1
 
 
 class Need(NamedTuple):
@@ -231,6 +235,9 @@ class KnownSessions:
 class OptimisticOperations(ABC):
     """Executes calls, as generators of the storage's own commands."""
 
+    #: Whether the storage removes all notes of a session that it did not read.
+    clears_all_notes = True
+
     def __init__(self) -> None:
         self.known = KnownSessions()
         self.clock = Clock()
@@ -272,6 +279,8 @@ class OptimisticOperations(ABC):
 
     def _write(self, call: calls.Call) -> Generator[Any, Any, calls.Reply]:
         need = need_of(call)
+        if not self.clears_all_notes and any(isinstance(one, calls.ClearNotes) for one in call.commands):
+            need = need.and_also(Need(whole=True, checkpoints=True))
         session, now_us = self.known.take(call.address), self.clock.now_us()
         fresh = session is None or now_us is None or session.expired(now_us) or not need.met_by(session)
         deadline, wait_s = time.monotonic() + TRYING_S, FIRST_WAIT_S
@@ -307,8 +316,8 @@ class OptimisticOperations(ABC):
                     return earlier
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"Other processes changed session {call.address.session_id!r} during each attempt of this call, for "
-                    f"{TRYING_S:g} s. Nothing was changed. Try again."
+                    f"Other processes changed session {call.address.session_id!r} during each attempt of this call, "
+                    f"for {TRYING_S:g} s. Nothing was changed. Try again."
                 )
             if fresh:
                 yield from self.pause(random.uniform(0, wait_s))  # noqa: S311 - spreads load, guards no secret
@@ -326,6 +335,7 @@ class OptimisticOperations(ABC):
         outcomes = yield from self.find(call)
         if outcomes is None:
             return None
+        *outcomes, stamp = outcomes if call.stamped else [*outcomes, 0]
         reads = tuple(command for command in call.commands if isinstance(command, calls.READS))
         again = replace(call, commands=reads, used=(), if_stamp=None)
         loaded = yield from self.load(call.address, need_of(again).and_also(Need(head=True)), fills=False, renews=False)
@@ -335,15 +345,20 @@ class OptimisticOperations(ABC):
             next(answers) if isinstance(command, calls.READS) else result_of(command, outcome)
             for command, outcome in zip(call.commands, outcomes, strict=True)
         )
-        return reply._replace(results=tuple(results))
+        return reply._replace(results=tuple(results), stamp=stamp or reply.stamp)
 
 
 def outcomes_of(work: Work) -> list[int]:
-    """Return the results of a call's commands as numbers; 0 for those without one."""
+    """Return the results of a call's commands as numbers, 0 for those without one; then the stamp, if asked for."""
     results = zip(work.call.commands, work.reply.results, strict=True)
-    return [
-        int(result) if isinstance(result, int) and not isinstance(one, calls.READS) else 0 for one, result in results
-    ]
+    outcomes = [_outcome(command, result) for command, result in results]
+    return [*outcomes, work.reply.stamp] if work.call.stamped else outcomes
+
+
+def _outcome(command: calls.Command[object], result: object) -> int:
+    if isinstance(command, calls.Replayed):
+        return int(result is True and isinstance(command.command, calls.CompareAndSet)) if result else LEFT_OUT
+    return int(result) if isinstance(result, int) and not isinstance(command, calls.READS) else 0
 
 
 def result_of(command: calls.Command[object], outcome: int) -> object:
@@ -351,8 +366,10 @@ def result_of(command: calls.Command[object], outcome: int) -> object:
     match command:
         case calls.Increment() | calls.Remove() | calls.Clear() | calls.ClearNotes():
             return outcome
-        case calls.CompareAndSet() | calls.Touch() | calls.DeleteCheckpoint() | calls.End() | calls.Replayed():
+        case calls.CompareAndSet() | calls.Touch() | calls.DeleteCheckpoint() | calls.End():
             return bool(outcome)
+        case calls.Replayed(inner):  # the first time, it may have been the command itself
+            return outcome not in ({LEFT_OUT, 0} if isinstance(inner, calls.CompareAndSet) else {LEFT_OUT})
     return None
 
 
