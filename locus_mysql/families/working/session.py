@@ -216,6 +216,7 @@ class Work:
         self.clears_notes = self.ended = False
         self.evicted = 0
         self._written: set[str] = set()
+        self._at_us = 0  # when a replayed command was made
         #: What was decided holds until then, when a variable or the session expires.
         self.valid_until_us = self.head.expires_us or NEVER_US
         self.reply = calls.Reply(())
@@ -473,7 +474,7 @@ class Work:
             case calls.CompareAndSet(variable, canonical):
                 return self._compare_and_set(variable, canonical)
             case calls.WriteTask(None):
-                self._forget(TASK, "", self.head.stamp)
+                self._forget(TASK, "", self._new_version(TASK, ""))
             case calls.WriteTask(bytes(value)):
                 self._put(TASK, "", value)
                 self._make_room()
@@ -511,6 +512,8 @@ class Work:
                 return False
             case calls.Remove((key,)) if before(key) > at_us:
                 return False
+            case calls.CompareAndSet(variable) if before(variable.key) > at_us:
+                return False
             case calls.WriteTask() if task is not None and task.version > at_us:
                 return False
             case calls.ClearNotes() if self.session.head.notes_version > at_us:
@@ -524,9 +527,13 @@ class Work:
             case calls.Clear():
                 older = tuple(key for key in self._names(VARIABLE) if before(key) <= at_us)
                 left = self.head.variables - len(older)
+                self._at_us = at_us
                 self._remove(older)
+                self._at_us = 0
                 return not left
+        self._at_us = at_us
         result = self._write(command)
+        self._at_us = 0
         return result is not False or not isinstance(command, calls.CompareAndSet)
 
     def _renew(self) -> None:
@@ -543,8 +550,18 @@ class Work:
         elif kind == NOTE:
             head.notes += before is None
             head.notes_bytes += size_bytes - (0 if before is None else before.size_bytes)
-            head.notes_version = head.stamp
-        self.changed[kind][name] = Entry(value, size_bytes, head.stamp, head.stamp, expires_us)
+            head.notes_version = max(head.notes_version, self._at_us or head.stamp)
+        self.changed[kind][name] = Entry(value, size_bytes, self._new_version(kind, name), head.stamp, expires_us)
+
+    def _new_version(self, kind: int, name: str) -> int:
+        """Return the version of an entry that is written now: when a replayed command was made, else the stamp.
+
+        So of the writes that several processes replay, the newest stays. A version must be above the one before, and
+        above the stamps of checkpoints that do not contain it.
+        """
+        entry = self.changed[kind].get(name) or self.session.entries[kind].get(name)
+        before = self.session.deleted.get(name, 0) if entry is None else entry.version
+        return self._at_us if max(before, self.head.kept) < self._at_us < self.head.stamp else self.head.stamp
 
     def _forget(self, kind: int, name: str, version: int) -> None:
         before, head = self._entry(kind, name), self.head
@@ -562,7 +579,7 @@ class Work:
         existing = {key for key in keys if self._entry(VARIABLE, key) is not None}
         alive = sum(self._live(key) is not None for key in existing)
         for key in existing:
-            self._forget(VARIABLE, key, self.head.stamp)
+            self._forget(VARIABLE, key, self._new_version(VARIABLE, key))
         return alive
 
     def _clear_notes(self) -> int:
@@ -575,7 +592,7 @@ class Work:
             self.changed[NOTE].clear()
             self.head.size_bytes -= self.head.notes_bytes
             self.head.notes = self.head.notes_bytes = 0
-        self.head.notes_version = self.head.stamp
+        self.head.notes_version = self._at_us or self.head.stamp
         return gone
 
     def _increment(self, key: str, by: int) -> int:

@@ -76,9 +76,7 @@ class Seals:
 
     def _checksum(self, row: CheckpointRow) -> int:
         counts = row.variables, row.notes, row.size_bytes
-        return self._sealing.checksum(
-            "checkpoint", row.checkpoint_id, row.stamp, row.label, *counts, _microseconds(row)
-        )
+        return self._sealing.checksum("checkpoint", row.checkpoint_id, row.stamp, row.label, *counts)
 
 
 def _microseconds(row: CheckpointRow) -> int:

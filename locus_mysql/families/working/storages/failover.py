@@ -190,6 +190,8 @@ class SessionState:
         #: The last stamp of the primary that was seen, and when it answered last, by this machine's clock.
         self.seen, self.answered_us = 0, 0
         self.parts: list[Part] = []
+        #: The stamps at which queued writes were replayed, by `Queued.name`.
+        self.own: dict[str, int] = {}
         self.lost: deque[str] = deque(maxlen=LOST)
         self.loss_reported = False
         self.checkpoints: set[str] = set()
@@ -561,13 +563,12 @@ class Failover:
         outages = self.breaker.outages
         lost: list[str] = []
         lost_keys: set[str] = set()
-        own: dict[str, int] = {}
         stamp = 0
         try:
             if state.parts:
                 yield from self._check_session(state, lost)
             while state.parts:
-                stamp = (yield from self._replay_part(state, state.parts[0], own, lost, lost_keys)) or stamp
+                stamp = (yield from self._replay_part(state, state.parts[0], lost, lost_keys)) or stamp
         except OUTAGES as error:
             self._failed(outages, error)
             return False
@@ -589,6 +590,7 @@ class Failover:
             state.offline = False
             self._offline.pop(state.address, None)
         state.checkpoints.clear()
+        state.own.clear()
         state.seeded_stamp = state.fallback_stamp = 0
 
     def _check_session(self, state: SessionState, lost: list[str]) -> StepGenerator[None]:
@@ -599,11 +601,9 @@ class Failover:
             state.loss_reported = True
             lost.append("the session had ended or expired meanwhile; the writes since then begin a new session")
 
-    def _replay_part(
-        self, state: SessionState, part: Part, own: dict[str, int], lost: list[str], lost_keys: set[str]
-    ) -> StepGenerator[int]:
+    def _replay_part(self, state: SessionState, part: Part, lost: list[str], lost_keys: set[str]) -> StepGenerator[int]:
         """Write a part; returns the session's stamp."""
-        commands = part.commands(own)
+        commands = part.commands(state.own)
         if not part.sent_at_us:
             part.sent_at_us, part.sent_us = self._primary_us(state), now_us()
         last = cast(calls.Call, state.last_write)
@@ -615,11 +615,11 @@ class Failover:
             return 0
         self._drop(state, [part])
         for name in part.own:
-            own[name] = reply.stamp
+            state.own[name] = reply.stamp
         for entry, done in zip(part.entries, reply.results, strict=True):
             # If the call itself was carried out before, these are its results.
             if done is not False or isinstance(entry.command, calls.Touch | calls.DeleteCheckpoint):
-                own[entry.name] = reply.stamp
+                state.own[entry.name] = reply.stamp
                 continue
             later = any(entry.name == other.name for one in state.parts for other in one.entries)
             if later and not isinstance(entry.command, calls.Increment | calls.Append):

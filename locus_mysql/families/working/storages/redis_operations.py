@@ -117,6 +117,9 @@ class RedisOperations(OptimisticOperations):
             commands = [("DEL", suffix) for suffix in ("", *_SUFFIXES)]
         else:
             commands = [_head_command(head)]
+            grows = work.found is None or head.size_bytes > work.found.head.size_bytes
+            if not grows and head.checkpoints <= work.session.head.checkpoints:
+                commands.insert(0, ("HDEL", "", ""))  # after a write that needs no memory, Redis refuses none
             if work.found is None:
                 commands += [("DEL", suffix) for suffix in _SUFFIXES]
             commands += _entry_commands(work)
