@@ -110,13 +110,9 @@ class Sessions:
 
 
 def _checkpoint(seals: Seals, row: CheckpointRow) -> dict[str, Any]:
-    try:
-        label = seals.checkpoint(row).info.label
-    except CorruptCheckpoint:
-        label = DAMAGED
     return {
         "checkpoint_id": row.checkpoint_id,
-        "label": label,
+        "label": row.label if seals.checkpoint(row).damage is None else DAMAGED,
         "created_at": aware(row.created_at),
         "variables": row.variables,
         "notes": row.notes,

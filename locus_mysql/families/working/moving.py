@@ -112,8 +112,13 @@ class MovingOperations:
                 KeptEntry(row.kind, row.name, seals.entry(EntryRow(*row[:7])), row.valid_until)
                 for row in results.rows(history)
             ),
-            tuple(map(seals.checkpoint, results.rows(checkpoints))),
+            tuple(self._sound(seals.checkpoint(row)) for row in results.rows(checkpoints)),
         )
+
+    def _sound(self, checkpoint: StoredCheckpoint) -> StoredCheckpoint:
+        if checkpoint.damage is not None:
+            raise checkpoint.damage
+        return checkpoint
 
     def restore(self, kept: KeptSession) -> Operation[Restored]:
         """Write a session that does not exist, all of it or nothing, and read it again to compare."""

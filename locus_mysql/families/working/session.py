@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from ...errors import CapacityExceeded, InvalidInput, NotFound
+from ...errors import CapacityExceeded, CorruptCheckpoint, InvalidInput, NotFound
 from . import calls
 from .globs import matcher
 from .values import canonical_form
@@ -102,12 +102,14 @@ class StoredCheckpoint:
         stamp: Its stamp. It contains the versions of entries up to it.
         at_us: When it was created.
         content: Its entries; None if the session does not hold them.
+        damage: The error that its row gives; it is not listed, and cannot be restored.
     """
 
     info: calls.Checkpoint
     stamp: int
     at_us: int
     content: Entries | None = None
+    damage: CorruptCheckpoint | None = None
 
 
 @dataclass(slots=True)
@@ -375,7 +377,7 @@ class Work:
                 names = names if last is None else names[max(0, len(names) - last) :]
                 return [entry.value for name in names if (entry := self._entry(NOTE, name)) is not None]
             case calls.ListCheckpoints():
-                return [checkpoint.info for checkpoint in reversed(self.checkpoints)]
+                return [checkpoint.info for checkpoint in reversed(self.checkpoints) if checkpoint.damage is None]
             case calls.Measure():
                 return self._measured()
             case calls.Inspect(keys):
@@ -659,8 +661,10 @@ class Work:
 
     def _restore(self, checkpoint_id: str, undo_id: str) -> None:
         wanted = next((one for one in self.checkpoints if one.info.checkpoint_id == checkpoint_id), None)
-        if wanted is None or wanted.content is None:
+        if wanted is None:
             raise _no_checkpoint(checkpoint_id)
+        if wanted.damage is not None or wanted.content is None:
+            raise wanted.damage or _no_checkpoint(checkpoint_id)
         self._checkpoint(undo_id, f"before restoring {checkpoint_id}", spared=checkpoint_id)
         self.head.stamp += 1
         for kind, entries in wanted.content.items():

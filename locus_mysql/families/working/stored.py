@@ -52,19 +52,16 @@ class Seals:
         return bytes(opened.body)
 
     def checkpoint(self, row: CheckpointRow) -> StoredCheckpoint:
-        """Return the checkpoint in a row, without its content.
-
-        Raises:
-            CorruptCheckpoint: Its checksum is wrong.
-        """
+        """Return the checkpoint in a row, without its content; with the error if its checksum is wrong."""
+        damage = None
         if row.checksum != self._checksum(row):
-            raise CorruptCheckpoint(
+            damage = CorruptCheckpoint(
                 f"Checkpoint {row.checkpoint_id!r} of session {self._key.session_id!r} cannot be read: its checksum is "
                 "wrong. Delete it."
             )
         created_at = row.created_at.replace(tzinfo=UTC)
         info = calls.Checkpoint(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
-        return StoredCheckpoint(info, row.stamp, _microseconds(row))
+        return StoredCheckpoint(info, row.stamp, _microseconds(row), damage=damage)
 
     def checkpoint_row(self, checkpoint: StoredCheckpoint) -> CheckpointRow:
         """Return the row of a checkpoint."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from locus_mysql.dialect.working.pieces import TASK
-
 from locus_mysql import (
     Database,
     MemoryStore,
@@ -19,6 +17,7 @@ from locus_mysql import (
     SyncWorkingMemory,
     WorkingMemory,
 )
+from locus_mysql.dialect.working.tables import TASK
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.moving import MovingOperations

@@ -16,7 +16,7 @@ from ....dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
 from ....engine.logs import HOUSEKEEPING, loggable
 from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Pause, Results, fetch
 from ....engine.retry import next_page
-from ....errors import LocusMySQLError
+from ....errors import CorruptCheckpoint, LocusMySQLError
 from ....runtime.sampling import one_in
 from ....runtime.sealing import Sealing
 from .. import calls
@@ -204,7 +204,12 @@ class WorkingOperations(OptimisticOperations):
             if row.kind == VARIABLE and not row.size_bytes:
                 session.deleted[row.name] = row.version
                 continue
-            held[row.name] = seals.entry(row)
+            try:
+                held[row.name] = seals.entry(row)
+            except CorruptCheckpoint:
+                if not need.whole:
+                    raise
+                held[row.name] = seals.entry(row._replace(value=None))  # a restored checkpoint may replace it
 
     def _checkpoint(
         self,
@@ -216,9 +221,9 @@ class WorkingOperations(OptimisticOperations):
     ) -> StoredCheckpoint:
         """Return a checkpoint, with its content if that was read."""
         query = history.get(row.checkpoint_id)
-        if query is None:
-            return seals.checkpoint(row)
         checkpoint = seals.checkpoint(row)
+        if query is None or checkpoint.damage is not None:
+            return checkpoint
         content: Entries = {VARIABLE: {}, TASK: {}, NOTE: {}}
         for kind, entries in session.entries.items():
             content[kind].update(
