@@ -123,7 +123,7 @@ UPDATE {sessions} s
 BEGIN = """
 INSERT INTO {sessions} (tenant, session_id, sid, stamp, ttl_us, variables, size_bytes, notes, notes_bytes,
                         notes_version, last_note, checkpoints, kept, created_at, expires_at)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES ({values})
 """
 
 # The answer carries the server's clock as the last insert id. LAST_INSERT_ID(expression) returns the expression.
@@ -407,7 +407,7 @@ class WritingStatements(Statements):
 
     def begin(self, key: SessionKey, columns: Sequence[Param]) -> Statement:
         """Create a session; ``columns`` are those of `BEGIN` after the key. Fails with error 1062 if it exists."""
-        return Statement(self._text(BEGIN), (*key, *columns))
+        return Statement(self._text(BEGIN, values=placeholders(len(key) + len(columns))), (*key, *columns))
 
     def advance(
         self, key: SessionKey, sid: bytes, stamp: int, valid_until_us: int, columns: Mapping[str, Param]

@@ -133,13 +133,12 @@ async def _fill_session(store: AnyStore, name: str) -> None:
 async def _read_session(store: AnyStore, name: str) -> object:
     session, kept = store.store.session(name), await store.kept(name)
     assert kept is not None
-    assert not kept.damaged(store.store.database.config.tenant)
     task = await session.get_task_state()
     return (
         [await session.get_all(), await session.get_scratchpad(), task and task.description],
         # The task state holds the time at which it was set.
         [
-            [(row.kind, row.name, row.kind == TASK or row.value, row.canonical) for row in rows]
+            [(row.kind, row.name, row.kind == TASK or row.entry.value) for row in rows]
             for rows in (kept.entries, kept.history)
         ],
     )

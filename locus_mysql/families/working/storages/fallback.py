@@ -29,8 +29,8 @@ class FallbackStorage:
     """Serves sessions from a primary storage, and from a fallback while the primary does not answer. See `Storage`.
 
     Writes during an outage are queued in this process. When the primary answers again, they are written to it one by
-    one before it serves the session: each acknowledged write once, in order, increments as increments. Of two writes of the
-    same variable, the newer one stays, by the clocks of the machines; a dropped write is reported. A process that ends
+    one, in order, before it serves the session: each acknowledged write once, increments as increments. Of two writes
+    of a variable the newer one stays, by the clocks of the machines; a dropped write is reported. A process that ends
     before that loses its queued writes.
 
     Args:

@@ -285,7 +285,8 @@ def _head_command(head: Head) -> Command:
 
 def _entry_commands(work: Work) -> list[Command]:
     """Return the commands that write entries and checkpoints."""
-    changes, commands = work.changes(), []
+    changes = work.changes()
+    commands: list[Command] = []
     for kind, name, until in changes.keep:
         before = work.session.entries[kind][name]
         commands.append(("KEEP", "", _field(kind, name), _copy(kind, name, before.version, until)))
