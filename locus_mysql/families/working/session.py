@@ -375,7 +375,8 @@ class Work:
             case calls.ReadNotes(last):
                 names = sorted(self._names(NOTE))
                 names = names if last is None else names[max(0, len(names) - last) :]
-                return [entry.value for name in names if (entry := self._entry(NOTE, name)) is not None]
+                entries = (self._entry(NOTE, name) for name in names)
+                return [entry.value for entry in entries if entry is not None and entry.value is not None]
             case calls.ListCheckpoints():
                 return [checkpoint.info for checkpoint in reversed(self.checkpoints) if checkpoint.damage is None]
             case calls.Measure():
