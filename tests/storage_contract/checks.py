@@ -163,12 +163,9 @@ def token() -> bytes:
     return secrets.token_bytes(16)
 
 
-def variable(
-    key: str, value: bytes | str = b"1", ttl_us: int | None = None, canonical: bytes | None = None
-) -> calls.Variable:
-    """Return a variable whose canonical form is its JSON, unless another one is given."""
-    value = value.encode() if isinstance(value, str) else value
-    return calls.Variable(key, value, value if canonical is None else canonical, ttl_us)
+def variable(key: str, value: bytes | str = b"1", ttl_us: int | None = None) -> calls.Variable:
+    """Return a variable to write."""
+    return calls.Variable(key, value.encode() if isinstance(value, str) else value, ttl_us)
 
 
 def equal(actual: object, expected: object, what: str) -> None:

@@ -169,7 +169,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
     """A refused command undoes those before it."""
     session = sessions.new()
     yield from session.ask(
-        calls.Write((variable("a"), variable("text", b'"x"', canonical=b"L"))),
+        calls.Write((variable("a"), variable("text", b'"x"'))),
         calls.Append(b"1"),
         calls.WriteTask(b"{}"),
         calls.CreateCheckpoint("c"),
@@ -203,7 +203,7 @@ def all_commands_of_a_call_are_carried_out_or_none(sessions: Sessions) -> Script
     )
     equal((yield from session.ask(*looks)), before, "a session after a call whose checkpoint was there")
     equal(
-        (yield from session.do(calls.CompareAndSet(variable("text"), b"L"))),
+        (yield from session.do(calls.CompareAndSet(variable("text"), b'"x"'))),
         True,
         "whether a canonical form was restored",
     )

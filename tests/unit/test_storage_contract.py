@@ -109,7 +109,7 @@ def replaced(
             "versions_show_the_last_write_of_each_key",
         ),
         (
-            replaced(calls.CompareAndSet, lambda one: replace(one, canonical=one.canonical and one.variable.canonical)),
+            replaced(calls.CompareAndSet, lambda one: replace(one, canonical=one.canonical and one.variable.value)),
             "compare_and_set_compares_canonical_forms",
         ),
         (replaced(calls.Append, lambda one: calls.Append(one.note.replace(b"\n", b""))), "notes_stay_in_order"),

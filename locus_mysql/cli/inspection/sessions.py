@@ -9,7 +9,7 @@ from typing import Any
 
 from ...families.inspection.records import Page, SessionRow
 from ...families.working import calls
-from ...families.working.storages.mysql_calls import WorkingOperations
+from ...families.working.storages.mysql_operations import WorkingOperations
 from ...inspection.inspector import Inspector
 from ..sanitize import sanitize_line
 from .command import PAGE, Clock

@@ -1,5 +1,4 @@
 """The SQL of working memory (the family `working`): variables, task states, notes and checkpoints of sessions.
 
-Imports only `locus_mysql.dialect`. Begin with `tables`, then `dialect`, which brings the statements together;
-`sessions` has the statement that begins each write.
+Imports only `locus_mysql.dialect`. Begin with `tables`, then `statements`.
 """

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from .. import ledger
-from ..checksums import with_version
 from ..resealing import OwnerTable, SealedColumn
 from ..schema import Schema, Table
-from .entries import entry_checksum
-from .pieces import SessionKey, value_identity
 
 #: Written into the comment of each table. See "Changing the layout of the tables" in CONTRIBUTING.md.
 LAYOUT_VERSION = 1
@@ -18,51 +14,52 @@ LAYOUT_VERSION = 1
 #: The roles of the tables, in the order of their creation.
 ROLES = ("sessions", "entries", "checkpoints", "history", "ledger")
 
+#: The kinds of entries.
+VARIABLE, TASK, NOTE = 1, 2, 3
+
 _ENGINE = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_bin"
 
-# One row per session. Every write locks it first, and updates its counts, which include expired variables until they
-# are swept. sid identifies the session in the other tables; a session that is created again has another sid. stamp
-# rises with every write; prior is the stamp before the current write, and replaced has the bytes of the variable that
-# it replaces. last_note is the number of the newest note.
+# One row per session. Every write changes its stamp, under the condition that it is the one that was read. The counts
+# include expired variables. sid identifies the session in the other tables; a session that is begun again has another.
+# kept is the stamp of the newest checkpoint: versions of entries up to it are copied to the history before they change.
 SESSIONS = """(
-  tenant     VARCHAR(128)    NOT NULL,
-  session_id VARCHAR(512)    NOT NULL,
-  sid        BINARY(16)      NOT NULL,
-  stamp      BIGINT UNSIGNED NOT NULL,
-  prior      BIGINT UNSIGNED NOT NULL,
-  replaced   BIGINT          NOT NULL,
-  ttl_us     BIGINT UNSIGNED NULL,
-  variables  BIGINT          NOT NULL,
-  notes      BIGINT          NOT NULL,
-  size_bytes BIGINT          NOT NULL,
-  last_note  BIGINT UNSIGNED NOT NULL,
-  created_at DATETIME(6)     NOT NULL,
-  expires_at DATETIME(6)     NULL,
+  tenant        VARCHAR(128)    NOT NULL,
+  session_id    VARCHAR(512)    NOT NULL,
+  sid           BINARY(16)      NOT NULL,
+  stamp         BIGINT UNSIGNED NOT NULL,
+  ttl_us        BIGINT UNSIGNED NULL,
+  variables     BIGINT          NOT NULL,
+  size_bytes    BIGINT          NOT NULL,
+  notes         BIGINT          NOT NULL,
+  notes_bytes   BIGINT          NOT NULL,
+  notes_version BIGINT UNSIGNED NOT NULL,
+  last_note     BIGINT UNSIGNED NOT NULL,
+  checkpoints   BIGINT          NOT NULL,
+  kept          BIGINT UNSIGNED NOT NULL,
+  created_at    DATETIME(6)     NOT NULL,
+  expires_at    DATETIME(6)     NULL,
   PRIMARY KEY (tenant, session_id),
   KEY expiry (expires_at)
 """
 
 # One row per variable (kind 1), for the task state (kind 2), and per note (kind 3), whose name is its number in 20
-# digits. value is the caller's JSON, as bytes. If it is NULL, the entry was deleted, and the row exists for the next
-# checkpoint and for readers of versions; its checksum is 0. Else the checksum covers tenant, session id, kind, name,
-# value and canonical form.
+# digits. value is the caller's JSON, sealed with its place, kind, name and version. If it is NULL, the variable or the
+# task state was deleted, and the row exists for readers of versions.
 ENTRIES = """(
   tenant     VARCHAR(128)     NOT NULL,
   sid        BINARY(16)       NOT NULL,
   kind       TINYINT UNSIGNED NOT NULL,
   name       VARCHAR(512)     NOT NULL,
   value      LONGBLOB         NULL,
-  canonical  VARBINARY(32)    NULL,
   size_bytes INT UNSIGNED     NOT NULL,
   version    BIGINT UNSIGNED  NOT NULL,
   used       BIGINT UNSIGNED  NOT NULL,
   expires_at DATETIME(6)      NULL,
-  checksum   INT UNSIGNED     NOT NULL,
   PRIMARY KEY (tenant, sid, kind, name)
 """
 
-# One row per checkpoint. Its entries are the newest rows of `history` up to its stamp, except those expired by then.
-# The checksum covers tenant, session id, checkpoint id, label and stamp.
+# One row per checkpoint. It contains the rows of `entries` and `history` with a version up to its stamp, of the history
+# only those that were valid beyond it; except those expired by then. The checksum covers what the client wrote.
 CHECKPOINTS = """(
   tenant        VARCHAR(128)    NOT NULL,
   sid           BINARY(16)      NOT NULL,
@@ -77,19 +74,17 @@ CHECKPOINTS = """(
   PRIMARY KEY (tenant, sid, checkpoint_id)
 """
 
-# The entries at the time of checkpoints: for each checkpoint, only those that had changed since the one before. The
-# checksum covers the version, too.
+# Earlier versions of entries that checkpoints contain: copied before the entry is changed or removed.
 HISTORY = """(
-  tenant     VARCHAR(128)     NOT NULL,
-  sid        BINARY(16)       NOT NULL,
-  kind       TINYINT UNSIGNED NOT NULL,
-  name       VARCHAR(512)     NOT NULL,
-  version    BIGINT UNSIGNED  NOT NULL,
-  value      LONGBLOB         NULL,
-  canonical  VARBINARY(32)    NULL,
-  size_bytes INT UNSIGNED     NOT NULL,
-  expires_at DATETIME(6)      NULL,
-  checksum   INT UNSIGNED     NOT NULL,
+  tenant      VARCHAR(128)     NOT NULL,
+  sid         BINARY(16)       NOT NULL,
+  kind        TINYINT UNSIGNED NOT NULL,
+  name        VARCHAR(512)     NOT NULL,
+  version     BIGINT UNSIGNED  NOT NULL,
+  valid_until BIGINT UNSIGNED  NOT NULL,
+  value       LONGBLOB         NULL,
+  size_bytes  INT UNSIGNED     NOT NULL,
+  expires_at  DATETIME(6)      NULL,
   PRIMARY KEY (tenant, sid, kind, name, version)
 """
 
@@ -99,6 +94,13 @@ _DEFINITIONS = {
     "checkpoints": CHECKPOINTS,
     "history": HISTORY,
 }
+
+
+class SessionKey(NamedTuple):
+    """The key of a session."""
+
+    tenant: str
+    session_id: str
 
 
 def table_names(table_prefix: str) -> dict[str, str]:
@@ -122,21 +124,20 @@ def encrypted_columns(table_prefix: str) -> tuple[SealedColumn, ...]:
     names = table_names(table_prefix)
 
     def column(role: str, *further_key: str) -> SealedColumn:
-        def checksum(row: Mapping[str, Any], value: bytes) -> int:
-            own = entry_checksum(SessionKey(row["tenant"], row["session_id"]), row["kind"], row["name"], value)
-            return with_version(own, row["version"]) if further_key else own
-
         return SealedColumn(
             names[role],
             key=("tenant", "sid", "kind", "name", *further_key),
             owner=("session_id",),
-            row=("kind", "name"),
+            row=("kind", "name", "version"),
             column="value",
             name="value",
-            cleared=("canonical",),
             owner_table=OwnerTable(names["sessions"], ("tenant", "session_id"), ("tenant", "sid")),
-            identity=lambda row: value_identity(row["kind"], row["name"]),
-            checksum=checksum,
+            identity=lambda row: value_identity(row["kind"], row["name"], row["version"]),
         )
 
     return column("entries"), column("history", "version")
+
+
+def value_identity(kind: int, name: str, version: int) -> tuple[str, str, str]:
+    """What the value of an entry is bound to within its session."""
+    return str(kind), name, str(version)

@@ -1,7 +1,7 @@
 """Commands on a session and calls of them, as values that every storage carries out in the same way.
 
 A *call* is one or more commands on one session, carried out together or not at all. The commands are specified here and
-tested by `tests/storage_contract`; `storages.session` is the simplest implementation.
+tested by `tests/storage_contract`; `session` carries them out, for every storage.
 
 A storage has a clock, in microseconds, which all processes share. Each command that writes draws a *stamp* of its
 session, which is larger than any before and at least the clock; so stamps keep rising when a session is ended and begun
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 TCovariant = TypeVar("TCovariant", covariant=True)
@@ -65,14 +65,11 @@ class Variable:
     Args:
         key: Its key.
         value: Its JSON.
-        canonical: Equal for equal values, regardless of the order of keys in their dicts: JSON with sorted keys, or a
-            digest of it if that is shorter. For a whole number it is the digits.
         ttl_us: It expires after this many microseconds.
     """
 
     key: str
     value: bytes
-    canonical: bytes
     ttl_us: int | None = None
 
     @property
@@ -231,7 +228,7 @@ class CompareAndSet(Command[bool]):
 
     Args:
         variable: What to write.
-        canonical: The canonical form that it must have; None: it must not exist.
+        canonical: The canonical form that its value must have (`values.canonical_form`); None: it must not exist.
     """
 
     variable: Variable
@@ -300,6 +297,26 @@ class End(Command[bool]):
     """Remove the session with all its content; whether it existed. It must be the only command of its call."""
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed(Command[bool]):
+    """Carry out a command that was queued during an outage; whether it had its effect.
+
+    Nothing newer is overwritten: variables, the task state, the notes and the session are only replaced or removed
+    where their versions are not above ``at_us``. Increments and notes are always added. ``Write`` and ``Remove`` name
+    one variable.
+
+    Args:
+        command: The command.
+        at_us: When it was made, by the clock of the storage.
+        sent_us: When it was first sent, if the storage may have carried it out and no longer recognises it: an
+            increment or a note is left out if something was written there since.
+    """
+
+    command: Command[Any]
+    at_us: int
+    sent_us: int | None = None
+
+
 #: A storage recognises a repeated call for this long, in microseconds.
 RECOGNISED_US = 900_000_000
 
@@ -325,6 +342,7 @@ class Call:
             with writes, where ``on_full`` is ``evict``.
         token: 16 random bytes by which a repeated call is recognised if the first one was carried out.
         if_stamp: The stamp that the session must have (0: it must not exist). Otherwise nothing is done: `StampMoved`.
+        stamped: Whether the reply to a repetition has the stamp of the first time.
     """
 
     name: str
@@ -336,6 +354,7 @@ class Call:
     used: tuple[str, ...] = ()
     token: bytes = b""
     if_stamp: int | None = None
+    stamped: bool = False
 
     @property
     def writes(self) -> bool:
@@ -344,6 +363,14 @@ class Call:
             if not isinstance(command, READS):
                 return True
         return False
+
+    @property
+    def begins(self) -> bool:
+        """Return whether it begins a session where there is none."""
+        return any(
+            isinstance(command.command if isinstance(command, Replayed) else command, BEGINS)
+            for command in self.commands
+        )
 
 
 class Reply(NamedTuple):

@@ -8,11 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from ...config import MySQLConfig
-from ...dialect.working.checkpoints import checkpoint_checksum
-from ...dialect.working.dialect import WorkingDialect
-from ...dialect.working.entries import entry_checksum
-from ...dialect.working.inspection import InspectedCheckpoint, InspectedSession
-from ...dialect.working.pieces import NOTE, TASK, VARIABLE, SessionKey
+from ...dialect.working.inspection import InspectedSession
+from ...dialect.working.statements import CheckpointRow, WorkingDialect
+from ...dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
 from ...engine.operation import Batch, Operation, fetch
 from ...errors import CorruptCheckpoint, EncryptionError
 from ...runtime.arguments import check_limit, check_session_id, check_text
@@ -24,7 +22,7 @@ from ..inspection.msgpack import describe_bytes
 from ..inspection.records import Page, SessionRow, SessionView
 from ..inspection.sources import PAGE_LIMIT
 from ..inspection.to_json import DAMAGED, finite
-from .sealed_values import open_value
+from .stored import Seals
 
 #: The latest stamp, in microseconds of the server's clock. Damaged stamps are limited to it, so lists stay readable.
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,24 +65,25 @@ class Sessions:
 
     def session(self, session_id: str) -> Operation[SessionView | None]:
         """Return a consistent view of a session and its content; None if it does not exist or has expired."""
-        key, sql = SessionKey(self._tenant, check_session_id(session_id)), self._sql.inspection
-        one, entries, checkpoints = sql.session(key), sql.entries(key), sql.checkpoints(key)
+        key, reading = SessionKey(self._tenant, check_session_id(session_id)), self._sql.reading
+        one, entries, checkpoints = self._sql.inspection.session(key), reading.everything(key), reading.checkpoints(key)
         results = yield Batch((one, entries, checkpoints))
         found = results.row(one)
         if found is None:
             return None
+        seals, now = Seals(self._sealing, key), datetime.now(UTC)
         content: dict[int, dict[str, Any]] = {VARIABLE: {}, TASK: {}, NOTE: {}}
-        for entry in results.rows(entries):
-            sound = entry.checksum == entry_checksum(key, entry.kind, entry.name, entry.value)
-            value = open_value(self._sealing, key, entry.kind, entry.name, entry.value) if sound else entry.value
-            content[entry.kind][entry.name] = _value(value, sound=sound)
+        for row in sorted(results.rows(entries), key=lambda row: (row.kind, row.name)):
+            expired = row.expires_us is not None and _EPOCH + timedelta(microseconds=row.expires_us) <= now
+            if row.value is not None and not expired:
+                content[row.kind][row.name] = _value(seals, row.kind, row.name, row.version, row.value)
         task = next(iter(content[TASK].values()), None)
         return SessionView(
             session=self._row(found),
             variables=content[VARIABLE],
             task_state=task if task is None or isinstance(task, Mapping) else {"damaged": str(task)},
             scratchpad=[_note(note) for note in content[NOTE].values()],
-            checkpoints=[_checkpoint(key, row) for row in results.rows(checkpoints)],
+            checkpoints=[_checkpoint(seals, row) for row in reversed(results.rows(checkpoints))],
         )
 
     def _row(self, row: InspectedSession) -> SessionRow:
@@ -99,22 +98,21 @@ class Sessions:
         )
 
     def _task(self, row: InspectedSession) -> Mapping[str, Any] | None:
-        """Return the task state in a list; its checksum is verified where the session is shown."""
-        if row.task is None:
+        """Return the task state in a list; None if it is damaged."""
+        if row.task is None or row.task_version is None:
             return None
+        seals = Seals(self._sealing, SessionKey(self._tenant, row.session_id))
         try:
-            stored = open_value(self._sealing, SessionKey(self._tenant, row.session_id), TASK, "", row.task)
-        except (CorruptCheckpoint, EncryptionError):
+            value = _value(seals, TASK, "", row.task_version, row.task)
+        except EncryptionError:
             return None
-        value = _value(stored, sound=True)
         return value if isinstance(value, Mapping) else None
 
 
-def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:
-    sound = row.checksum == checkpoint_checksum(key, row.checkpoint_id, row.label)
+def _checkpoint(seals: Seals, row: CheckpointRow) -> dict[str, Any]:
     return {
         "checkpoint_id": row.checkpoint_id,
-        "label": row.label if sound else DAMAGED,
+        "label": row.label if seals.checkpoint(row).damage is None else DAMAGED,
         "created_at": aware(row.created_at),
         "variables": row.variables,
         "notes": row.notes,
@@ -122,13 +120,16 @@ def _checkpoint(key: SessionKey, row: InspectedCheckpoint) -> dict[str, Any]:
     }
 
 
-def _value(stored: bytes, *, sound: bool) -> Any:
-    """Return the value of an entry; of an invalid entry, a text that describes it."""
+def _value(seals: Seals, kind: int, name: str, version: int, stored: bytes) -> Any:
+    """Return the value of an entry; of a damaged entry, a text that says so."""
     try:
-        value = finite(json.loads(stored))
+        text = seals.open(kind, name, version, stored)
+    except CorruptCheckpoint:
+        return DAMAGED
+    try:
+        return finite(json.loads(text))
     except (ValueError, RecursionError):
-        return describe_bytes("damaged JSON", len(stored))
-    return value if sound else DAMAGED
+        return describe_bytes("damaged JSON", len(text))
 
 
 def _note(value: Any) -> str:

@@ -6,7 +6,7 @@ from ...config import MySQLConfig
 from ...engine.operation import Operation, fetch
 from ..expired import count_waste, remove_waste
 from ..family import Count, Counts
-from .storages.mysql_calls import WorkingOperations
+from .storages.mysql_operations import WorkingOperations
 
 
 class WorkingMaintenance:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from ...config import MySQLConfig
-from ...dialect.working.moving import KeptCheckpointRow, KeptEntryRow, KeptSessionRow
-from ...dialect.working.pieces import SessionKey
+from ...dialect.working.statements import EntryRow, HistoryRow
+from ...dialect.working.tables import SessionKey
 from ...engine.operation import Batch, Duplicate, Operation, fetch
 from ...engine.retry import Backoff
-from ...runtime.sealing import Sealing
-from .sealed_values import open_entry, stored_entry
-from .storages.mysql_calls import WorkingOperations
+from ...errors import CorruptCheckpoint
+from .session import Entry, Head, StoredCheckpoint
+from .storages.mysql_operations import WorkingOperations, columns_of, head_of
+from .stored import Seals
 
 #: The outcome of a restoration: the session was written, is there already, is another one, or has expired.
 Restored: TypeAlias = Literal["written", "present", "differs", "expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntry:
+    """An entry with its kind and name; of the history, with the stamp up to which it was valid."""
+
+    kind: int
+    name: str
+    entry: Entry
+    valid_until: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,34 +36,23 @@ class KeptSession:
 
     Args:
         session_id: Its id.
-        row: Its own columns.
+        head: Its own data.
         entries: Its variables, task state and notes, deleted ones included.
-        history: Its entries at the times of its checkpoints.
+        history: Earlier versions of entries that checkpoints contain.
         checkpoints: Its checkpoints.
     """
 
     session_id: str
-    row: KeptSessionRow
-    entries: tuple[KeptEntryRow, ...]
-    history: tuple[KeptEntryRow, ...]
-    checkpoints: tuple[KeptCheckpointRow, ...]
-
-    def damaged(self, tenant: str) -> bool:
-        """Return whether a checksum is wrong."""
-        key = SessionKey(tenant, self.session_id)
-        return not (
-            all(entry.checksum == entry.right_checksum(key) for entry in self.entries)
-            and all(entry.checksum == entry.right_checksum(key, of_history=True) for entry in self.history)
-            and all(one.checksum == one.right_checksum(key) for one in self.checkpoints)
-        )
+    head: Head
+    entries: tuple[KeptEntry, ...]
+    history: tuple[KeptEntry, ...]
+    checkpoints: tuple[StoredCheckpoint, ...]
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """What two equal sessions have in common: everything but checksums, which cover the tenant."""
-        return (
-            (self.row.ttl_us, self.row.stamp, self.row.last_note, self.row.created_at),
-            *(tuple(row[:-1] for row in rows) for rows in (self.entries, self.history, self.checkpoints)),
-        )
+        """What two equal sessions have in common."""
+        head = replace(self.head, sid=b"", expires_us=None)
+        return head, self.entries, self.history, self.checkpoints
 
 
 class MovingOperations:
@@ -68,58 +67,78 @@ class MovingOperations:
         self._working = WorkingOperations(config)
         self._sql = self._working.sql
         self.schema = self._sql.schema
-        self._sealing = Sealing(config.encryption, self.schema.family)
 
     def ids(self, after: str, pattern: str, limit: int) -> Operation[list[str]]:
         """Return ids of sessions after an id that match a glob, in their order. One round trip."""
-        rows = yield from fetch(self._sql.moving.list(self._tenant, after, pattern, limit))
+        rows = yield from fetch(self._sql.reading.ids(self._tenant, after, pattern, limit))
         return [row.session_id for row in rows]
 
     def count(self, pattern: str) -> Operation[int]:
         """Return the number of sessions that match a glob. One round trip."""
-        (row,) = yield from fetch(self._sql.moving.count(self._tenant, pattern))
+        (row,) = yield from fetch(self._sql.reading.count(self._tenant, pattern))
         return row.sessions
 
     def read(self, session_id: str) -> Operation[KeptSession | None]:
         """Return a consistent view of a session; None if it does not exist or has expired.
 
         One round trip; more if another process writes to it meanwhile.
+
+        Raises:
+            CorruptCheckpoint: An entry or a checkpoint was changed.
         """
-        key, sql = SessionKey(self._tenant, session_id), self._sql.moving
-        first, last = sql.session(key), sql.session(key)
-        entries, history, checkpoints = sql.entries(key), sql.history(key), sql.checkpoints(key)
+        key, reading = SessionKey(self._tenant, session_id), self._sql.reading
+        first, last = reading.head(key), reading.head(key)
+        entries, history, checkpoints = reading.everything(key), reading.all_history(key), reading.checkpoints(key)
         backoff = Backoff(f"Session {session_id!r} changed while it was read")
         while True:
             results = yield Batch((first, entries, history, checkpoints, last))
             before, after = results.row(first), results.row(last)
-            if before is None or after is None:
+            if before is None or after is None or before.sid is None or after.sid is None:
                 return None
-            if before.stamp == after.stamp:
+            if before.expires_us is not None and before.expires_us <= before.now_us:
+                return None
+            if (before.sid, before.stamp) == (after.sid, after.stamp):
                 break
             yield backoff.pause()
+        seals = Seals(self._working.sealing, key)
         return KeptSession(
             session_id,
-            before,
-            tuple(open_entry(self._sealing, key, row) for row in results.rows(entries)),
-            tuple(open_entry(self._sealing, key, row, of_history=True) for row in results.rows(history)),
-            tuple(results.rows(checkpoints)),
+            head_of(before),
+            tuple(
+                KeptEntry(row.kind, row.name, seals.entry(row))
+                for row in sorted(results.rows(entries), key=lambda row: (row.kind, row.name))
+            ),
+            tuple(
+                KeptEntry(row.kind, row.name, seals.entry(EntryRow(*row[:7])), row.valid_until)
+                for row in results.rows(history)
+            ),
+            tuple(self._sound(seals.checkpoint(row)) for row in results.rows(checkpoints)),
         )
+
+    def _sound(self, checkpoint: StoredCheckpoint) -> StoredCheckpoint:
+        if checkpoint.damage is not None:
+            raise checkpoint.damage
+        return checkpoint
 
     def restore(self, kept: KeptSession) -> Operation[Restored]:
         """Write a session that does not exist, all of it or nothing, and read it again to compare."""
         key, sid, token = SessionKey(self._tenant, kept.session_id), os.urandom(16), os.urandom(16)
-        sql, stored_as = self._sql.moving, partial(stored_entry, self._sealing, key)
+        writing, seals = self._sql.writing, Seals(self._working.sealing, key)
+        entries = [seals.row(one.kind, one.name, one.entry) for one in kept.entries]
+        history = [HistoryRow(*seals.row(one.kind, one.name, one.entry), one.valid_until) for one in kept.history]
         for last in (False, True):
-            stored = yield from self.read(kept.session_id)
+            stored = yield from self._stored(kept.session_id)
             if stored is not None:
-                return "present" if stored.content == kept.content else "differs"
+                return "present" if stored == kept.content else "differs"
             try:
                 yield Batch.of(
                     self._sql.ledger.record(self._tenant, token),
-                    sql.put_session(key, sid, kept.row, kept.entries),
-                    sql.put_entries(key, sid, kept.entries, stored_as),
-                    sql.put_history(key, sid, kept.history, stored_as),
-                    sql.put_checkpoints(key, sid, kept.checkpoints),
+                    writing.begin(key, columns_of(replace(kept.head, sid=sid))),
+                    writing.put(self._tenant, sid, entries),
+                    writing.put_history(self._tenant, sid, history),
+                    writing.create_checkpoints(
+                        self._tenant, sid, [seals.checkpoint_row(one) for one in kept.checkpoints]
+                    ),
                     outcome_query=self._sql.ledger.find(self._tenant, token),
                 )
                 break
@@ -127,7 +146,15 @@ class MovingOperations:
                 if last:
                     return "differs"
                 yield from self._working.sweep()
-        stored = yield from self.read(kept.session_id)
+        stored = yield from self._stored(kept.session_id)
         if stored is None:
             return "expired"
-        return "written" if stored.content == kept.content else "differs"
+        return "written" if stored == kept.content else "differs"
+
+    def _stored(self, session_id: str) -> Operation[tuple[Any, ...] | None]:
+        """Return the content of a session in the tables; an empty one if it is damaged, so that it differs."""
+        try:
+            stored = yield from self.read(session_id)
+        except CorruptCheckpoint:
+            return ()
+        return None if stored is None else stored.content

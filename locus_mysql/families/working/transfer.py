@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ...config import MySQLConfig
 from ...engine.operation import Operation
-from ...errors import InvalidInput, StateTooLarge
+from ...errors import CorruptCheckpoint, InvalidInput, StateTooLarge
 from ...runtime.arguments import check_text
 from ...runtime.checksummed_jsonl import Head
 from ...runtime.database import Database
@@ -80,11 +80,12 @@ class SessionSource:
         page, size = RecordPage(), 0
         for session_id in await self._run(database, self._moving.ids(after or "", self._pattern, limit)):
             page.last = session_id
-            kept = await self._run(database, self._moving.read(session_id))
-            if kept is None:  # it ended meanwhile
+            try:
+                kept = await self._run(database, self._moving.read(session_id))
+            except CorruptCheckpoint as error:
+                page.damaged.append(f"session {session_id!r} cannot be read: {error}")
                 continue
-            if kept.damaged(self._config.tenant):
-                page.damaged.append(f"session {session_id!r} cannot be read: a checksum is wrong.")
+            if kept is None:  # it ended meanwhile
                 continue
             page.records.append(session_line(kept))
             size += len(page.records[-1])

@@ -82,11 +82,11 @@ def _encode_model(model: BaseModel, what: str) -> bytes:
 
 def variable(key: str, text: bytes, ttl_us: int | None = None) -> Variable:
     """A variable to write."""
-    return Variable(key, text, canonical_form(text), ttl_us)
+    return Variable(key, text, ttl_us)
 
 
 def canonical_form(text: bytes) -> bytes:
-    """Bytes that are equal for equal values, whatever the order of keys in their dicts; see `Variable`.
+    """Bytes that are equal for equal values, whatever the order of keys in their dicts.
 
     JSON without a dict is already the same for equal values, as one encoder makes all of it.
     """

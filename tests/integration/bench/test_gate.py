@@ -26,15 +26,14 @@ from bench.gate import (
 from bench.gate.accepted import Group, judge, read_accepted
 from bench.round_trips import AVERAGE, CALLS
 from locus_mysql.dialect.checkpoints import thread_pages as statements
-from locus_mysql.dialect.working import count_changes
-from locus_mysql.dialect.working.pieces import Named
+from locus_mysql.dialect.working import statements as of_sessions
 from locus_mysql.engine.operation import Batch
 from locus_mysql.families.checkpoints import saving
 from locus_mysql.families.checkpoints.new_checkpoint import NewCheckpoint
 from locus_mysql.families.checkpoints.saving import Saving
 from locus_mysql.families.memories import nearest
 from locus_mysql.families.memories.vectors.cache import VectorCache
-from locus_mysql.families.working.storages import mysql_calls as of_working
+from locus_mysql.families.working.storages import mysql_operations as of_working
 from locus_mysql.integrations.locus import operations as locus
 from locus_mysql.transfer import thread_attempt
 
@@ -193,13 +192,11 @@ def test_working_memory_that_reads_or_asks_too_much_fails(server_dsn: str, monke
     monkeypatch.setattr(working, "SIZES", (50,))
     assert failures("working", lambda: working.figures(server_dsn)) == set()
 
-    def in_a_list(names: Any, as_json: str) -> Named:
-        return Named("", (), f"e.name IN ({', '.join(['%s'] * len(names))})", tuple(names))
-
-    monkeypatch.setattr(count_changes, "named", in_a_list)
+    everything = of_sessions.ONE.replace("e.name = %s", "CONCAT(e.name, '') = %s")
+    monkeypatch.setattr(of_sessions, "ONE", everything)
     monkeypatch.setattr(of_working, "HOUSEKEEPING_EVERY", 1)
     assert failures("working", lambda: working.figures(server_dsn), passes=1) >= {
-        "rows read, set_many of 10, 50 variables",
+        "rows read, get, 50 variables",
         "round trips, set, 50 variables",
         "round trips, append_scratchpad, 50 variables",
     }

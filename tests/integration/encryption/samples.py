@@ -21,7 +21,7 @@ from locus_mysql import (
     SyncWorkingMemory,
     WorkingMemory,
 )
-from locus_mysql.dialect.working.pieces import TASK
+from locus_mysql.dialect.working.tables import TASK
 from locus_mysql.families.transcripts.records import Header, NewItem, TranscriptKey
 from locus_mysql.families.transcripts.store import SyncTranscriptStore, TranscriptStore
 from locus_mysql.families.working.moving import MovingOperations
@@ -137,13 +137,12 @@ async def _fill_session(store: AnyStore, name: str) -> None:
 async def _read_session(store: AnyStore, name: str) -> object:
     session, kept = store.store.session(name), await store.kept(name)
     assert kept is not None
-    assert not kept.damaged(store.store.database.config.tenant)
     task = await session.get_task_state()
     return (
         [await session.get_all(), await session.get_scratchpad(), task and task.description],
         # The task state holds the time at which it was set.
         [
-            [(row.kind, row.name, row.kind == TASK or row.value, row.canonical) for row in rows]
+            [(row.kind, row.name, row.kind == TASK or row.entry.value) for row in rows]
             for rows in (kept.entries, kept.history)
         ],
     )

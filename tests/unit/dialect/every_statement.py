@@ -26,8 +26,7 @@ from locus_mysql.dialect.memu.tables import CORE, ScopeColumn
 from locus_mysql.dialect.template import Statements
 from locus_mysql.dialect.transcripts.dialect import TranscriptDialect
 from locus_mysql.dialect.transcripts.moving import MovingStatements
-from locus_mysql.dialect.working.count_changes import Change
-from locus_mysql.dialect.working.dialect import WorkingDialect
+from locus_mysql.dialect.working.statements import WorkingDialect
 
 #: The dialect of each folder in ``dialect``.
 DIALECTS: Mapping[str, Dialect] = {
@@ -53,7 +52,6 @@ ARGUMENTS: Mapping[tuple[type, str], Any] = {
 SAMPLES: Mapping[type, Any] = {
     Statement: Statement("SELECT 1 FROM `p_t` WHERE a = %s", ("a",)),
     Step: CHECKPOINTS.walk("x", ThreadRange(), 5),
-    Change: Change("variables = variables + %s,", (1,)),
     ItemFilter: ItemFilter(" AND i.version > %s", (1,)),
     RecordFilter: RecordFilter(" AND r.user_id = %s", ("ann",)),
 }

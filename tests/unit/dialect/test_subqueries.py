@@ -29,7 +29,6 @@ ACCEPTED = {
     "memu MemuStatements.restore_item": "a copy stores one item without the link to its resource",
     "transcripts InspectionStatements.sizes": REPORTED_BY_LAST_ROW,
     "transcripts ReadingStatements.items": REPORTED_BY_LAST_ROW,
-    "working InspectionStatements.sessions": SHOWN,
 }
 
 A = "(SELECT x.a FROM `p_x` x WHERE x.b = %s)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import pytest
@@ -11,9 +10,6 @@ from locus_mysql.dialect import Query, Statement
 from locus_mysql.dialect.schema import Schema, Table
 from locus_mysql.dialect.template import Statements, Text
 from locus_mysql.dialect.variants import OCEANBASE, FamilyRefused, Rule, Variant, variant_of
-from locus_mysql.dialect.working import count_changes, sessions
-from locus_mysql.dialect.working.dialect import WorkingDialect
-from locus_mysql.dialect.working.pieces import SessionKey
 
 from .every_statement import every_statement
 
@@ -97,27 +93,6 @@ def test_replacements_take_the_parameters_of_mysqls_statements() -> None:
     assert len(supported) > 200
     for statement in supported:
         assert OCEANBASE.statement(statement).sql.count("%s") == len(statement.params), statement.sql
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        count_changes.with_variables(("a",), "", 1, 5),
-        count_changes.with_variables(("a", "b"), "", 2, 5),
-        count_changes.with_variables(tuple(map(str, range(200))), "[]", 200, 5),
-        count_changes.without_variables(),
-        count_changes.with_task(5),
-        count_changes.with_note(5),
-        count_changes.without_notes(),
-        count_changes.with_ttl(5),
-    ],
-)
-def test_each_change_of_a_session_keeps_its_parameters(change: count_changes.Change) -> None:
-    limits = sessions.Allowed(1, 2, 3)
-    begin = WorkingDialect("p_").sessions.begin(SessionKey("t", "s"), b"", 1, 2, change, relied=0, allowed=limits)
-    sent = OCEANBASE.statement(begin)
-    assert sent.sql.count("%s") == len(begin.params)
-    assert not re.search(r"\{[A-Za-z_]", sent.sql)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""Where sessions are stored: MySQL, Redis or Valkey, this process's memory, and a fallback over two of these.
+"""The storages of working memory: `in_memory`, `mysql`, `redis`, and `fallback` for outages of another.
 
-Each storage implements `interface.Storage` and carries out the commands of `families/working/calls`. Begin with
-`interface`, then `session`, which defines each command on a value in memory, and `mysql_calls`. `outages` serves
-`fallback`.
+Begin with `interface`, then `optimistic`, which MySQL and Redis share; `failover` decides which storage serves.
 """

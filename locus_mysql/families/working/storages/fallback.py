@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
@@ -15,15 +14,13 @@ from ....errors import ConfigError, LocusMySQLError
 from ....runtime.arguments import check_tenant
 from ....runtime.generators import drive_awaited, drive_blocking
 from ..calls import Address, Call, Reply
+from .breaker import Breaker
+from .failover import Acquire, Execute, Failover, Settings, Step, StepGenerator
+from .fair_lock import acquire, acquire_blocking
 from .in_memory import InMemoryStorage
 from .interface import MayDegrade, OutageStatus, Storage
-from .outages.breaker import Breaker
-from .outages.failover import Failover
-from .outages.fair_lock import FairLock
-from .outages.mirror import Mirror
-from .outages.session_state import SessionStates
-from .outages.steps import Acquire, Execute, Settings, Step, StepGenerator
-from .outages.timeout_executor import TimeoutExecutor
+from .mirror import Mirror
+from .timeout_executor import TimeoutExecutor
 
 T = TypeVar("T")
 
@@ -31,9 +28,10 @@ T = TypeVar("T")
 class FallbackStorage:
     """Serves sessions from a primary storage, and from a fallback while the primary does not answer. See `Storage`.
 
-    Writes during an outage are queued in this process. When the primary answers again, they are written to it before it
-    serves the session: each acknowledged write once, in order. A write that would overwrite another process's newer
-    data on the primary is dropped and reported. A process that ends before that loses its queued writes.
+    Writes during an outage are queued in this process. When the primary answers again, they are written to it one by
+    one, in order, before it serves the session: each acknowledged write once, increments as increments. Of two writes
+    of a variable the newer one stays, by the clocks of the machines; a dropped write is reported. A process that ends
+    before that loses its queued writes.
 
     Args:
         primary: The main storage. Not a `FallbackStorage` itself.
@@ -46,8 +44,7 @@ class FallbackStorage:
         jitter: Each wait is up to this part of it shorter or longer.
         max_pending: Maximum number of queued writes of all sessions. Further writes raise `CapacityExceeded`.
         max_pending_bytes: Maximum bytes of these.
-        max_sessions: The number of sessions whose read versions this process stores. For any other session, all writes
-            of other processes before an outage count as newer than this process's writes during it.
+        max_sessions: The number of sessions whose content this process keeps for an outage.
         mirror_bytes: Bytes of session data from calls that are kept for an outage; the least recently used
             sessions are dropped.
         threads: Maximum number of concurrent blocking calls to the primary.
@@ -106,7 +103,7 @@ class FallbackStorage:
 
     def _begin(self) -> Failover:
         max_sessions, mirror_bytes = self._limits
-        return Failover(self._settings, self._breaker, Mirror(mirror_bytes), SessionStates(max_sessions))
+        return Failover(self._settings, self._breaker, Mirror(max_sessions, mirror_bytes), max_sessions)
 
     @property
     def config(self) -> Any:
@@ -121,7 +118,7 @@ class FallbackStorage:
     @property
     def pending(self) -> int:
         """The number of queued writes of all sessions."""
-        return self._failover.states.entries
+        return self._failover.entries
 
     def condition(self, address: Address) -> OutageStatus:
         """Return whether a session is degraded, and the writes that this process queued and lost."""
@@ -153,14 +150,12 @@ class FallbackStorage:
         Args:
             limit: The maximum number of sessions to remove.
         """
-        self._failover.mirror.sweep()
         if self.fallback is not None:
             await self.fallback.sweep(limit)
         return 0 if self._breaker.open else await self.primary.sweep(limit)
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         """The same, blocking."""
-        self._failover.mirror.sweep()
         if self.fallback is not None:
             self.fallback.sweep_blocking(limit)
         return 0 if self._breaker.open else self.primary.sweep_blocking(limit)
@@ -222,7 +217,7 @@ class FallbackStorage:
             case Execute(_, call):
                 return await self._storage("fallback").execute(call)
             case Acquire(lock):
-                await _acquire(lock)
+                await acquire(lock)
                 return None
         return await self._storage(step.storage).forget_tenant(step.tenant)
 
@@ -237,7 +232,7 @@ class FallbackStorage:
             case Execute(_, call):
                 return self._storage("fallback").execute_blocking(call)
             case Acquire(lock):
-                _acquire_blocking(lock)
+                acquire_blocking(lock)
                 return None
         return self._storage(step.storage).forget_tenant_blocking(step.tenant)
 
@@ -251,49 +246,6 @@ class FallbackStorage:
 
     def __repr__(self) -> str:
         return f"FallbackStorage({self.primary!r}, {self.fallback!r})"
-
-
-async def _acquire(lock: FairLock) -> None:
-    """Wait until the lock is held."""
-    loop = asyncio.get_running_loop()
-    held: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> bool:
-        try:
-            loop.call_soon_threadsafe(_settle, held)
-        except RuntimeError:  # the loop is closed
-            return False
-        return True
-
-    if lock.acquire(wake):
-        return
-    try:
-        await held
-    except BaseException:
-        lock.cancel(wake)
-        raise
-
-
-def _settle(held: asyncio.Future[None]) -> None:
-    if not held.done():
-        held.set_result(None)
-
-
-def _acquire_blocking(lock: FairLock) -> None:
-    """Wait until the lock is held, blocking."""
-    held = threading.Event()
-
-    def wake() -> bool:
-        held.set()
-        return True
-
-    if lock.acquire(wake):
-        return
-    try:
-        held.wait()
-    except BaseException:
-        lock.cancel(wake)
-        raise
 
 
 def _check_storages(primary: object, fallback: object) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from ....engine.at_fork import reset_at_fork
 from ....errors import CapacityExceeded
 from .. import calls
+from ..session import Session, Work, carry_out
 from .expiry_queue import ExpiryQueue
-from .session import Session
 
 #: The number of last calls whose repetition is detected. It suffices, as no answer of this storage gets lost.
 RECOGNISED_CALLS = 10_000
@@ -105,42 +105,37 @@ class InMemoryStorage:
         return reply
 
     def _carry_out(self, call: calls.Call, now_us: int) -> calls.Reply:
-        session = self._sessions.get(call.address)
-        if session is not None and session.expired(now_us):
-            session = None
-        stamp = 0 if session is None else session.stamp
-        if call.if_stamp is not None and call.if_stamp != stamp:
-            raise calls.StampMoved
-        if not call.writes:
-            return self._read(call, session, now_us)
-        if session is not None:
-            session = session.copy()
-        elif any(isinstance(command, calls.BEGINS) for command in call.commands):
-            session = Session(call.address.session_id, call.ttl_us)
-        else:
-            return Session.of_nothing(call)
-        results = session.carry_out(call, now_us)
-        self._keep(call.address, session, now_us)
-        if session.ended:
-            return calls.Reply(results)
-        return calls.Reply(results, session.stamp, session.ttl_us, session.evicted)
-
-    def _read(self, call: calls.Call, session: Session | None, now_us: int) -> calls.Reply:
+        before = self._sessions.get(call.address)
+        work = carry_out(before, call, now_us)
+        if not work.writes:
+            if work.found is not None:
+                work.apply()
+                self._sessions.move_to_end(call.address)
+            return work.reply
+        if not work.ended:
+            self._make_room(call.address, before, work)
+        bytes_before = 0 if before is None else before.all_bytes
+        session = work.apply()
+        self._bytes += (0 if session is None else session.all_bytes) - bytes_before
         if session is None:
-            return Session.of_nothing(call)
-        if call.renew:
-            session.renew(now_us)
-        self._sessions.move_to_end(call.address)
-        results = tuple(session.read(command, now_us) for command in call.commands)
-        return calls.Reply(results, session.stamp, session.ttl_us)
+            self._sessions.pop(call.address, None)
+            self._expiries.remove(call.address)
+        else:
+            self._sessions[call.address] = session
+            self._sessions.move_to_end(call.address)
+            self._expiries.schedule(call.address, session.head.expires_us)
+        return work.reply
 
-    def _keep(self, address: calls.Address, session: Session, now_us: int) -> None:
-        """Replace a session by its new state, if there is room for it."""
-        before = self._sessions.get(address)
-        more_bytes = (0 if session.ended else session.all_bytes) - (0 if before is None else before.all_bytes)
-        more_sessions = int(before is None and not session.ended)
+    def _make_room(self, address: calls.Address, before: Session | None, work: Work) -> None:
+        """Drop other sessions if that is allowed and a session would exceed the limits.
+
+        Raises:
+            CapacityExceeded: There is no room for it.
+        """
+        more_bytes = work.all_bytes - (0 if before is None else before.all_bytes)
+        more_sessions = int(before is None)
         if self._over(more_bytes, more_sessions):
-            self._sweep(len(self._sessions), now_us, spared=address)
+            self._sweep(len(self._sessions), work.now_us, spared=address)
         while self._forgets and self._over(more_bytes, more_sessions):
             oldest = next((other for other in self._sessions if other != address), None)
             if oldest is None:
@@ -148,14 +143,6 @@ class InMemoryStorage:
             self._drop(oldest)
         if over := self._over(more_bytes, more_sessions):
             raise CapacityExceeded(*over, address.session_id)
-        self._bytes += more_bytes
-        if session.ended:
-            self._sessions.pop(address, None)
-            self._expiries.remove(address)
-        else:
-            self._sessions[address] = session
-            self._sessions.move_to_end(address)
-            self._expiries.schedule(address, session.expires_us)
 
     def _over(self, more_bytes: int, more_sessions: int) -> tuple[str, int, int] | None:
         """The limit that would be exceeded, the value it would have, and the highest allowed one."""
@@ -178,7 +165,7 @@ class InMemoryStorage:
             if removed == limit:
                 break
         for address in kept:
-            self._expiries.schedule(address, self._sessions[address].expires_us)
+            self._expiries.schedule(address, self._sessions[address].head.expires_us)
         return removed
 
     def _drop(self, address: calls.Address) -> None:

@@ -9,11 +9,13 @@ from pydantic import SecretStr
 
 from ....config import Keywords, MySQLConfig
 from ....drivers.registry import find_driver
+from ....engine.at_fork import reset_at_fork
 from ....runtime.arguments import check_tenant
 from ....runtime.database import Database, share
 from ....runtime.stores import AsyncStore, SyncStore
 from ..calls import Call, Reply
-from .mysql_calls import WorkingOperations
+from .fair_lock import Turns
+from .mysql_operations import WorkingOperations
 
 
 class _Blocking(SyncStore[WorkingOperations]):
@@ -23,7 +25,10 @@ class _Blocking(SyncStore[WorkingOperations]):
 
 
 class MySQLStorage:
-    """Keeps sessions in MySQL: durable, shared by all processes, one round trip for each call. See `Storage`.
+    """Keeps sessions in MySQL: durable, shared by all processes. See `Storage`.
+
+    A read is one round trip, and so is a write to a session to which this process wrote last; otherwise a write reads
+    the session first.
 
     Args:
         where: A DSN, a `MySQLConfig` or a `Database`; or give options as keywords.
@@ -40,6 +45,12 @@ class MySQLStorage:
         self.database, self.config, self._owned = share(where, options)
         find_driver(self.config.driver)  # a missing library is reported now, not at the first call
         self._operations = WorkingOperations(self.config)
+        self._turns = Turns()
+        reset_at_fork(self)
+
+    def reset_in_child(self) -> None:
+        """After a fork: new locks, as a thread of the parent may hold the old ones for ever."""
+        self._turns = Turns()
 
     @cached_property
     def _awaited(self) -> AsyncStore[WorkingOperations]:
@@ -51,11 +62,15 @@ class MySQLStorage:
 
     async def execute(self, call: Call) -> Reply:
         """See `Storage`."""
-        return await self._awaited._run(self._operations.execute(call))
+        if not call.writes:
+            return await self._awaited._run(self._operations.execute(call))
+        return await self._turns.run(call.address, lambda: self._awaited._run(self._operations.execute(call)))
 
     def execute_blocking(self, call: Call) -> Reply:
         """See `Storage`."""
-        return self._blocking._run(self._operations.execute(call))
+        if not call.writes:
+            return self._blocking._run(self._operations.execute(call))
+        return self._turns.run_blocking(call.address, lambda: self._blocking._run(self._operations.execute(call)))
 
     async def sweep(self, limit: int = 1_000) -> int:
         """Remove expired sessions of all tenants, each whole; returns their number.

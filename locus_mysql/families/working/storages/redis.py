@@ -7,6 +7,7 @@ import hashlib
 import queue
 import re
 import threading
+import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,19 +19,18 @@ from ....engine.at_fork import reset_at_fork
 from ....errors import ConfigError, DriverMissing, PoolTimeout
 from ....extras import install_command
 from ....runtime.arguments import check_tenant
-from ..calls import Address, Call, End, Reply
-from .redis_calls import arguments, key_of, pattern_of, reply_of, session_of
+from ....runtime.generators import drive_awaited, drive_blocking
+from ..calls import Call, Reply
+from .fair_lock import Turns
 from .redis_errors import failure
+from .redis_operations import ENDING, RedisOperations, Script, Sleep, key_of, pattern_of, session_of
 
 #: The number of names of keys that Redis scans at a time, for those of a tenant.
 SCANNED_AT_ONCE = 1_000
 
-#: The arguments of a call that ends a session.
-ENDING = arguments(Call("forget_tenant", Address("", ""), (End(),)))
-
 
 @dataclass(frozen=True, slots=True)
-class _Script:
+class _Program:
     """The program that Redis runs for each call."""
 
     text: str
@@ -46,7 +46,10 @@ class _Own:
 
 
 class RedisStorage:
-    """Keeps sessions in Redis 6.2 or later, or in Valkey. Each call is one round trip, and one Lua script.
+    """Keeps sessions in Redis 6.2 or later, or in Valkey. Every step is one Lua script.
+
+    A read is one round trip, and so is a write to a session to which this process wrote last; otherwise a write reads
+    the session first.
 
     How durable acknowledged writes are depends on Redis' settings. With ``appendonly yes`` and ``appendfsync always``
     none is lost when Redis or its machine fails; with ``everysec``, those of the last second or two; without
@@ -89,6 +92,7 @@ class RedisStorage:
         self._prefix = prefix
         self._library = _library()
         self._script = _script()
+        self._operations, self._turns = RedisOperations(), Turns()
         self._timeout_s = timeout_s
         self._max_connections = max_connections
         self._cluster = cluster
@@ -120,35 +124,51 @@ class RedisStorage:
 
     async def execute(self, call: Call) -> Reply:
         """See `Storage`."""
-        key, given = key_of(self._prefix, call.address), arguments(call)
+        if not call.writes:
+            return await drive_awaited(self._operations.execute(call), self._do)
+        return await self._turns.run(call.address, lambda: drive_awaited(self._operations.execute(call), self._do))
+
+    def execute_blocking(self, call: Call) -> Reply:
+        """See `Storage`."""
+        if not call.writes:
+            return drive_blocking(self._operations.execute(call), self._do_blocking)
+        return self._turns.run_blocking(
+            call.address, lambda: drive_blocking(self._operations.execute(call), self._do_blocking)
+        )
+
+    async def _do(self, step: Script | Sleep) -> list[Any] | None:
+        if isinstance(step, Sleep):
+            await asyncio.sleep(step.seconds)
+            return None
+        key = key_of(self._prefix, step.address)
         if self._url is None:
-            return reply_of(call, await self._ask(self._given(self._awaited, "asynchronous"), key, given))
+            return await self._ask(self._given(self._awaited, "asynchronous"), key, step.arguments)
         own = self._of_this_loop()
         if own.slots.locked():
             await self._wait(own.slots)
         else:
             await own.slots.acquire()
         try:
-            answer = await self._ask(own.client, key, given)
+            return await self._ask(own.client, key, step.arguments)
         finally:
             own.slots.release()
-        return reply_of(call, answer)
 
-    def execute_blocking(self, call: Call) -> Reply:
-        """See `Storage`."""
-        key, given = key_of(self._prefix, call.address), arguments(call)
+    def _do_blocking(self, step: Script | Sleep) -> list[Any] | None:
+        if isinstance(step, Sleep):
+            time.sleep(step.seconds)
+            return None
+        key = key_of(self._prefix, step.address)
         if self._url is None:
-            return reply_of(call, self._ask_blocking(self._given(self._blocking, "blocking"), key, given))
+            return self._ask_blocking(self._given(self._blocking, "blocking"), key, step.arguments)
         slots = self._slots
         try:
             index = slots.get(timeout=self._timeout_s)
         except queue.Empty:
             raise self._no_slot() from None
         try:
-            answer = self._ask_blocking(self._blocking or self._open_blocking(), key, given)
+            return self._ask_blocking(self._blocking or self._open_blocking(), key, step.arguments)
         finally:
             slots.put(index)
-        return reply_of(call, answer)
 
     async def sweep(self, limit: int = 1_000) -> int:
         """Does nothing: Redis itself removes expired keys."""
@@ -169,7 +189,7 @@ class RedisStorage:
                 session = session_of(key)
                 if session not in known:
                     known.add(session)
-                    removed += (await self._ask(client, session, ENDING))[3]
+                    removed += (await self._ask(client, session, ENDING))[2][0]
         except (self._library.RedisError, OSError, TimeoutError) as error:
             raise failure(error, self._where) from error
         return removed
@@ -185,7 +205,7 @@ class RedisStorage:
                 session = session_of(key)
                 if session not in known:
                     known.add(session)
-                    removed += self._ask_blocking(client, session, ENDING)[3]
+                    removed += self._ask_blocking(client, session, ENDING)[2][0]
         except (self._library.RedisError, OSError) as error:
             raise failure(error, self._where) from error
         return removed
@@ -214,7 +234,7 @@ class RedisStorage:
         """After a fork: leave the parent's connections and locks alone; a lock may be held for ever."""
         self._abandoned.append(self._own)
         self._own = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._lock, self._turns = threading.Lock(), Turns()
         self._slots = _slots(self._max_connections)
         if self._owns_blocking:
             self._abandoned.append(self._blocking)
@@ -350,9 +370,9 @@ def _slots(count: int) -> queue.SimpleQueue[None]:
     return slots
 
 
-def _script() -> _Script:
+def _script() -> _Program:
     text = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
-    return _Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return _Program(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def _connections(client: Any) -> list[Any]:

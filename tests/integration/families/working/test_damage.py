@@ -80,7 +80,7 @@ class Saved:
                 except CorruptCheckpoint as error:
                     refused += 1
                     named = str(error)
-                    assert f"of session {memory.session_id!r} cannot be read: its checksum is wrong" in named
+                    assert f"of session {memory.session_id!r} cannot be read back" in named
                 else:
                     assert found == saved[name] or _is_part(found, saved[name], damage), (damage, name, found)
         return refused
@@ -113,11 +113,11 @@ def test_no_damage_to_a_column_gives_another_value(saved: Saved, run_sql: RunSQL
     for damage in damages(run_sql, database, "locus_working_entries"):
         refused[damage.column] = refused.get(damage.column, 0) + saved.check(damage)
     assert saved.check(Damage("", "", "none", 0)) == 0
-    for column in ("value", "canonical", "checksum"):
+    for column in ("value", "version"):
         assert refused[column] > 0, (column, "no damage was noticed")
 
 
-@pytest.mark.parametrize("columns", [["value"], ["value", "canonical", "size_bytes", "version", "checksum"]])
+@pytest.mark.parametrize("columns", [["value"], ["value", "size_bytes", "version"]])
 def test_values_that_are_exchanged_are_noticed(
     saved: Saved, run_sql: RunSQL, database: str, columns: list[str]
 ) -> None:
@@ -141,9 +141,7 @@ def test_entries_of_another_tenant_or_session_are_refused(
         run_sql(f"UPDATE {database}.locus_working_{table} SET tenant = 'new' WHERE tenant = 'default'")
     for memory in (open_session("s", tenant="new"), open_session("other", tenant="new")):
         for name, read in _reads(memory).items():
-            with pytest.raises(
-                CorruptCheckpoint, match=r"of session '(s|other)' cannot be read: its checksum is wrong"
-            ):
+            with pytest.raises(CorruptCheckpoint, match=r"of session '(s|other)' cannot be read back"):
                 assert read() is None, name
     run_sql(f"UPDATE {database}.locus_working_sessions SET tenant = 'default', session_id = 'renamed' "
             "WHERE session_id = 's'")  # fmt: skip
@@ -157,19 +155,19 @@ def test_a_damaged_number_is_not_added_to_and_a_damaged_value_does_not_match(
 ) -> None:
     memory = open_session("s")
     memory.set_many({"count": 7, "b": "x"})
-    run_sql(f"UPDATE {database}.locus_working_entries SET value = '8' WHERE name = 'count'")
+    run_sql(f"UPDATE {database}.locus_working_entries SET value = REPLACE(value, '7', '8') WHERE name = 'count'")
+    run_sql(f"UPDATE {database}.locus_working_entries SET value = REPLACE(value, 'x', 'y') WHERE name = 'b'")
+    memory = open_session("s")  # another process
     with pytest.raises(CorruptCheckpoint, match="Variable 'count' of session 's' cannot be read"):
         memory.increment("count")
-    run_sql(f"UPDATE {database}.locus_working_entries SET value = '\"y\"', canonical = '\"y\"' WHERE name = 'b'")
-    assert not memory.compare_and_set("b", "y", "z")
+    with pytest.raises(CorruptCheckpoint, match="Variable 'b' of session 's' cannot be read"):
+        memory.compare_and_set("b", "y", "z")
     memory.set_many({"count": 7, "b": "x"})
     assert memory.increment("count", -10) == -3
     assert memory.get_all() == {"count": -3, "b": "x"}
 
 
-@pytest.mark.parametrize(
-    "change", ["value = CONCAT(' ', value)", "canonical = 'x'", "version = version + 1", "checksum = checksum ^ 4"]
-)
+@pytest.mark.parametrize("change", ["value = CONCAT(' ', value)", "version = version - 1"])
 def test_a_checkpoint_is_restored_completely_and_its_damage_is_detected(
     open_session: Open, run_sql: RunSQL, database: str, change: str
 ) -> None:
@@ -184,9 +182,9 @@ def test_a_checkpoint_is_restored_completely_and_its_damage_is_detected(
     assert {name: read() for name, read in _reads(memory).items()} == before
     memory.set("a", "meanwhile")
     run_sql(f"UPDATE {database}.locus_working_history SET {change} WHERE name = 'a' ORDER BY version LIMIT 1")
-    memory.restore_checkpoint(checkpoint)
     with pytest.raises(CorruptCheckpoint, match="Variable 'a' of session 's' cannot be read"):
-        memory.get("a")
+        memory.restore_checkpoint(checkpoint)
+    assert memory.get("a") == "meanwhile"
     assert memory.get("b") == before["b"]
 
 

@@ -18,10 +18,11 @@ from ...conftest import MakeConfig
 
 RunSql = Callable[..., tuple[Any, ...]]
 TABLES = {
-    "sessions": "session_id, stamp, ttl_us, variables, notes, size_bytes, last_note, created_at, expires_at",
-    "entries": "kind, name, value, canonical, size_bytes, version, used, expires_at",
+    "sessions": "session_id, stamp, ttl_us, variables, size_bytes, notes, notes_bytes, notes_version, last_note, "
+    "checkpoints, kept, created_at, expires_at",
+    "entries": "kind, name, value, size_bytes, version, used, expires_at",
     "checkpoints": "checkpoint_id, stamp, label, variables, notes, size_bytes, created_at",
-    "history": "kind, name, version, value, canonical, size_bytes, expires_at",
+    "history": "kind, name, version, valid_until, value, size_bytes, expires_at",
 }
 
 

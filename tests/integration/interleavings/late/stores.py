@@ -11,7 +11,7 @@ from locus_mysql.dialect.checkpoints.dialect import CheckpointDialect
 from locus_mysql.engine.operation import Operation
 from locus_mysql.families.checkpoints.leases import LeaseOperations
 from locus_mysql.families.graphs.operations import GraphOperations
-from locus_mysql.families.working.storages.mysql_calls import WorkingOperations
+from locus_mysql.families.working.storages.mysql_operations import WorkingOperations
 from locus_mysql.integrations.memu.operations import MemuStore
 from locus_mysql.integrations.memu.records import DefaultUserModel
 

@@ -18,7 +18,7 @@ def ask(side: Stores, *commands: calls.Command[Any], ttl_us: int | None = None) 
 
 
 def variable(value: int = 1, key: str = "a") -> calls.Variable:
-    return calls.Variable(key, str(value).encode(), str(value).encode())
+    return calls.Variable(key, str(value).encode())
 
 
 def filled(side: Stores) -> None:

@@ -58,7 +58,7 @@ class Writer:
             reply = yield from self._until_answered(calls.Increment(f"count {self.name}", 1), gives_up=number % 5 == 0)
             self.counted += reply is not None
             self.perhaps_counted += reply is None
-            value = calls.Variable(f"value {self.name}", note, note)
+            value = calls.Variable(f"value {self.name}", note)
             reply = yield from self._until_answered(calls.Write((value,)), gives_up=number % 7 == 0)
             self.written = {note} if reply else {*self.written, note}
 

@@ -11,7 +11,6 @@ from typing import Any
 from locus_mysql.errors import Unavailable
 from locus_mysql.families.working import calls
 from locus_mysql.families.working.storages.in_memory import InMemoryStorage
-from locus_mysql.families.working.values import canonical_form
 
 
 class Frail:
@@ -86,7 +85,7 @@ def call(*commands: calls.Command[Any], address: calls.Address = HERE, **options
 
 def variable(key: str, value: object, ttl_us: int | None = None) -> calls.Variable:
     text = str(value).encode()
-    return calls.Variable(key, text, canonical_form(text), ttl_us)
+    return calls.Variable(key, text, ttl_us)
 
 
 def limits(**options: Any) -> calls.Limits:

@@ -28,8 +28,7 @@ class Outages(RuleBasedStateMachine):
     @initialize(awaited=st.booleans())
     def begin(self, awaited: bool) -> None:
         self.awaited = awaited
-        self.now_us = 1_000_000
-        self.kept = InMemoryStorage(clock=lambda: self.now_us)
+        self.kept = InMemoryStorage()
         self.primaries = [Frail(self.kept), Frail(self.kept)]
         self.lost: list[tuple[int, str]] = []
         self.storages = [self.storage(0), self.storage(1)]
@@ -52,7 +51,6 @@ class Outages(RuleBasedStateMachine):
         )
 
     def ask(self, process: int, *commands: calls.Command[Any]) -> calls.Reply:
-        self.now_us += 10
         asked: calls.Call = call(*commands)
         storage = self.storages[process]
         if self.awaited:

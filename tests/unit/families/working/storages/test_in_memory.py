@@ -125,7 +125,7 @@ def test_versions_of_deleted_variables_are_forgotten_after_an_hour() -> None:
     clock = Clock()
     storage = InMemoryStorage(clock=clock)
     for number in range(3):
-        storage.execute_blocking(call("s", calls.Write((calls.Variable(f"v{number}", b"1", b"1"),))))
+        storage.execute_blocking(call("s", calls.Write((calls.Variable(f"v{number}", b"1"),))))
         storage.execute_blocking(call("s", calls.Remove((f"v{number}",))))
         clock.now_us += 2_000_000_000
     storage.execute_blocking(call("s", calls.Append(b"1")))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from locus_mysql.families.working import calls
-from locus_mysql.families.working.storages.session import Session
+from locus_mysql.families.working.session import carry_out
 from locus_mysql.working import Storage, SyncWorkingMemory
 from tests.storage_contract import CHECKS, Check
 
@@ -46,26 +46,13 @@ class SQLiteStorage:
 
     def _carry_out(self, do: Any, call: calls.Call, now_us: int) -> calls.Reply:
         found = do("SELECT session FROM sessions WHERE tenant = ? AND id = ?", *call.address)
-        session: Session | None = pickle.loads(found[0][0]) if found else None
-        if session is not None and session.expired(now_us):
-            session = None
-        if call.if_stamp not in {None, session.stamp if session else 0}:
-            raise calls.StampMoved
-        begins = any(isinstance(command, calls.BEGINS) for command in call.commands)
-        if session is None and not begins:
-            return Session.of_nothing(call)
-        session = session or Session(call.address.session_id, call.ttl_us)
-        if call.writes:
-            results = session.carry_out(call, now_us)
-        else:
-            if call.renew:
-                session.renew(now_us)
-            results = tuple(session.read(command, now_us) for command in call.commands)
-        do("DELETE FROM sessions WHERE tenant = ? AND id = ?", *call.address)
-        if session.ended:
-            return calls.Reply(results)
-        do("INSERT INTO sessions VALUES (?, ?, ?)", *call.address, pickle.dumps(session))
-        return calls.Reply(results, session.stamp, session.ttl_us, session.evicted)
+        work = carry_out(pickle.loads(found[0][0]) if found else None, call, now_us)
+        session = work.apply()
+        if work.writes or call.renew:
+            do("DELETE FROM sessions WHERE tenant = ? AND id = ?", *call.address)
+            if session is not None:
+                do("INSERT INTO sessions VALUES (?, ?, ?)", *call.address, pickle.dumps(session))
+        return work.reply
 
     def sweep_blocking(self, limit: int = 1_000) -> int:
         now_us = time.time_ns() // 1_000

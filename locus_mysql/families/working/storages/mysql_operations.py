@@ -1,0 +1,376 @@
+"""Reads sessions in MySQL and commits changes to them, as generators that do no I/O: `WorkingOperations`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from ....config import MySQLConfig
+from ....dialect.statement import Param, Query, Statement
+from ....dialect.working.statements import CheckpointRow, EntryRow, HeadRow, HistoryRow, WorkingDialect, sql_time
+from ....dialect.working.tables import NOTE, TASK, VARIABLE, SessionKey
+from ....engine.logs import HOUSEKEEPING, loggable
+from ....engine.operation import Batch, Deferred, Duplicate, Operation, Outdated, Pause, Results, fetch
+from ....engine.retry import next_page
+from ....errors import CorruptCheckpoint, LocusMySQLError
+from ....runtime.sampling import one_in
+from ....runtime.sealing import Sealing
+from .. import calls
+from ..session import Changes, Entries, Entry, Head, Session, StoredCheckpoint, Work
+from ..stored import Seals
+from .optimistic import (
+    EXPIRING,
+    NAMES,
+    NAMES_AT_FIRST,
+    VALUES,
+    Commit,
+    Loaded,
+    Need,
+    OptimisticOperations,
+    outcomes_of,
+    token_of,
+)
+
+#: One write in this many is followed by housekeeping.
+HOUSEKEEPING_EVERY = 64
+
+#: Maximum number of sessions that housekeeping removes.
+HOUSEKEEPING_SESSIONS = 16
+
+#: The number of a forgotten tenant's sessions that one query finds. Each is removed in a transaction of its own.
+SESSIONS_AT_ONCE = 500
+
+_FIELDS = tuple(one.name for one in fields(Head))
+
+
+class WorkingOperations(OptimisticOperations):
+    """Sessions in MySQL.
+
+    Args:
+        config: The options.
+    """
+
+    def __init__(self, config: MySQLConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.sql = WorkingDialect(config.table_prefix)
+        self.schema = self.sql.schema
+        self.sealing = Sealing(config.encryption, self.schema.family)
+
+    def execute(self, call: calls.Call) -> Operation[calls.Reply]:
+        """Execute a call; see `OptimisticOperations.execute`."""
+        operation = super().execute(call)
+        operation.__name__ = call.name  # generators have one; slow calls are logged by it
+        return operation
+
+    def sweep(self, limit: int = 1_000) -> Operation[int]:
+        """Remove expired sessions, each whole, of all tenants; returns their number.
+
+        Args:
+            limit: The maximum number of sessions to remove.
+        """
+        removed, writing = 0, self.sql.writing
+        for found in (yield from fetch(self.sql.reading.expired(limit))):
+            key = SessionKey(found.tenant, found.session_id)
+            with contextlib.suppress(Outdated):  # another process removed it, or began it again
+                parts = writing.remove(found.tenant, found.sid)
+                yield Batch((writing.end_expired(key, found.sid), writing.guard(), *parts))
+                removed += 1
+        return removed
+
+    def forget_tenant(self, tenant: str) -> Operation[int]:
+        """Remove all sessions of a tenant, each whole; returns their number, without expired ones.
+
+        Args:
+            tenant: The tenant.
+        """
+        writing = self.sql.writing
+        removed, last = 0, ""
+        while True:
+            page = yield from fetch(self.sql.reading.of_tenant(tenant, last, SESSIONS_AT_ONCE))
+            for found in page:
+                key = SessionKey(tenant, found.session_id)
+                self.known.take(calls.Address(*key))
+                with contextlib.suppress(Outdated):  # another process, or a batch whose answer was lost, removed it
+                    parts = writing.remove(tenant, found.sid)
+                    yield Batch((writing.end_known(key, found.sid), writing.guard(), *parts))
+                removed += not found.expired
+            if len(page) < SESSIONS_AT_ONCE:
+                return removed
+            last = next_page(last, page[-1].session_id)
+
+    def pause(self, seconds: float) -> Operation[None]:
+        """See `OptimisticOperations`."""
+        yield Pause(seconds=seconds)
+
+    def find(self, call: calls.Call) -> Operation[list[int] | None]:
+        """See `OptimisticOperations`."""
+        tenant, sealing = call.address.tenant, self.sealing.of(*call.address)
+        tokens = [token_of(call, index) for index in range(len(call.commands) + call.stamped)]
+        queries = [self.sql.ledger.find(tenant, token) for token in tokens]
+        results = yield Batch(tuple(queries), atomic=False)
+        rows = [results.row(query) for query in queries]
+        if rows[0] is None:
+            return None
+        outcomes = [None if row is None else row.outcome for row in rows]
+        return [
+            0 if outcome is None else sealing.mask(outcome, token)
+            for outcome, token in zip(outcomes, tokens, strict=True)
+        ]
+
+    def load(self, address: calls.Address, need: Need, *, fills: bool, renews: bool) -> Operation[Loaded]:
+        """See `OptimisticOperations`. One round trip."""
+        key, reading = SessionKey(*address), self.sql.reading
+        renewal = (reading.renew(key),) if renews else ()
+        seals = Seals(self.sealing, key)
+        if not fills and (one := _only_entry(need)) is not None:
+            return (yield from self._load_one(key, seals, one, renewal))
+        head = reading.head(key)
+        parts = self._parts(key, need, fills=fills)
+        checkpoints = reading.checkpoints(key) if need.checkpoints or need.contents else None
+        history = {name: reading.history(key, name) for name in sorted(need.contents)}
+        queries: list[Query[Any]] = [head, *parts, *([checkpoints] if checkpoints else []), *history.values()]
+        several = len(queries) > 2 and not fills
+        results = yield Batch((*renewal, *queries), atomic=several or bool(need.contents))
+        found = results.row(head)
+        if found is None or found.sid is None:
+            now_us = 0 if found is None else found.now_us
+            self.clock.learn(now_us)
+            return Loaded(None, now_us)
+        self.clock.learn(found.now_us)
+        session = Session(address.session_id, head_of(found), whole=need.whole, listed=checkpoints is not None)
+        session.complete = need.whole or need.variables in {NAMES, VALUES}
+        for query in parts:
+            self._add(session, results.rows(query), seals, need)
+        if fills and not session.complete:
+            session.complete = len(results.rows(parts[-1])) <= NAMES_AT_FIRST
+        if checkpoints is not None:
+            rows = results.rows(checkpoints)
+            session.checkpoints = [self._checkpoint(session, seals, row, results, history) for row in rows]
+        return Loaded(session, found.now_us)
+
+    def _load_one(
+        self, key: SessionKey, seals: Seals, one: tuple[int, str], renewal: tuple[Statement, ...]
+    ) -> Operation[Loaded]:
+        """Read one entry with the session's stamp and times."""
+        query = self.sql.reading.one(key, *one)
+        results = yield Batch((*renewal, query), atomic=False)
+        row = results.row(query)
+        if row is None:
+            return Loaded(None, 0)
+        self.clock.learn(row.now_us)
+        head = Head(stamp=row.stamp, ttl_us=row.ttl_us, expires_us=row.expires_us)
+        session = Session(key.session_id, head, complete=False, whole=False, listed=False)
+        expired = row.entry_expires_us is not None and row.entry_expires_us <= row.now_us
+        if row.value is not None and row.version is not None and not expired:
+            value = seals.open(*one, row.version, row.value)
+            session.entries[one[0]][one[1]] = Entry(value, len(value), row.version, 0, row.entry_expires_us)
+        return Loaded(session, row.now_us)
+
+    def _parts(self, key: SessionKey, need: Need, *, fills: bool) -> list[Query[EntryRow]]:
+        """Return the queries of entries; that of the first names is the last."""
+        reading = self.sql.reading
+        if need.whole:
+            return [reading.everything(key)]
+        parts: list[Query[EntryRow]] = []
+        if need.notes:
+            parts.append(reading.notes(key, need.notes))
+        if need.task:
+            parts.append(reading.named(key, TASK, ("",), values=True))
+        if need.values and need.variables != VALUES:
+            parts.append(reading.named(key, VARIABLE, sorted(need.values), values=True))
+        if need.variables in {NAMES, VALUES}:
+            parts.append(reading.variables(key, values=need.variables == VALUES))
+            return parts
+        if need.variables == EXPIRING:
+            parts.append(reading.expiring(key))
+        if sizes := sorted(need.sizes - need.values):
+            parts.append(reading.named(key, VARIABLE, sizes, values=False))
+        if fills:
+            parts.append(reading.names_and_task(key, NAMES_AT_FIRST + 1))
+        return parts
+
+    def _add(self, session: Session, rows: Iterable[EntryRow], seals: Seals, need: Need) -> None:
+        """Add entries to a session. An entry that is known with its value stays."""
+        for row in rows:
+            held = session.entries[row.kind]
+            before = held.get(row.name)
+            if before is not None and before.value is not None:
+                continue
+            if row.kind == VARIABLE and not row.size_bytes:
+                session.deleted[row.name] = row.version
+                continue
+            try:
+                held[row.name] = seals.entry(row)
+            except CorruptCheckpoint:
+                if not need.whole:
+                    raise
+                held[row.name] = seals.entry(row._replace(value=None))  # a restored checkpoint may replace it
+
+    def _checkpoint(
+        self,
+        session: Session,
+        seals: Seals,
+        row: CheckpointRow,
+        results: Results,
+        history: dict[str, Query[EntryRow]],
+    ) -> StoredCheckpoint:
+        """Return a checkpoint, with its content if that was read."""
+        query = history.get(row.checkpoint_id)
+        checkpoint = seals.checkpoint(row)
+        if query is None or checkpoint.damage is not None:
+            return checkpoint
+        content: Entries = {VARIABLE: {}, TASK: {}, NOTE: {}}
+        for kind, entries in session.entries.items():
+            content[kind].update(
+                (name, entry)
+                for name, entry in entries.items()
+                if entry.size_bytes and entry.version <= checkpoint.stamp and _live_at(entry, checkpoint.at_us)
+            )
+        for earlier in results.rows(query):
+            entry = seals.entry(earlier)
+            if entry.size_bytes and _live_at(entry, checkpoint.at_us):
+                content[earlier.kind][earlier.name] = entry
+        return replace(checkpoint, content=content)
+
+    def commit(self, session: Session | None, work: Work) -> Operation[Commit]:
+        """See `OptimisticOperations`. One round trip."""
+        call, writing = work.call, self.sql.writing
+        key = SessionKey(*call.address)
+        sealing = self.sealing.of(*key)
+        outcomes = [
+            (token_of(call, index), sealing.mask(outcome, token_of(call, index)))
+            for index, outcome in enumerate(outcomes_of(work))
+            if index == 0 or outcome
+        ]
+        record = writing.record(key.tenant, outcomes)
+        steps: list[Statement] = []
+        advance: Statement | None = None
+        if work.found is None:
+            if session is not None:  # it has expired
+                steps += [writing.end_expired(key, session.head.sid), *writing.remove(key.tenant, session.head.sid)]
+            work.head.sid = os.urandom(16)
+            steps += [writing.begin(key, columns_of(work.head)), record]
+        else:
+            before = work.found.head
+            guarded = (key, before.sid, before.stamp, work.valid_until_us)
+            if work.ended:
+                steps += [writing.end(*guarded), record, *writing.remove(key.tenant, before.sid)]
+            else:
+                advance = writing.advance(*guarded, _changed_columns(before, work.head))
+                steps += [advance, record]
+        if not work.ended:
+            steps += self._entry_steps(key, work)
+        batch = Batch.of(
+            *steps,
+            outcome_query=self.sql.ledger.find(key.tenant, call.token),
+            lock=(self.sql.names["sessions"], *key),
+        )
+        try:
+            results = yield batch
+        except Outdated:
+            return Commit.OUTDATED
+        except Duplicate as duplicate:
+            return Commit.REPEATED if duplicate.table == self.sql.names["ledger"] else Commit.OUTDATED
+        if results.earlier_attempt is not None:
+            return Commit.REPEATED
+        if advance is not None:
+            self.clock.learn(results.of(advance).last_insert_id)
+        if one_in(HOUSEKEEPING_EVERY):
+            yield Deferred(work=self._housekeeping(key))
+        return Commit.DONE
+
+    def _entry_steps(self, key: SessionKey, work: Work) -> list[Statement]:
+        """Return the statements that write entries and checkpoints."""
+        writing, tenant, sid = self.sql.writing, key.tenant, work.head.sid
+        changes, seals = work.changes(), Seals(self.sealing, key)
+        steps: list[Statement] = [*self._keeping(key, work, changes)]
+        if changes.clears_notes:
+            steps += writing.drop_notes(tenant, sid)
+        if changes.drops:
+            steps += writing.drop_notes(tenant, sid, changes.drops)
+        if changes.puts:
+            steps += writing.put(tenant, sid, [seals.row(*put) for put in changes.puts])
+        if changes.uses:
+            steps += writing.use(tenant, sid, changes.uses)
+        if changes.created:
+            steps += writing.create_checkpoints(tenant, sid, [seals.checkpoint_row(one) for one in changes.created])
+        if changes.removed:
+            steps += writing.delete_checkpoints(tenant, sid, changes.removed)
+        return steps
+
+    def _keeping(self, key: SessionKey, work: Work, changes: Changes) -> list[Statement]:
+        """Return the statements that write the history."""
+        writing, tenant, sid = self.sql.writing, key.tenant, work.head.sid
+        steps: list[Statement] = []
+        kept = work.session.head.kept
+        if changes.clears_notes and kept:
+            steps.append(writing.keep_notes(tenant, sid, kept))
+        grouped: dict[tuple[int, int], list[str]] = defaultdict(list)
+        for kind, name, until in changes.keep:
+            grouped[kind, until].append(name)
+        for (kind, until), names in grouped.items():
+            steps += writing.keep(tenant, sid, kind, names, until)
+        if changes.history:
+            seals = Seals(self.sealing, key)
+            rows = [(seals.row(kind, name, entry), until) for kind, name, entry, until in changes.history]
+            steps += writing.put_history(tenant, sid, [HistoryRow(*row, until) for row, until in rows])
+        return steps
+
+    def _housekeeping(self, key: SessionKey) -> Operation[None]:
+        """Forget tokens and deleted entries, and remove expired sessions.
+
+        The write itself is complete by then, so a failure is only logged, and a later write repeats the housekeeping.
+        """
+        try:
+            forget = (self.sql.ledger.forget_old(), self.sql.writing.forget_removed(key))
+            yield Batch(forget, atomic=False)
+            yield from self.sweep(HOUSEKEEPING_SESSIONS)
+        except LocusMySQLError as error:
+            HOUSEKEEPING.warning("A session was written to, but the housekeeping after it failed: %s.", loggable(error))
+
+
+def _only_entry(need: Need) -> tuple[int, str] | None:
+    """Return the kind and the name of the only entry that is needed; None if more is."""
+    if need.task and need == Need(task=True):
+        return TASK, ""
+    if len(need.values) == 1 and need == Need(values=need.values):
+        return VARIABLE, next(iter(need.values))
+    return None
+
+
+def _live_at(entry: Entry, at_us: int) -> bool:
+    return entry.expires_us is None or entry.expires_us > at_us
+
+
+def head_of(row: HeadRow) -> Head:
+    """Return the session in a row."""
+    return Head(
+        cast(bytes, row.sid),
+        row.created_us or 0,
+        row.ttl_us,
+        row.stamp or 0,
+        row.expires_us,
+        *(number or 0 for number in row[6:]),
+    )
+
+
+def columns_of(head: Head) -> tuple[Param, ...]:
+    """Return the columns of a new session, in the order of its statement."""
+    counts = head.variables, head.size_bytes, head.notes, head.notes_bytes, head.notes_version, head.last_note
+    times = sql_time(head.created_us), sql_time(head.expires_us)
+    return (head.sid, head.stamp, head.ttl_us, *counts, head.checkpoints, head.kept, *times)
+
+
+def _changed_columns(before: Head, after: Head) -> dict[str, Param]:
+    """Return the columns of a session that a write changes, by name."""
+    columns: dict[str, Param] = {
+        name: value for name in _FIELDS if (value := getattr(after, name)) != getattr(before, name)
+    }
+    if "expires_us" in columns:
+        columns["expires_at"] = sql_time(cast("int | None", columns.pop("expires_us")))
+    return columns

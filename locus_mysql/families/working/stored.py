@@ -1,0 +1,88 @@
+"""Rows of sessions in MySQL, sealed and opened: `Seals`."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+from ...dialect.working.statements import CheckpointRow, EntryRow
+from ...dialect.working.tables import NOTE, TASK, SessionKey, value_identity
+from ...errors import CorruptCheckpoint
+from ...runtime.sealing import Sealing
+from . import calls
+from .session import Entry, StoredCheckpoint
+
+#: The format of values: JSON.
+JSON = b"\x01"
+
+
+class Seals:
+    """Seals and opens the rows of one session.
+
+    Args:
+        sealing: That of the family.
+        key: The session.
+    """
+
+    def __init__(self, sealing: Sealing, key: SessionKey) -> None:
+        self._sealing, self._key = sealing.of(*key), key
+
+    def row(self, kind: int, name: str, entry: Entry) -> EntryRow:
+        """Return the row of an entry."""
+        value = entry.value
+        if value is not None:
+            value = self._sealing.seal(JSON, (value,), "value", *value_identity(kind, name, entry.version))
+        return EntryRow(kind, name, value, entry.size_bytes, entry.version, entry.used, entry.expires_us)
+
+    def entry(self, row: EntryRow) -> Entry:
+        """Return the entry in a row.
+
+        Raises:
+            EncryptionError: There is no key for it, or it is in clear text although keys are given.
+            CorruptCheckpoint: It was changed, or moved from another place.
+        """
+        value = None if row.value is None else self.open(row.kind, row.name, row.version, row.value)
+        return Entry(value, row.size_bytes, row.version, row.used, row.expires_us)
+
+    def open(self, kind: int, name: str, version: int, stored: bytes) -> bytes:
+        """Return the JSON of a stored value; raises the errors of `entry`."""
+        what = f"{entry_title(kind, name)} of session {self._key.session_id!r}"
+        opened = self._sealing.open(stored, what, "value", *value_identity(kind, name, version))
+        if opened.kind != JSON:
+            raise CorruptCheckpoint(f"{what} cannot be read back: its format is unknown. Set it again, or delete it.")
+        return bytes(opened.body)
+
+    def checkpoint(self, row: CheckpointRow) -> StoredCheckpoint:
+        """Return the checkpoint in a row, without its content; with the error if its checksum is wrong."""
+        damage = None
+        if row.checksum != self._checksum(row):
+            damage = CorruptCheckpoint(
+                f"Checkpoint {row.checkpoint_id!r} of session {self._key.session_id!r} cannot be read: its checksum is "
+                "wrong. Delete it."
+            )
+        created_at = row.created_at.replace(tzinfo=UTC)
+        info = calls.Checkpoint(row.checkpoint_id, row.label, created_at, row.variables, row.notes, row.size_bytes)
+        return StoredCheckpoint(info, row.stamp, _microseconds(row), damage=damage)
+
+    def checkpoint_row(self, checkpoint: StoredCheckpoint) -> CheckpointRow:
+        """Return the row of a checkpoint."""
+        info = checkpoint.info
+        counts = info.keys, info.scratchpad_entries, info.bytes
+        created_at = info.created_at.replace(tzinfo=None)
+        row = CheckpointRow(info.checkpoint_id, checkpoint.stamp, info.label, *counts, created_at, 0)
+        return row._replace(checksum=self._checksum(row))
+
+    def _checksum(self, row: CheckpointRow) -> int:
+        counts = row.variables, row.notes, row.size_bytes
+        return self._sealing.checksum("checkpoint", row.checkpoint_id, row.stamp, row.label, *counts)
+
+
+def _microseconds(row: CheckpointRow) -> int:
+    seconds = int(row.created_at.replace(tzinfo=UTC, microsecond=0).timestamp())
+    return seconds * 1_000_000 + row.created_at.microsecond
+
+
+def entry_title(kind: int, name: str) -> str:
+    """Return the name of an entry, for errors."""
+    if kind == TASK:
+        return "The task state"
+    return f"Note {name.lstrip('0')}" if kind == NOTE else f"Variable {name!r}"
