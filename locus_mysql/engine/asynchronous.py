@@ -15,7 +15,6 @@ from .counters import Counters, PoolState
 from .execution import Execution, Pools
 from .loops import run_awaited
 from .operation import Operation
-from .read_limit import READ_LIMIT
 from .sides import AwaitedSide
 
 T = TypeVar("T")
@@ -41,9 +40,8 @@ class AsyncEngine:
         reset_at_fork(self)
 
     async def run(self, operation: Operation[T], schema: Schema | None = None, ddl_mode: DDLMode = "create") -> T:
-        """Like `SyncEngine.run`. `read_limit.limited_reads` limits what may be read."""
-        limit = READ_LIMIT.get()
-        return await run_awaited(self._execution.run(self._pools_here(), operation, schema, ddl_mode, limit))
+        """Like `SyncEngine.run`."""
+        return await run_awaited(self._execution.run(self._pools_here(), operation, schema, ddl_mode))
 
     @property
     def server(self) -> Endpoint:

@@ -24,14 +24,13 @@ from ..drivers.interface import DriverError, Result, ServerError
 from ..drivers.registry import find_driver
 from ..errors import CorruptCheckpoint, SchemaMismatch
 from .bootstrap import DDLMode, ensure_schema, find_other_layout
-from .commands import CommandGenerator, Compute, Sleep, Wait
+from .commands import CommandGenerator, Compute, Sleep
 from .counters import Counters
 from .group_commit import QueuedWrite, SendAlone
 from .gtid_tracker import GtidTracker
 from .operation import Batch, Computation, Deferred, Operation, Pause, Results, Undone
 from .pool import Pool
 from .primary import PRIMARY
-from .read_limit import ReadLimit
 from .retry import Retry, unexpected
 from .secondaries import Secondaries, SecondaryRead
 from .secondary import SECONDARY
@@ -87,7 +86,6 @@ class Execution:
         operation: Operation[T],
         schema: Schema | None,
         ddl_mode: DDLMode,
-        limit: ReadLimit | None = None,
     ) -> CommandGenerator[T]:
         """Carry out an operation.
 
@@ -96,38 +94,35 @@ class Execution:
             operation: The operation.
             schema: The tables it needs. They are created or checked before the first operation that needs them.
             ddl_mode: Whether they may be created; see `ensure_schema`.
-            limit: The limit on reads from the database; None for no limit.
         """
         if schema is not None and ddl_mode == "off":
-            return self._drive_unchecked(pools, operation, schema, limit)
+            return self._drive_unchecked(pools, operation, schema)
         last_schema, last_mode = self._last
         if schema is None or (schema is last_schema and ddl_mode == last_mode):
-            return self._drive(pools, operation, limit)
-        return self._ensure_and_drive(pools, operation, schema, ddl_mode, limit)
+            return self._drive(pools, operation)
+        return self._ensure_and_drive(pools, operation, schema, ddl_mode)
 
     def _ensure_and_drive(
-        self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode, limit: ReadLimit | None
+        self, pools: Pools, operation: Operation[T], schema: Schema, ddl_mode: DDLMode
     ) -> CommandGenerator[T]:
         if (schema, ddl_mode) not in self._ready:
-            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode), limit)
+            yield from self._drive(pools, ensure_schema(self._config, schema, ddl_mode))
             self._ready.add((schema, ddl_mode))
         self._last = schema, ddl_mode
-        return (yield from self._drive(pools, operation, limit))
+        return (yield from self._drive(pools, operation))
 
-    def _drive_unchecked(
-        self, pools: Pools, operation: Operation[T], schema: Schema, limit: ReadLimit | None
-    ) -> CommandGenerator[T]:
+    def _drive_unchecked(self, pools: Pools, operation: Operation[T], schema: Schema) -> CommandGenerator[T]:
         """Carry out an operation without checking its tables first.
 
         If rows or tables are not as expected, check whether another version made them: then nothing is damaged.
         """
         try:
-            return (yield from self._drive(pools, operation, limit))
+            return (yield from self._drive(pools, operation))
         except (CorruptCheckpoint, SchemaMismatch):
-            yield from self._drive(pools, find_other_layout(self._config, schema), limit)
+            yield from self._drive(pools, find_other_layout(self._config, schema))
             raise
 
-    def _drive(self, pools: Pools, operation: Operation[T], limit: ReadLimit | None) -> CommandGenerator[T]:
+    def _drive(self, pools: Pools, operation: Operation[T]) -> CommandGenerator[T]:
         """Run an operation: execute each batch it yields and send back the results."""
         retry = Retry(self._config, reached_before=self._reached)
         try:
@@ -135,7 +130,7 @@ class Execution:
             while True:
                 try:
                     if batch.statements:
-                        results = yield from self._execute(pools, batch, retry, limit)
+                        results = yield from self._execute(pools, batch, retry)
                     else:
                         results = yield from self._without_statements(pools, batch)
                 except Exception as error:
@@ -157,37 +152,37 @@ class Execution:
         elif isinstance(batch, Computation):
             yield Compute(batch.work)
         elif isinstance(batch, Deferred) and batch.work is not None:
-            work, background = self._drive(pools, batch.work, None), pools.primary.background
+            work, background = self._drive(pools, batch.work), pools.primary.background
             if background.ready:
                 background.start(work)
             else:
                 yield from work
         return Results((), batch)
 
-    def _execute(self, pools: Pools, batch: Batch, retry: Retry, limit: ReadLimit | None) -> CommandGenerator[Results]:
+    def _execute(self, pools: Pools, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
         """Send a batch to a secondary or the primary. On the primary, it is repeated if it may succeed later."""
         tracker = None
         if self._secondaries.must_check:
             self._secondaries.check(batch)
             secondary_read = self._secondaries.secondary_read(batch)
             if secondary_read is not None:
-                answer = yield from self._ask_secondary(pools.secondary, secondary_read, batch, limit)
+                answer = yield from self._ask_secondary(pools.secondary, secondary_read, batch)
                 if answer is not None:
                     return answer
             tracker = self._secondaries.gtid_tracker
         retry.begin_batch()
         if batch.outcome_query is not None:
             pools.primary.background.writes += 1
-        if batch.lock and self._config.pipeline and tracker is None and limit is None and not retry.fate_unknown:
+        if batch.lock and self._config.pipeline and tracker is None and not retry.fate_unknown:
             return (yield from self._execute_write(pools, batch, retry))
-        return (yield from self._execute_alone(pools, batch, retry, tracker, limit))
+        return (yield from self._execute_alone(pools, batch, retry, tracker))
 
     def _execute_write(self, pools: Pools, batch: Batch, retry: Retry) -> CommandGenerator[Results]:
         """Send a write to the primary; in one transaction with others if it, or they, must wait for a connection."""
         write, wait_s = QueuedWrite(batch), None
         try:
             results = yield from pools.primary.lend(
-                lambda primary: self._ask_primary(primary, batch, retry, None, None), write=write
+                lambda primary: self._ask_primary(primary, batch, retry, None), write=write
             )
         except DriverError as error:
             wait_s = self._wait_after(retry, error)
@@ -200,7 +195,7 @@ class Execution:
                 wait_s = self._wait_after(retry, outcome)
             elif outcome is not None and not isinstance(outcome, SendAlone):
                 return Results(outcome, batch)
-        return (yield from self._execute_alone(pools, batch, retry, None, None, wait_s))
+        return (yield from self._execute_alone(pools, batch, retry, None, wait_s))
 
     def _execute_alone(
         self,
@@ -208,27 +203,21 @@ class Execution:
         batch: Batch,
         retry: Retry,
         tracker: GtidTracker | None,
-        limit: ReadLimit | None,
         wait_s: float | None = None,
     ) -> CommandGenerator[Results]:
         """Send a batch to the primary after a wait, if it failed before, until it succeeds or cannot succeed."""
         while True:
             if wait_s is not None:
                 yield Sleep(wait_s)
-            if limit is not None:
-                yield Wait(limit.enter)
             try:
                 return (
                     yield from pools.primary.lend(
-                        lambda primary: self._ask_primary(primary, batch, retry, tracker, limit),
+                        lambda primary: self._ask_primary(primary, batch, retry, tracker),
                         tested=wait_s is not None,
                     )
                 )
             except DriverError as error:
                 wait_s = self._wait_after(retry, error)
-            finally:
-                if limit is not None:
-                    limit.leave()
 
     def _wait_after(self, retry: Retry, error: DriverError) -> float:
         wait_s = retry.wait_after(error)
@@ -236,28 +225,14 @@ class Execution:
         return wait_s
 
     def _ask_secondary(
-        self, pool: Pool, secondary_read: SecondaryRead, batch: Batch, limit: ReadLimit | None
+        self, pool: Pool, secondary_read: SecondaryRead, batch: Batch
     ) -> CommandGenerator[Results | None]:
         """Return the answer of a secondary; None if it cannot answer, so that the primary must."""
-
-        def ask(secondary: ServerConnection) -> CommandGenerator[Results]:
-            if limit is not None:
-                limit.set_at(secondary.connection, batch)
-            results = yield from secondary_read.execute(secondary)
-            if limit is not None:
-                limit.count(secondary.connection)
-            return results
-
-        if limit is not None:
-            yield Wait(limit.enter)
         try:
-            results = yield from pool.lend(ask)
+            results = yield from pool.lend(secondary_read.execute)
         except DriverError as error:
             self._secondaries.record_failure(error)
             return None
-        finally:
-            if limit is not None:
-                limit.leave()
         self._secondaries.record_answer()
         return results
 
@@ -267,15 +242,12 @@ class Execution:
         batch: Batch,
         retry: Retry,
         tracker: GtidTracker | None,
-        limit: ReadLimit | None,
     ) -> CommandGenerator[Results]:
         """Execute a batch once. If an earlier attempt may have been executed, check that first.
 
         If it failed for lack of memory for temporary tables, it is executed again with these on disk.
         """
         self._reached = True
-        if limit is not None:
-            limit.set_at(primary.connection, batch)
         if retry.fate_unknown:
             retry.check_deadline()
             if batch.outcome_query is not None:
@@ -292,8 +264,6 @@ class Execution:
                     yield from roll_back(primary)
                 if on_disk or not primary.on_disk or primary.connection.closed:
                     raise
-        if limit is not None:
-            limit.count(primary.connection)
         return own_results(batch, results, fate_unknown=retry.fate_unknown)
 
 

@@ -12,9 +12,8 @@ import pytest
 from locus_mysql.dialect import Statement
 from locus_mysql.engine.asynchronous import AsyncEngine
 from locus_mysql.engine.operation import Batch, Operation
-from locus_mysql.engine.read_limit import limited_reads
 from locus_mysql.engine.synchronous import SyncEngine
-from locus_mysql.errors import AnswerTooLarge, LocusMySQLError
+from locus_mysql.errors import LocusMySQLError
 
 from ..conftest import MakeConfig
 from ..drivers_under_test import ASYNC_DRIVERS, SYNC_DRIVERS
@@ -112,15 +111,3 @@ async def test_a_session_of_another_server_with_the_same_number_is_left_alone(
         "SELECT id FROM performance_schema.processlist WHERE db = %s AND info LIKE '%%SLEEP%%'", running.database
     )[0][0]
     running.run_sql(f"KILL {number}")
-
-
-@pytest.mark.parametrize("driver", ASYNC_DRIVERS)
-async def test_more_than_may_be_read_is_not_taken_in(driver: str, make_config: MakeConfig) -> None:
-    engine = AsyncEngine(make_config(driver=driver))
-    with limited_reads(100_000) as limit:
-        assert await engine.run(asks("SELECT REPEAT('x', 60000)")) == [("x" * 60_000,)]
-        with pytest.raises(AnswerTooLarge):
-            await engine.run(asks("SELECT REPEAT('x', 60000)"))
-        assert not limit.wrote
-    assert await engine.run(asks("SELECT REPEAT('x', 200000)")) == [("x" * 200_000,)]
-    await engine.close()
