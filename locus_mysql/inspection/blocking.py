@@ -36,7 +36,7 @@ def _blocking(
 ) -> Callable[Concatenate[SyncInspector, P], T]:
     """Return the blocking form of a method of `Inspector`."""
 
-    def call(self: SyncInspector, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: SyncInspector, /, *args: P.args, **kwargs: P.kwargs) -> T:
         coroutine = method(self._inspector, *args, **kwargs)
         try:
             coroutine.send(None)

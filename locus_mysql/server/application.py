@@ -13,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.types import Lifespan
 
 from ..config import Keywords, MySQLConfig
+from ..drivers.registry import find_driver
 from ..errors import ConfigError
 from ..families.memories.embedding import EmbedFunction
 from ..runtime.database import Database, share
@@ -80,6 +81,11 @@ def create_app(
     if tokens is not None and "tenant" in options:
         raise ConfigError("Each token names its own tenant. Leave out either the tenant or the tokens.")
     database, config, owned = share(where, options)
+    if not getattr(find_driver(config.driver), "blocks", True):
+        raise ConfigError(
+            f"Driver {config.driver!r} has no synchronous side, which the service needs. Use driver='mysql-connector' "
+            "or 'pymysql'."
+        )
     services = Services(database, config, allow_writes=allow_writes, vacuum=vacuum, embed=embed, dims=dims)
     anyone = Caller("anyone", config.tenant, may_write=True)
     authenticate = by_header(tokens, anyone)

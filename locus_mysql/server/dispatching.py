@@ -48,7 +48,7 @@ class Dispatcher:
         self._threads = anyio.CapacityLimiter(math.inf)  # `turns` limits them
 
     def routes(self, groups: Sequence[Group]) -> list[Route]:
-        """Return a route for each path of the groups' endpoints; of one length, those with the fewest names come first."""
+        """Return a route for each path; of paths of one length, those with the fewest names come first."""
         paths: dict[str, dict[str, tuple[Group, Endpoint]]] = {}
         for group in groups:
             for endpoint in group.endpoints:
