@@ -22,6 +22,7 @@ ARGUMENTS: dict[str, tuple[str, ...] | None] = {
     "schema": None,
     "grants": None,
     "copy": ("--from", "file:.", "--to", "mysql"),
+    "embed": None,  # it opens the store of an application
     "import-locus": (),
     "export": ("FILE.out",),
     "import": ("FILE",),

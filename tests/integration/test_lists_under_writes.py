@@ -89,9 +89,9 @@ class Others:
         touched = {*self.names[3::5], *self.names[4::5]}
         return [name for name in self.names if name not in touched]
 
-    def assert_each_once(self, listed: Iterable[str]) -> None:
+    def assert_each_once(self, listed: Iterable[str], pages: int = 2) -> None:
         """Check that every untouched thread was listed exactly once."""
-        assert self.times >= 2, "it took one page"
+        assert self.times >= pages, "it took one page"
         counts = Counter(listed)
         assert {name: counts[name] for name in self.untouched} == dict.fromkeys(self.untouched, 1)
 
@@ -235,7 +235,7 @@ def test_memories_found_by_a_number_beyond_64_bits_are_listed_once_under_deletes
             else operations.words("default", where, filter, query, 1_000, 0)
         )
         listed = store._run_step(disturbed(listing, others))
-    others.assert_each_once(hit.item.key for hit in listed)
+    others.assert_each_once((hit.item.key for hit in listed), pages=2 if query is None else 1)  # hits are read at once
     assert {hit.item.value["n"] for hit in listed} == {wanted}
 
 

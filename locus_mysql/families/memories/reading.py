@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ...config import MySQLConfig
-from ...dialect import Query
 from ...dialect.memories.dialect import MemoryDialect
 from ...dialect.memories.filters import ItemFilter, only_valid_json
 from ...dialect.memories.pieces import PathRow
@@ -38,12 +37,8 @@ MAX_INDEXED = 100_000
 #: The number of namespaces, or of items to be checked in this process, that one statement reads.
 PAGE_SIZE = 1_000
 
-
-class ReadsPage(Protocol[RowT]):
-    """Returns the statement that reads a page of items."""
-
-    def __call__(self, size: int, last: RowT | None, read: int, /) -> Query[RowT]:
-        """Read items after another one, which is None for the first page, and after a number of them."""
+#: A limit above the number of hits of any search.
+_ALL = 1_000_000_000
 
 
 class ReadingOperations:
@@ -115,8 +110,9 @@ class ReadingOperations:
         if filter.checks:
             if indexing:
                 yield Batch(indexing)
-            found = yield from _checked(lambda size, _, read: page(size, offset=read), filter, offset + limit)
-            rows = found[offset:]
+            # At once: a score depends on all hits, so pages would shift when one is deleted.
+            found = yield from fetch(page(_ALL))
+            rows = [row for row in found if filter.admits(row.value, row.metadata)][offset : offset + limit]
         else:
             find = page(limit, offset=offset)
             results = yield Batch((*indexing, find), atomic=False)
@@ -190,29 +186,19 @@ class ReadingOperations:
     def _list_checked(
         self, tenant: str, where: Range, filter: ItemFilter, limit: int | None
     ) -> Operation[list[ItemRow]]:
-        """Return items that pass the filter's checks, most recently written first; see `_checked`."""
-        page = partial(self.sql.reading.list, tenant, where, filter)
-        return (yield from _checked(lambda size, last, _: page(size, after=last), filter, limit))
+        """Return items that pass a filter's checks, most recently written first.
 
-
-def _checked(page: ReadsPage[RowT], filter: ItemFilter, limit: int | None) -> Operation[list[RowT]]:
-    """Return the items that pass a filter's checks. One round trip for each 1,000 items that the server finds.
-
-    Args:
-        page: Reads a page.
-        filter: The filter, with checks.
-        limit: The maximum number of items; None for all.
-    """
-    rows: list[RowT] = []
-    last: RowT | None = None
-    read = 0
-    while limit is None or len(rows) < limit:
-        found = yield from fetch(page(PAGE_SIZE, last, read))
-        rows += [row for row in found if filter.admits(row.value, row.metadata)]
-        if len(found) < PAGE_SIZE:
-            break
-        last, read = found[-1], read + len(found)
-    return rows[:limit]
+        One round trip for each 1,000 items that the server finds.
+        """
+        rows: list[ItemRow] = []
+        last: ItemRow | None = None
+        while limit is None or len(rows) < limit:
+            found = yield from fetch(self.sql.reading.list(tenant, where, filter, PAGE_SIZE, after=last))
+            rows += [row for row in found if filter.admits(row.value, row.metadata)]
+            if len(found) < PAGE_SIZE:
+                break
+            last = found[-1]
+        return rows[:limit]
 
 
 def _decoded_key(path: bytes, row: KeyRow) -> str:

@@ -33,13 +33,23 @@ class Kept:
         self.sql = sql
         for role in ROLES:
             sql(f"CREATE TABLE kept_{role} LIKE locus_memory_{role}")
-            sql(f"INSERT INTO kept_{role} SELECT * FROM locus_memory_{role}")
+            self.copy(f"locus_memory_{role}", f"kept_{role}")
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy all columns but generated ones."""
+        columns = self.sql(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
+            " AND GENERATION_EXPRESSION = ''",
+            source,
+        )
+        names = ", ".join(f"`{name}`" for (name,) in columns)
+        self.sql(f"INSERT INTO {target} ({names}) SELECT {names} FROM {source}")
 
     def back(self) -> None:
         """Discard all later writes."""
         for role in ROLES:
             self.sql(f"DELETE FROM locus_memory_{role}")
-            self.sql(f"INSERT INTO locus_memory_{role} SELECT * FROM kept_{role}")
+            self.copy(f"kept_{role}", f"locus_memory_{role}")
 
 
 @pytest.fixture(autouse=True)
