@@ -34,9 +34,11 @@ FEW_TEXTS = 1_000
 #: MySQL does not index shorter words by default, so the text itself shows whether a phrase contains them.
 _INDEXED_LENGTH: dict[Parser, int] = {"default": 3, "ngram": 2}
 
-# A word that the index would not contain, because it is too short, is not found in texts either.
-INDEXED_LENGTH = "CHAR_LENGTH(%s) >= @@innodb_ft_min_token_size"
+# A word that the index would not contain, because it is too short or too long, is not found in texts either.
+INDEXED_LENGTH = "CHAR_LENGTH(%s) BETWEEN @@innodb_ft_min_token_size AND @@innodb_ft_max_token_size"
+NGRAM_LENGTH = "CHAR_LENGTH(%s) >= @@ngram_token_size"
 OCEANBASE.instead_of(INDEXED_LENGTH, "%s IS NOT NULL")
+OCEANBASE.instead_of(NGRAM_LENGTH, "%s IS NOT NULL")
 
 _PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 
@@ -115,6 +117,7 @@ def pieces_of(alias: str, table: str) -> dict[str, str]:
         "MATCHES": matches,
         "BY_INDEX": by_index,
         "INDEXED_LENGTH": INDEXED_LENGTH,
+        "NGRAM_LENGTH": NGRAM_LENGTH,
         "PHRASE": phrase_in(f"{alias}.search_text"),
         "PENDING_PHRASE": phrase_in(f"{alias}.pending_text"),
     }
@@ -122,7 +125,8 @@ def pieces_of(alias: str, table: str) -> dict[str, str]:
 
 def phrase_in(column: str) -> str:
     """Return a condition that a text contains whole words one after another. Its parameter is their LIKE pattern."""
-    condition = f"CONCAT(' ', REGEXP_REPLACE({column}, '\\\\W+', ' '), ' ') LIKE %s"
+    # To ICU, joiners as in Persian belong to words; not to `parts_of` and to the index.
+    condition = f"CONCAT(' ', REGEXP_REPLACE({column}, '[\\\\W\\\\u200c\\\\u200d]+', ' '), ' ') LIKE %s"
     OCEANBASE.instead_of(condition, "%s IS NOT NULL")
     return condition
 
@@ -217,12 +221,17 @@ class WordSearch:
         contains = self._in_text(part, self._text, "{PHRASE}")
         if self._parser == "ngram" or not _is_word(part):
             return contains
-        beside = (self._tenant, self._tenant, self._tenant, like(f"*{part}*"), *contains.params)
-        return Condition(f"({{BY_INDEX}} OR ({self._text} LIKE %s AND {contains.sql}))", beside)
+        beside = (part, self._tenant, self._tenant, self._tenant, like(f"*{part}*"), *contains.params)
+        # The index ignores a word that is too long, and then all texts of the tenant match.
+        return Condition(
+            f"({{INDEXED_LENGTH}} AND ({{BY_INDEX}} OR ({self._text} LIKE %s AND {contains.sql})))", beside
+        )
 
     def _in_text(self, part: str, column: str, phrase: str) -> Condition:
         if self._parser == "ngram":
-            return Condition(f"({phrase})" if " " in part else f"({column} LIKE %s)", (like(f"*{part}*"),))
+            if " " in part:
+                return Condition(f"({phrase})", (like(f"*{part}*"),))
+            return Condition(f"({{NGRAM_LENGTH}} AND {column} LIKE %s)", (part, like(f"*{part}*")))
         within = Condition(f"({phrase})", (like(f"* {part} *"),))
         return _both(Condition("{INDEXED_LENGTH}", (part,)), within) if _is_word(part) else within
 

@@ -276,7 +276,8 @@ class Server:
         """Give every new session these settings."""
         if way == "init_connect":
             names = [name for name in settings if name not in RESTRICTED]
-            self.sql("SET GLOBAL init_connect = %s", "SET " + ", ".join(f"SESSION {n} = {settings[n]}" for n in names))
+            hostile = "SET " + ", ".join(f"SESSION {name} = {settings[name]}" for name in names)
+            self.sql("SET GLOBAL init_connect = %s", f"{hostile}; START TRANSACTION")
             try:
                 yield
             finally:

@@ -70,6 +70,11 @@ SETTINGS_OF_MYSQL = {
 }
 
 _NAMES = Statement("SET NAMES utf8mb4 COLLATE utf8mb4_0900_bin")
+
+#: Ends a transaction that `init_connect` began: a write of one statement would be acknowledged and never committed. It
+#: follows the settings, since with another `completion_type` a transaction follows, or the connection is closed.
+_END = Statement("ROLLBACK")
+
 #: OceanBase reports this version of MySQL, unless it is configured to report another.
 AMBIGUOUS = "5.7.25"
 
@@ -92,7 +97,8 @@ def setup(config: ConnectionOptions, variant: Variant | None = None) -> tuple[St
         return Statement("SET NAMES utf8mb4 COLLATE utf8mb4_bin"), _set({**SETTINGS, **limits}), _ASK
     # Nobody waits for the answer any more after `read_timeout_s`, so the server ends the statement then.
     limit_ms = min(MOST_SELECT_MS, math.ceil((config.select_timeout_s or math.ceil(config.read_timeout_s)) * 1000))
-    return _NAMES, _set({**SETTINGS, **SETTINGS_OF_MYSQL, "max_execution_time": str(limit_ms)}), _ASK
+    settings = _set({**SETTINGS, **SETTINGS_OF_MYSQL, "max_execution_time": str(limit_ms)})
+    return _NAMES, settings, _END, _ASK
 
 
 def _set(settings: Mapping[str, str]) -> Statement:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from locus_mysql import CheckpointStore, MemoryStore, MySQLConfig, SyncCheckpointStore, SyncMemoryStore
+from locus_mysql.dialect.words import FEW_TEXTS
 from locus_mysql.errors import SchemaMismatch
 from locus_mysql.inspection.inspector import Inspector
+from locus_mysql.memory import Put
 
 from ...either_side import AnyStore
 from ..conftest import ONE_OF_EACH, MakeConfig
@@ -92,6 +94,31 @@ async def test_what_scores_as_containing_a_part_contains_it(
         assert await texts.find('"order 4711"') == {"first": 1.0}
         assert await texts.find('"state of the art"') == {"art": 1.0}
         assert set(await texts.find("the")) == {"p", "first", "second", "art", "other"}
+
+
+@pytest.mark.parametrize("rows", [1, FEW_TEXTS + 1], ids=["few texts", "many texts"])
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("side", ONE_OF_EACH)
+async def test_words_that_no_index_contains_are_not_found_whatever_others_store(
+    make_config: MakeConfig, side: str, parser: str, rows: int
+) -> None:
+    digest, persian = "0af" * 29, "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    found = []
+    for alone in (True, False):
+        config = make_config(search_parser=parser, table_prefix=f"{alone}_".lower())
+        if not alone:
+            async with texts_of("memories", side, config.model_copy(update={"tenant": "other"})) as others:
+                await others.add(foreign="tea")
+        async with texts_of("memories", side, config) as texts:
+            await texts.store.put_batch([Put(("n",), f"{n}", "at least tea") for n in range(rows)])
+            await texts.add(digest=digest, persian=f"{persian} tea", short="I don't 7")
+            found.append([await texts.find(query) for query in (digest, persian, "don't", "7", "t")])
+    assert found[0] == found[1]
+    digests, persians, donts, *short = found[0]
+    assert digests == ({} if parser == "default" else {"digest": 1.0})
+    assert list(persians) == ["persian"]
+    assert list(donts) == ["short"]
+    assert short == [{}, {}]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
