@@ -58,9 +58,10 @@ class SyncInspector:
         *,
         embed: EmbedFunction | None = None,
         dims: int | None = None,
+        model: str = "",
         **options: Unpack[StoreKeywords],
     ) -> None:
-        self._inspector = _Blocking(where, embed=embed, dims=dims, **options)
+        self._inspector = _Blocking(where, embed=embed, dims=dims, model=model, **options)
         self.embeds = self._inspector.embeds
         self.turns_at_once = self._inspector.turns_at_once
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Collection
+from pathlib import Path
 from typing import Unpack
 
 from pydantic import SecretStr
@@ -45,6 +46,7 @@ def create_app(
     vacuum: bool = False,
     inspector: bool = True,
     cookie_key: bytes | None = None,
+    sign_outs: Path | None = None,
     embed: EmbedFunction | None = None,
     dims: int | None = None,
     model: str = "",
@@ -65,6 +67,8 @@ def create_app(
         cookie_key: The key that signs sign-ins to the inspector, at least 32 random bytes. Processes behind a load
             balancer that share it accept each other's sign-ins. Anyone with this key and the digests of tokens can sign
             in. None: a random key that lives as long as the process.
+        sign_outs: A file to which processes of one machine with the same key append ended sign-ins, so that all refuse
+            them. None: each process refuses those that it ended itself.
         embed: Lets the inspector search long-term memory by meaning: a function, blocking or asynchronous, that takes
             a list of texts and returns their embeddings, as those that were stored.
         dims: The width of embeddings: of the function's, and of those that requests of the API send.
@@ -96,7 +100,7 @@ def create_app(
     beside = [] if metrics is None else [metrics_endpoint(metrics)]
     groups = [Group([*api, described, *beside], authenticate)]
     if inspector:
-        groups.append(pages_group(tokens, anyone, cookie_key))
+        groups.append(pages_group(tokens, anyone, cookie_key, sign_outs))
     allowed = Hosts(allowed_hosts, loopback=tokens is None)
     dispatcher = Dispatcher(limits, Turns(limits.requests, database.config.pool_size))
     app = Starlette(

@@ -151,11 +151,17 @@ class Dispatcher:
         """Parse the body, carry out the operation, and encode its answer, in a worker thread."""
         with LargeWork(self._large, self.limits.answer_bytes) as work:
             work.go_on(len(body))
-            request.state.body = body
-            if isinstance(endpoint.body, type):
-                request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
-            response = endpoint.respond(request)
-            request.state.body = None  # frees its values while this thread has its turn
+            try:
+                request.state.body = body
+                if isinstance(endpoint.body, type):
+                    request.state.body = parsed(endpoint.body, json_of(body, self.limits), "The body")
+                    work.go_on(len(body))
+                response = endpoint.respond(request)
+            except Exception as error:
+                _free_values(error)
+                raise
+            finally:
+                request.state.body = None  # frees its values while this thread has its turn
         if len(response.body) > self.limits.answer_bytes:
             raise Problem(
                 400,
@@ -163,6 +169,13 @@ class Dispatcher:
                 f"The answer is larger than {self.limits.answer_bytes} bytes. Request less, for example smaller pages.",
             )
         return response
+
+
+def _free_values(error: BaseException | None) -> None:
+    """Free the variables of the calls that an error ended: else a body's values would be freed in the event loop."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _log_failure(error: Exception, problem: Problem, request_id: str) -> None:

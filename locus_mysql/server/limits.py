@@ -25,9 +25,9 @@ class Limits:
         send_s: How long a client may leave a piece of 256 KiB of a large answer unread, in seconds.
     """
 
-    body_bytes: int = 16 * 1024 * 1024
-    answer_bytes: int = 32 * 1024 * 1024
-    values: int = 100_000
+    body_bytes: int = 8 * 1024 * 1024
+    answer_bytes: int = 16 * 1024 * 1024
+    values: int = 25_000
     body_s: float = 30.0
     requests: int = 128
     request_s: float = 25.0

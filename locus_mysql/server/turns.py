@@ -77,9 +77,11 @@ class LargeWork:
     def go_on(self, size: int) -> None:
         """Use the processor, for data of this size in bytes; waits for other large work if this is large."""
         self._is_large = self._is_large or size > LARGE_BYTES
-        if self._is_large and not self._has_lock:
+        if not self._is_large:
+            return
+        if not self._has_lock:
             self._has_lock = self._lock.acquire()
-            time.sleep(LET_OTHERS_S)
+        time.sleep(LET_OTHERS_S)
 
     def begin(self) -> None:
         """Let others use the processor, while this thread waits for the database."""

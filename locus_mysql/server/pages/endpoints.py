@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..callers import Caller
 from ..routing import Endpoint, Group
 from ..tokens import Tokens
@@ -36,16 +38,19 @@ from .threads import threads_page
 from .time_zone import choose_zone, zone_form
 
 
-def pages_group(tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None = None) -> Group:
+def pages_group(
+    tokens: Tokens | None, anyone: Caller, cookie_key: bytes | None = None, sign_outs: Path | None = None
+) -> Group:
     """Return the group of all pages, for users who have signed in.
 
     Args:
         tokens: The tokens; None if users need none.
         anyone: The caller that every user is then.
         cookie_key: The key that signs cookies; None generates one.
+        sign_outs: A file of ended sign-ins that several processes share.
     """
     compile_templates()  # before the first request
-    sign_ins = SignIns(tokens, anyone, cookie_key)
+    sign_ins = SignIns(tokens, anyone, cookie_key, sign_outs)
     live = Live(sign_ins.authenticate)
     endpoints = [
         Endpoint("GET", "/", threads_page, query=ThreadsQuery),

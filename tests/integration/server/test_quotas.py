@@ -58,8 +58,10 @@ def test_a_tenant_whose_requests_wait_for_locks_leaves_connections_to_others(
 
 #: A service in which every list request runs for ever, as a bug of this package might.
 STUCK = """
-import sys
-from locus_mysql.server import locus, running
+import os, sys
+from dataclasses import fields
+from locus_mysql.cli import main, serving
+from locus_mysql.server import limits, locus, running
 running.END_S = 1.0
 def stuck(*_):
     import os
@@ -67,18 +69,17 @@ def stuck(*_):
     while True:
         pass
 locus.list_checkpoints.__code__ = stuck.__code__
-from locus_mysql.cli import serving
-from locus_mysql.server import limits
-real = limits.Limits
-limits.Limits = lambda **given: real(**{**given, "body_s": 0.5, "request_s": 0.5})
-from locus_mysql.cli.main import main
-sys.exit(main(sys.argv[1:]))
+short = {"body_s": 0.5, "request_s": 0.5}
+limits.Limits.__init__.__defaults__ = tuple(short.get(one.name, one.default) for one in fields(limits.Limits))
+if __name__ == "__main__":
+    sys.exit(main.main(sys.argv[1:]))
 """
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_asked_to_stop_it_ends_within_its_limit_whatever_runs(dsn: str, workers: str) -> None:
-    command = [sys.executable, "-c", STUCK, "serve", "--port", "0", "--workers", workers]
+def test_asked_to_stop_it_ends_within_its_limit_whatever_runs(dsn: str, workers: str, tmp_path: Path) -> None:
+    (program := tmp_path / "program.py").write_text(STUCK)
+    command = [sys.executable, str(program), "serve", "--port", "0", "--workers", workers]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "LOCUS_MYSQL_DSN": dsn, "PYTHONUNBUFFERED": "1"}
     )

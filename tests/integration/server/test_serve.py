@@ -191,7 +191,7 @@ async def test_a_turn_whose_process_is_killed_goes_on_in_another_one(dsn: str) -
 #: Workers and signals. Other tests stop services with workers by SIGTERM, and one without workers by SIGHUP.
 STOPS = [("1", signal.SIGTERM), ("2", signal.SIGINT)]
 if FULL:
-    STOPS += [("2", signal.SIGTERM), ("2", signal.SIGHUP)]
+    STOPS += [("2", signal.SIGTERM), ("1", signal.SIGHUP)]
 
 
 @pytest.mark.parametrize(("workers", "signum"), STOPS)
