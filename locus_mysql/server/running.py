@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors import Multiprocess, multiprocess
 
 from ..config import MySQLConfig
 from ..errors import ConfigError, LocusMySQLError, SetupError
@@ -81,7 +81,7 @@ def serve(
     start = functools.partial(_start, create, limits)
     config = uvicorn_config(start, limits, factory=True, workers=workers, **options)
     if workers > 1:
-        logging.getLogger("uvicorn.error").setLevel(SERVICE.getEffectiveLevel())  # logs that a worker died
+        multiprocess.logger.setLevel(SERVICE.getEffectiveLevel())  # logs that a worker died
         _Workers(config, sockets, ready).run()
         return
     for one in sockets:

@@ -14,8 +14,9 @@ from ..drivers.interface import WATCH, ReadLimitReached
 from .bodies import LARGE_BYTES
 from .problems import try_later
 
-#: Seconds for which large work waits before it begins, so that small requests that waited for the last one go first.
-LET_OTHERS_S = 0.002
+#: Seconds for which large work waits before each step: about as long as a small request takes, so that it need not wait
+#: for a long call each time that it takes Python's lock.
+LET_OTHERS_S = 0.005
 
 
 class Turns:
@@ -75,7 +76,7 @@ class LargeWork:
         self._is_large = self._has_lock = False
 
     def go_on(self, size: int) -> None:
-        """Use the processor, for data of this size in bytes; waits for other large work if this is large."""
+        """Use the processor, for data of this size in bytes. Large work waits for other large work, and a moment."""
         self._is_large = self._is_large or size > LARGE_BYTES
         if not self._is_large:
             return
