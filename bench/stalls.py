@@ -230,7 +230,7 @@ class Largest:
             f"key {number}": [number, str(number), {"a": [number]}] for number in range(int(8_000 * self.scale))
         }
         self.words = {f"key {number}": f"word{number} and other{number}" for number in range(int(60_000 * self.scale))}
-        self.count = max(20, int(1_000 * self.scale))
+        self.count = max(20, int(300 * self.scale))
         for make in (self._threads, self._memories, self._sessions, self._pages):
             make()
 
