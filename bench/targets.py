@@ -270,7 +270,7 @@ def _of_server() -> Iterator[Target]:
         for name in (server.SERVICE, server.WORKERS):
             case = f"{name}, {server.CLIENTS} clients"
             yield Target(f"{what}s a second, of direct ones", case, "≥", 0.6, share_of_direct(what, name), server.PAGE)
-    for count, at_once in ((1, "one_ms"), (stalls.AT_ONCE, "six_ms")):
+    for count, at_once in ((1, "one_ms"), (stalls.AT_ONCE, "many_ms")):
         name = "longest wait of another tenant, ms"
         yield Target(name, f"{count} of the largest", "≤", stalls.BOUND_MS, longest_wait(at_once), stalls.PAGE)
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
+import functools
 import logging
 import logging.config
 import os
 import re
+import secrets
 import ssl
 import stat
 import sys
+import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +24,7 @@ from ..config import MySQLConfig
 from ..errors import ConfigError, SetupError
 from ..extras import install_command
 from ..runtime.regular_files import read_regular
+from ..signals import StopRequested
 from .arguments import (
     OK,
     add_connection,
@@ -56,8 +62,7 @@ MAX_KEY_BYTES = 65_536
 #: clients (Locus' is 30 s), so that they receive the error.
 RETRY_DEADLINE_S = 10.0
 
-#: Default number of seconds beyond a request's deadline after which the server ends its SELECTs. The service ends them
-#: itself, unless its process was killed.
+#: Default number of seconds beyond a request's deadline after which the server ends its SELECTs.
 ENDED_BY_SERVER_S = 5.0
 
 
@@ -130,7 +135,7 @@ def _add_access(parser: argparse.ArgumentParser) -> None:
 def _add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the limits of requests, and the numbers of processes."""
     parser.add_argument(
-        "--max-body-bytes", type=int, metavar="BYTES", help="the largest request body, in bytes (16777216)"
+        "--max-body-bytes", type=int, metavar="BYTES", help="the largest request body, in bytes (8388608)"
     )
     parser.add_argument(
         "--max-requests",
@@ -144,12 +149,6 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=1,
         metavar="COUNT",
         help="number of serving processes, each with its own connections and limits (1)",
-    )
-    parser.add_argument(
-        "--processes",
-        type=int,
-        metavar="COUNT",
-        help="most processes of each worker for requests that may take long, started on demand (4); 0 for none",
     )
 
 
@@ -180,8 +179,9 @@ def serve(arguments: argparse.Namespace) -> int:
     """Serve until a signal asks to stop."""
     _need_server()
     from ..server.application import create_app
-    from ..server.running import bind, is_local, run, stop_s
-    from ..server.workers import fork_workers
+    from ..server.pages.sign_in import KEY_BYTES
+    from ..server.running import bind, check_database, is_local
+    from ..server.running import serve as serve_at
 
     announce = _start_logs(arguments)
     config = _service_config(arguments)
@@ -189,53 +189,53 @@ def serve(arguments: argparse.Namespace) -> int:
     if tokens is not None and arguments.tenant is not None:
         raise ConfigError("Each token names its own tenant, so --tenant has no effect. Leave it out.")
     _check(arguments)
-    arguments.root_path = _root_path(arguments.root_path)
+    root_path = _root_path(arguments.root_path)
     limits = _limits(arguments)
-    sockets = bind(arguments.host, arguments.port)
-    try:
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(one) for one in bind(arguments.host, arguments.port)]
         if tokens is None and not is_local(sockets):
             raise _needs_tokens(arguments.host)
-        app = create_app(
+        sign_outs = None
+        if arguments.workers > 1:
+            sign_outs = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="locus-mysql-")), "sign-outs")
+        create = functools.partial(
+            create_app,
             config,
             tokens=tokens,
             allowed_hosts=arguments.allowed_host,
             allow_writes=arguments.allow_writes,
             vacuum=arguments.vacuum,
             inspector=not arguments.no_inspector,
-            cookie_key=_cookie_key(arguments.cookie_key, announce),
+            cookie_key=_cookie_key(arguments.cookie_key, announce) or secrets.token_bytes(KEY_BYTES),
+            sign_outs=sign_outs,
             dims=arguments.dims,
             model=arguments.model,
             metrics=arguments.metrics,
             limits=limits,
         )
+        create()  # reports wrong options before the start
+        asyncio.run(check_database(config))
         scheme = "http" if arguments.tls_cert is None else "https"
         port = sockets[0].getsockname()[1]
 
         def ready() -> None:
             host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
-            announce(logging.INFO, f"Serving at {scheme}://{host}:{port}{arguments.root_path}/ until Ctrl-C.")
+            announce(logging.INFO, f"Serving at {scheme}://{host}:{port}{root_path}/ until Ctrl-C.")
             if tokens is None:
                 announce(logging.WARNING, "Without tokens: every program on this machine may read and write.")
 
-        stopping = None
-        if arguments.workers > 1:
-            worker = fork_workers(arguments.workers, sockets, ready, stop_s(limits) + 1)
-            if isinstance(worker, int):
-                return worker
-            sockets, ready, stopping = list(worker.sockets), worker.ready, worker.stopping
-        run(
-            app,
-            sockets,
-            root_path=arguments.root_path,
-            tls_cert=arguments.tls_cert,
-            tls_key=arguments.tls_key,
-            ready=ready,
-            stopping=stopping,
-            ends_process=True,
-        )
-    finally:
-        for one in sockets:
-            one.close()
+        with contextlib.suppress(StopRequested):  # Uvicorn raises the signal again when it has stopped
+            serve_at(
+                create,
+                sockets,
+                limits,
+                workers=arguments.workers,
+                ready=ready,
+                root_path=root_path,
+                ssl_certfile=arguments.tls_cert,
+                ssl_keyfile=arguments.tls_key,
+                log_config=_logs_of(arguments),
+            )
     return OK
 
 
@@ -280,10 +280,7 @@ def _limits(arguments: argparse.Namespace) -> Limits:
     given = {
         "body_bytes": arguments.max_body_bytes,
         "requests": arguments.max_requests,
-        "processes": arguments.processes,
     }
-    if arguments.max_body_bytes is not None:
-        given["bodies_bytes"] = max(Limits().bodies_bytes, 2 * arguments.max_body_bytes)
     return Limits(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -360,7 +357,7 @@ def _others_may(file: Path, bits: int) -> bool:
 
 def _start_logs(arguments: argparse.Namespace) -> Announce:
     """Configure logging, and return the function that reports messages about the start."""
-    logging.config.dictConfig(_logs("WARNING" if arguments.quiet else "INFO", arguments.log_format))
+    logging.config.dictConfig(_logs_of(arguments))
     return _log if arguments.log_format == "json" else _print
 
 
@@ -376,8 +373,12 @@ def _log(level: int, text: str) -> None:
     SERVICE.log(level, "%s", text)
 
 
-def _logs(level: str, form: str) -> dict[str, Any]:
-    """Configure logging to the standard error. Uvicorn logs only errors: it warns about each malformed request."""
+def _logs_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return a configuration of logging to the standard error.
+
+    Uvicorn logs only errors, as it warns about each malformed request.
+    """
+    level, form = "WARNING" if arguments.quiet else "INFO", arguments.log_format
     return {
         "version": 1,
         "disable_existing_loggers": False,

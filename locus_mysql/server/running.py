@@ -1,36 +1,34 @@
-"""`run`: the service as a separate program, on Uvicorn."""
+"""`serve`: the service as a separate program, on Uvicorn."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
+import functools
+import gc
 import logging
 import math
+import multiprocessing
 import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.supervisors import Multiprocess, multiprocess
 
+from ..config import MySQLConfig
 from ..errors import ConfigError, LocusMySQLError, SetupError
 from ..families.checkpoints.store import StoreOperations
-from .application import Application
-from .fork_server import ForkServer
+from ..runtime.database import Database
 from .health_probe import PATIENCE_S
 from .hosts import is_loopback
 from .limits import Limits
-from .listening import connections_under
-from .pages.rendering import compile_templates
-from .processes import PROCESSES, Processes
-from .request_process import work
 from .services import Services
 
 #: INFO: start and stop of the service. WARNING: the database is unavailable at the start.
@@ -40,180 +38,181 @@ SERVICE = logging.getLogger("locus_mysql.service")
 #: service could close it just as a request arrives, and a POST would fail.
 KEEP_ALIVE_S = 10
 
-#: Seconds that stopping may take after the time given to running requests: for ending statements and request processes,
-#: and for closing connections.
+#: Number of clients that may wait at a socket until they are accepted.
+BACKLOG = 2_048
+
+#: Seconds that stopping may take after the time given to running requests: for ending what still runs, and
+#: for closing connections.
 END_S = 10.0
 
-#: Seconds for which threads may continue after all requests have ended. Their results are discarded.
-THREADS_S = 2.0
+#: Seconds for which a worker may not react before it is replaced, and in which it must start.
+WORKER_S = 30
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+#: Seconds for which a thread may hold Python's global lock while others wait. With the default, 5 ms, a request that
+#: passes through several threads would wait ten times as long behind busy ones.
+SWITCH_S = 0.000_5
 
-
-class Server(uvicorn.Server):
-    """A Uvicorn server that also ends event streams when it is stopped.
-
-    Args:
-        config: Uvicorn's options.
-        services: The application's services.
-        limits: The limits, with the longest time of a request.
-        ready: Called when the service accepts clients.
-    """
-
-    def __init__(self, config: uvicorn.Config, services: Services, limits: Limits, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self.services = services
-        self.limits = limits
-        self.ready = ready
-        #: Whether the process ends with the service.
-        self.ends_process = False
-        self._timed = False
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept clients."""
-        await super().startup(sockets)
-        self.ready()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting clients, finish the running requests, and end."""
-        self.services.stopping.set()
-        await super().shutdown(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Handle a signal to stop."""
-        self._end_in_time()
-        super().handle_exit(sig, frame)
-
-    def _end_in_time(self) -> None:
-        """Make sure that the process ends within its limit, even if the event loop never runs again."""
-        if self.ends_process and not self._timed:
-            self._timed = True
-            exit_after(stop_s(self.limits), 1)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Stop on a signal, and at once on a second SIGINT. Uvicorn would raise the signals again at the end."""
-        is_main = threading.current_thread() is threading.main_thread()  # only the main thread can handle signals
-        signals = [one for one in STOP_SIGNALS if is_main and signal.getsignal(one) != signal.SIG_IGN]
-        before = {one: signal.signal(one, self.handle_exit) for one in signals}
-        try:
-            yield
-        finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+#: Thresholds of the garbage collector: a pass over the values of a large state stops all threads. Few values here are
+#: in cycles; all others are freed without it.
+GC_THRESHOLDS = (50_000, 20, 1_000)
 
 
-def run(
-    app: Starlette,
-    sockets: list[socket.socket],
+def serve(
+    create: Callable[[], Starlette],
+    sockets: Sequence[socket.socket],
+    limits: Limits,
     *,
-    root_path: str = "",
-    tls_cert: Path | None = None,
-    tls_key: Path | None = None,
+    workers: int = 1,
     ready: Callable[[], None] = lambda: None,
-    stopping: int | None = None,
-    ends_process: bool = False,
+    **options: Any,
 ) -> None:
     """Serve until a signal asks to stop; then finish the running requests.
 
     Runs on uvloop if that is installed.
 
     Args:
-        app: The application that `create_app` made.
-        sockets: The sockets to listen on, bound by `bind`.
-        root_path: The path under which a proxy publishes the service, and which the proxy strips.
-        tls_cert: File of the certificate (PEM).
-        tls_key: File of its key (PEM).
-        ready: Called when the database was checked and the service accepts clients.
-        stopping: A file descriptor; the service also stops when it becomes readable.
-        ends_process: Whether this process ends with the service, within `stop_s`, whatever its threads do.
-
-    Raises:
-        SetupError: The database answers, but cannot be used.
+        create: Makes the application, in each process that serves it. Picklable, if there are several workers.
+        sockets: The sockets to listen on, made by `bind`.
+        limits: The application's limits.
+        workers: The number of processes that serve; with more than one, this process only supervises them.
+        ready: Called when clients are accepted.
+        options: Further options of Uvicorn.
     """
-    server = server_of(app, ready, root_path=root_path, ssl_certfile=tls_cert, ssl_keyfile=tls_key)
-    server.ends_process = ends_process
-    begin_processes(app, sockets, [] if stopping is None else [stopping])
-
-    def stop() -> None:
-        asyncio.get_running_loop().remove_reader(cast(int, stopping))
-        server._end_in_time()
-        server.should_exit = True
-
-    async def serve() -> None:
-        if stopping is not None:
-            asyncio.get_running_loop().add_reader(stopping, stop)
-        await _check_database(server.services)
-        await server.serve(sockets)
-        if server.ends_process:
-            exit_after(THREADS_S, 0)
-
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-        runner.run(serve())
+    start = functools.partial(_start, create, limits)
+    config = uvicorn_config(start, limits, factory=True, workers=workers, **options)
+    if workers > 1:
+        multiprocess.logger.setLevel(SERVICE.getEffectiveLevel())  # logs that a worker died
+        _Workers(config, sockets, ready).run()
+        return
+    for one in sockets:
+        one.listen(BACKLOG)
+    ready()
+    uvicorn.Server(config).run(list(sockets))
 
 
-def begin_processes(app: Starlette, sockets: list[socket.socket], descriptors: list[int]) -> None:
-    """Fork the server of request processes for requests that may take long, where the system can fork.
+def uvicorn_config(app: Callable[..., Any], limits: Limits, **options: Any) -> uvicorn.Config:
+    """Return the service's options of Uvicorn.
 
     Args:
-        app: The application that `create_app` made. It must not have answered a request yet.
-        sockets: The service's listening sockets, which the processes close.
-        descriptors: Other descriptors that the processes close.
+        app: The application that `create_app` made, or a factory of it.
+        limits: Its limits.
+        options: Further options.
     """
-    limits: Limits = app.state.limits
-    if isinstance(app, Application) and len(app.dispatcher.routers) > 1:
-        compile_templates()  # before the first request, and once for all processes
-    if not limits.processes or not isinstance(app, Application):
-        return
-    fork_server = ForkServer.start(partial(work, app), sockets, descriptors)
-    if fork_server is None:
-        PROCESSES.warning(
-            "This system cannot fork, or forbids it: slow requests run in the service's own process, and other "
-            "requests wait for them."
-        )
-        return
-    app.dispatcher.processes = Processes(fork_server, limits.processes)
+    return uvicorn.Config(
+        app,
+        http="h11",  # httptools loses the body of a POST that offers an upgrade
+        limit_concurrency=limits.connections,
+        ws="none",
+        lifespan="on",
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=_running_s(limits),
+        timeout_worker_healthcheck=WORKER_S,
+        **{"log_config": None, **options},
+    )
 
 
-def stop_s(limits: Limits) -> float:
-    """Return how long a service with these limits may take to end, in seconds."""
-    return math.ceil(limits.body_s + limits.request_s) + END_S
+def _running_s(limits: Limits) -> int:
+    """Return how long requests may run on when the service is being stopped, in seconds."""
+    return math.ceil(limits.body_s + limits.request_s)
 
 
-def exit_after(seconds: float, code: int) -> None:
+def _start(create: Callable[[], Starlette], limits: Limits) -> Starlette:
+    """Return the application, in the process that serves it; called when Uvicorn already handles signals."""
+    app = create()
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    services: Services = app.state.services
+    loop = asyncio.get_running_loop()
+    handle = cast(Callable[[int, FrameType | None], None], signal.getsignal(signal.SIGTERM))
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        """End event streams as well, and the process within its limit, even if the event loop never runs again."""
+        if not services.stopping.is_set():
+            loop.call_soon_threadsafe(services.stopping.set)
+            _exit_after(_running_s(limits) + END_S)
+        handle(signum, frame)
+
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, stop)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    if multiprocessing.parent_process() is not None:
+        threading.Thread(target=_stop_with_parent, daemon=True).start()
+    return app
+
+
+def _stop_with_parent() -> None:
+    """Stop this worker when the process that supervises it has died."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None  # noqa: S101 - called in workers only
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _exit_after(seconds: float) -> None:
     """End this process after some time, if it still runs then, without waiting for threads or exit handlers."""
 
     def end() -> None:
         logging.shutdown()
-        os._exit(code)
+        os._exit(1)
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
 
 
-def server_of(app: Starlette, ready: Callable[[], None] = lambda: None, **options: Any) -> Server:
-    """Return the Uvicorn server with the service's options.
+class _Workers(Multiprocess):
+    """Uvicorn's supervisor of workers, which reports when all of them accept clients.
 
     Args:
-        app: The application that `create_app` made.
-        ready: Called when the service accepts clients.
-        options: Further options of Uvicorn.
+        config: Uvicorn's options.
+        sockets: Bound sockets, which do not listen on Linux: each worker opens its own.
+        ready: Called when all workers accept clients.
     """
-    limits: Limits = app.state.limits
-    config = uvicorn.Config(
-        app,
-        http=connections_under(limits),
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
-        timeout_graceful_shutdown=math.ceil(limits.body_s + limits.request_s),
-        **options,
-    )
-    return Server(config, app.state.services, limits, ready)
+
+    def __init__(self, config: uvicorn.Config, sockets: Sequence[socket.socket], ready: Callable[[], None]) -> None:
+        super().__init__(config, _of_workers(sockets))
+        self._ready = ready
+
+    def init_processes(self) -> None:
+        """Start the workers."""
+        super().init_processes()
+        if all(one.wait_until_ready(WORKER_S, self.should_exit) for one in self.processes):
+            self._ready()
+
+
+class _Address(NamedTuple):
+    """An address that becomes a listening socket when a worker unpickles it."""
+
+    family: int
+    address: Any
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _open_among_others, tuple(self)
+
+
+def _of_workers(sockets: Sequence[socket.socket]) -> list[socket.socket]:
+    """Return what each worker gets: its own sockets at the same addresses, where the system distributes clients.
+
+    Linux distributes new clients among sockets with SO_REUSEPORT. On one shared socket, two workers got 29 and 3 of 32
+    clients. The option is set after the first sockets are bound, so that a port which another service uses is reported
+    as used.
+    """
+    if sys.platform != "linux":
+        return list(sockets)
+    for one in sockets:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return cast(list[socket.socket], [_Address(one.family, one.getsockname()) for one in sockets])
+
+
+def _open_among_others(family: int, address: Any) -> socket.socket:
+    opened = open_at(family, address, among_others=True)
+    opened.listen(BACKLOG)
+    return opened
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -272,15 +271,18 @@ def is_local(sockets: list[socket.socket]) -> bool:
     return all(is_loopback(one.getsockname()[0]) for one in sockets)
 
 
-async def _check_database(services: Services) -> None:
-    """Raise if the database cannot be used. Only warn if it is unavailable, as it may recover."""
-    asking = StoreOperations(services.database.config)
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await services.database.asynchronous.run(asking.health_check())
-    except SetupError:
-        await services.database.aclose()
-        raise
-    except (LocusMySQLError, TimeoutError):
-        servers = ", ".join(map(str, services.config.endpoints))
-        SERVICE.warning("MySQL at %s does not respond. Until it does, requests get status 503.", servers)
+async def check_database(config: MySQLConfig) -> None:
+    """Check the database before the service starts. Only warn if it is unavailable, as it may recover.
+
+    Raises:
+        SetupError: The database answers, but cannot be used.
+    """
+    async with Database(config) as database:
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await database.asynchronous.run(StoreOperations(config).health_check())
+        except SetupError:
+            raise
+        except (LocusMySQLError, TimeoutError):
+            servers = ", ".join(map(str, config.endpoints))
+            SERVICE.warning("MySQL at %s does not respond. Until it does, requests get status 503.", servers)

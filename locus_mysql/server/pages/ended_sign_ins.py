@@ -1,46 +1,30 @@
 """`EndedSignIns`: the sign-ins that users ended, shared by all workers of the service.
 
-Any worker may receive a user's request, and a cookie that was signed out must not be valid in another worker. So ended
-sign-ins are written to an unnamed file that workers inherit when they are forked: each appends to it, and reads what
-others have appended. The file does not outlive the service, and neither does a generated cookie key.
+Any worker may receive a user's request, and a cookie that was signed out must not be valid in another worker. So each
+worker appends to one file, and reads what the others have appended.
 """
 
 from __future__ import annotations
 
-import os
 import struct
-import tempfile
 import threading
 import time
-import weakref
-from typing import BinaryIO
-
-from ...engine.at_fork import reset_at_fork
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - not on Windows, which has no workers
-    fcntl = None  # type: ignore[assignment]  # to mypy a name of a module stays one
+from pathlib import Path
 
 #: A record of the file: nonce and end of a sign-in.
 _RECORD = struct.Struct("<16sq")
 
 
 class EndedSignIns:
-    """The nonces of ended sign-ins, kept until the sign-ins would have expired."""
+    """The nonces of ended sign-ins, kept until the sign-ins would have expired.
 
-    def __init__(self) -> None:
-        self._file: BinaryIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - closed with this object
-        weakref.finalize(self, self._file.close)
-        if fcntl is not None:  # so that concurrent writers do not overwrite each other
-            flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
-            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | os.O_APPEND)
+    Args:
+        path: The file; None in a single process.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
         self._ends: dict[bytes, int] = {}
-        self.reset_in_child()
-        reset_at_fork(self)
-
-    def reset_in_child(self) -> None:
-        """After a fork: read the file from its beginning, under a lock that no thread of the parent holds."""
         self._lock = threading.Lock()
         self._read_bytes = 0
 
@@ -51,10 +35,11 @@ class EndedSignIns:
             nonce: Its identifier, 32 hexadecimal digits.
             ends_at: When it would have expired, in seconds since 1970.
         """
-        if fcntl is None:  # one process
-            self._ends[bytes.fromhex(nonce)] = ends_at
-            return
-        os.write(self._file.fileno(), _RECORD.pack(bytes.fromhex(nonce), ends_at))
+        with self._lock:
+            self._keep({bytes.fromhex(nonce): ends_at})
+        if self._path is not None:
+            with self._path.open("ab", buffering=0) as file:
+                file.write(_RECORD.pack(bytes.fromhex(nonce), ends_at))
 
     def __contains__(self, nonce: str) -> bool:
         with self._lock:
@@ -63,12 +48,18 @@ class EndedSignIns:
 
     def _catch_up(self) -> None:
         """Read the records appended since the last time."""
-        size = os.fstat(self._file.fileno()).st_size
+        if self._path is None or not self._path.exists():
+            return
+        size = self._path.stat().st_size
         size -= size % _RECORD.size
         if size <= self._read_bytes:
             return
-        appended = os.pread(self._file.fileno(), size - self._read_bytes, self._read_bytes)
-        now = time.time()
-        self._ends = {nonce: ends_at for nonce, ends_at in self._ends.items() if ends_at > now}
-        self._ends.update(_RECORD.iter_unpack(appended))
+        with self._path.open("rb") as file:
+            file.seek(self._read_bytes)
+            appended = file.read(size - self._read_bytes)
+        self._keep(dict(_RECORD.iter_unpack(appended)))
         self._read_bytes = size
+
+    def _keep(self, ended: dict[bytes, int]) -> None:
+        now = time.time()
+        self._ends = {nonce: ends_at for nonce, ends_at in (self._ends | ended).items() if ends_at > now}

@@ -14,6 +14,7 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 from urllib.parse import parse_qsl
 
@@ -67,18 +68,21 @@ class SignIns:
         tokens: The tokens; None if users need none.
         anyone: The caller that every user is then.
         key: The key that signs cookies; None generates one.
+        sign_outs: A file of ended sign-ins that several processes share.
 
     Raises:
         ConfigError: The key is too short.
     """
 
-    def __init__(self, tokens: Tokens | None, anyone: Caller, key: bytes | None = None) -> None:
+    def __init__(
+        self, tokens: Tokens | None, anyone: Caller, key: bytes | None = None, sign_outs: Path | None = None
+    ) -> None:
         if key is not None and len(key) < KEY_BYTES:
             raise ConfigError(f"The cookie key has {len(key)} bytes; it needs at least {KEY_BYTES} random bytes.")
         self.tokens = tokens
         self.anyone = anyone
         self._key = key or secrets.token_bytes(KEY_BYTES)
-        self._ended = EndedSignIns()
+        self._ended = EndedSignIns(sign_outs)
 
     def begin(self, secret: str) -> str | None:
         """Return the cookie for a token; None if the token is invalid."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import uvicorn
 
-from locus_mysql.server.running import server_of
+from locus_mysql.server.running import uvicorn_config
 
 #: The timeout for starting and for stopping the service, in seconds.
 WAIT_S = 60.0
@@ -22,9 +22,10 @@ def running(app: Any, **options: Any) -> Iterator[str]:
     # The command and its tests use uvloop, so these tests run the service on asyncio's own event loop.
     loop: Literal["asyncio"] = "asyncio"
     if hasattr(app.state, "services"):
-        server: uvicorn.Server = server_of(app, port=0, loop=loop, **options)
+        config = uvicorn_config(app, app.state.limits, port=0, loop=loop, **options)
     else:  # an application that mounts the service
-        server = uvicorn.Server(uvicorn.Config(app, port=0, loop=loop, log_config=None, access_log=False))
+        config = uvicorn.Config(app, port=0, loop=loop, log_config=None, access_log=False)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
@@ -36,6 +37,8 @@ def running(app: Any, **options: Any) -> Iterator[str]:
         (listening,) = (socket for one in server.servers for socket in one.sockets)
         yield f"{'https' if server.config.is_ssl else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
     finally:
+        if hasattr(app.state, "services"):
+            app.state.services.stopping.set()  # as a signal does
         server.should_exit = True
         thread.join(WAIT_S)
         assert not thread.is_alive(), "the service did not stop"

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from bench.stalls import (
+    ASKING,
     BOUND_MS,
     IDLE_S,
     Asking,
@@ -50,7 +51,7 @@ def test_no_operation_of_one_tenant_keeps_another_one_waiting(make_config: MakeC
         largest.store(client)
         store_graph(dsn, 50)
         expect(Client(port, quiet).send("POST", "/threads/quiet/checkpoints", {"state": {"a": 1}}), 200)
-        with Asking(port, quiet) as asking:
+        with Asking(ASKING, str(port), quiet) as asking:
             time.sleep(IDLE_S)  # a measurement, not a wait for a condition
             bound_ms = max(BOUND_MS, TIMES_IDLE * asking.longest())
             cases = {key: largest.calls[key] for key in in_order(operations())} | more_cases(SCALE)
@@ -58,7 +59,7 @@ def test_no_operation_of_one_tenant_keeps_another_one_waiting(make_config: MakeC
             for (method, template), call in cases.items():
                 for _ in range(ATTEMPTS):
                     case = one_case(client, asking, method, template, call, LEAST_S)
-                    if max(case["one_ms"], case["six_ms"]) <= bound_ms:
+                    if max(case["one_ms"], case["many_ms"]) <= bound_ms:
                         break
                 else:
                     slow[f"{method} {template}"] = case
