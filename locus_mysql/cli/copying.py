@@ -1,7 +1,4 @@
-"""``copy`` copies threads of other stores into this package's tables, or the records of a family between two of them.
-
-``import-locus`` is a special case of it.
-"""
+"""``copy`` copies threads of other stores into this package's tables, or records of a family between two of them."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..config import MySQLConfig
 from ..errors import LocusMySQLError, SetupError, UsageError
 from ..families.registry import families
 from ..integrations.sdk import need_locus
@@ -21,13 +17,10 @@ from ..signals import StopRequested, until_stopped
 from .arguments import (
     FAILED,
     OK,
-    add_connection,
-    add_prefix,
     add_tenant,
     add_which_threads,
     at_least_one,
     notify,
-    options_of,
 )
 from .progress import Progress
 from .tables import family_name
@@ -80,7 +73,14 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
         help="copy the records of these tables of this package, whose DSNs are both sides, instead of Locus' threads",
     )
     add_tenant(parser, "threads, where this package's tables are a side and its DSN names no tenant")
-    _add_ways(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
+    parser.add_argument(
+        "--at-once",
+        type=at_least_one,
+        default=4,
+        metavar="N",
+        help="number of threads that are copied concurrently (4)",
+    )
     parser.add_argument(
         "--verify",
         action="store_true",
@@ -90,28 +90,6 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
         "--overwrite",
         action="store_true",
         help="with --family: replace items and records that differ in the target (leave them alone)",
-    )
-
-
-def add_import_locus(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``import-locus``."""
-    add_connection(parser, "; where to copy to")
-    parser.add_argument("--source-dsn", metavar="DSN", help="where to copy from (the same database)")
-    parser.add_argument("--table", default="checkpoints", help="the built-in backend's table (checkpoints)")
-    add_tenant(parser)
-    add_prefix(parser)
-    _add_ways(parser)
-    parser.set_defaults(thread=None, pattern="*", verify=False, family=None)
-
-
-def _add_ways(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only report what would be copied")
-    parser.add_argument(
-        "--at-once",
-        type=at_least_one,
-        default=4,
-        metavar="N",
-        help="number of threads that are copied concurrently (4)",
     )
 
 
@@ -135,21 +113,6 @@ def copy(arguments: argparse.Namespace) -> int:
         Location(source, _options(arguments.source_options), arguments.tenant),
         Location(target, _options(arguments.target_options), arguments.tenant),
     )
-
-
-def import_locus(arguments: argparse.Namespace) -> int:
-    """Copy the threads of Locus' built-in MySQL backend: ``copy --from builtin-mysql:… --to mysql:…``."""
-    need_locus("The import")
-    from ..integrations.locus.transfer.locations import Location
-
-    given = options_of(arguments)
-    dsn = given.pop("dsn", None)
-    config = MySQLConfig.from_env(**options_of(arguments))
-    source = Location(
-        f"builtin-mysql:{arguments.source_dsn or dsn or ''}", {"table": arguments.table, "driver": config.driver}
-    )
-    target = Location(f"mysql:{dsn or ''}", given)
-    return _copy(arguments, source, target)
 
 
 def _copy(arguments: argparse.Namespace, source: Location, target: Location) -> int:

@@ -8,14 +8,23 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from ..config import MySQLConfig
-from ..errors import InvalidInput, SchemaMismatch, UnreleasedLayout, UsageError
+from ..errors import InvalidInput, SchemaMismatch, UsageError
 from ..families.family import Family
 from ..families.registry import families, find_family
 from ..runtime.checksummed_jsonl import Head
 from ..runtime.database import Database
 from ..runtime.sealing import refuse_clear_tables
 from ..runtime.transfer import Target
-from .arguments import add_connection, add_prefix, add_tenant, add_which_threads, notify, options_of
+from .arguments import (
+    SCOPE_HELP,
+    add_connection,
+    add_prefix,
+    add_tenant,
+    add_which_threads,
+    fields_of,
+    notify,
+    options_of,
+)
 from .existing import existing_families
 from .line_files import export_lines, import_lines, refuse_terminal
 from .tables import family_name
@@ -39,9 +48,16 @@ def add_export(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"which tables (the first of these that exist): {', '.join(names)}",
     )
+    parser.add_argument(
+        "--namespace", nargs="+", metavar="LABEL", help="with --family memories: only items in this namespace and below"
+    )
+    parser.add_argument("--scope", metavar="FIELDS", type=fields_of, help=f"with --family memu: {SCOPE_HELP} (user_id)")
+    parser.add_argument(
+        "--where", nargs="+", metavar="FIELD=VALUE", type=_pair, help="with --family memu: only records in this scope"
+    )
     add_connection(parser)
     add_tenant(parser)
-    add_prefix(parser)
+    add_prefix(parser, "locus_; none for memu")
 
 
 def add_import(parser: argparse.ArgumentParser) -> None:
@@ -52,15 +68,22 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     )
     add_connection(parser)
     add_tenant(parser)
-    add_prefix(parser)
+    add_prefix(parser, "locus_; none for memu")
 
 
-def export_threads(arguments: argparse.Namespace) -> int:
+def export_records(arguments: argparse.Namespace) -> int:
     """Write a tenant's records to a file. A killed export continues when it is started again."""
     refuse_terminal(arguments.file)
-    selection = {"threads": arguments.thread, "pattern": arguments.pattern, "since": arguments.since}
+    selection = {
+        "threads": arguments.thread,
+        "pattern": arguments.pattern,
+        "since": arguments.since,
+        "namespace": arguments.namespace,
+        "scope": arguments.scope,
+        "where": None if arguments.where is None else dict(arguments.where),
+    }
     given = {name: value for name, value in selection.items() if value not in (None, "*")}
-    return export_family(arguments, arguments.family, **given)
+    return _export(arguments, arguments.family, **given)
 
 
 def _existing(arguments: argparse.Namespace, name: str | None) -> str:
@@ -86,7 +109,7 @@ def _existing(arguments: argparse.Namespace, name: str | None) -> str:
     return first.name
 
 
-def export_family(arguments: argparse.Namespace, name: str | None, **selection: object) -> int:
+def _export(arguments: argparse.Namespace, name: str | None, **selection: object) -> int:
     """Write the records of a family to a file.
 
     Args:
@@ -105,8 +128,6 @@ def export_family(arguments: argparse.Namespace, name: str | None, **selection: 
         raise UsageError(f"The tables of {found!r} cannot be exported.")
     try:
         return export_lines(config, transfer.source(**selection), arguments.file, transfer.noun)
-    except UnreleasedLayout:
-        raise
     except SchemaMismatch:
         _existing(arguments, found)  # if the tables do not exist, raises an error with those that do
         raise
@@ -133,6 +154,13 @@ def target_finder(config: MySQLConfig, *, overwrite: bool = False) -> Callable[[
         raise InvalidInput(f"The file holds {head.format[:50]!r}, which this command cannot import.")
 
     return find
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise argparse.ArgumentTypeError(f"must be FIELD=VALUE, not {text[:80]!r}")
+    return name, value
 
 
 def _time(text: str) -> datetime:

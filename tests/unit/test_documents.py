@@ -192,8 +192,8 @@ def test_the_table_of_errors_is_all_that_can_be_raised() -> None:
     assert {code(name) for name, *_ in table} == raised - groups
     order = [getattr(errors, code(name)) for name, *_ in table]
     assert [issubclass(error, errors.UsageError) for error in order] == [True] * 10 + [False] * (len(order) - 10)
-    assert [issubclass(error, errors.SetupError) for error in order[10:24]] == [True] * 14
-    assert not any(issubclass(error, errors.SetupError) for error in order[24:])
+    assert [issubclass(error, errors.SetupError) for error in order[10:23]] == [True] * 13
+    assert not any(issubclass(error, errors.SetupError) for error in order[23:])
 
 
 def numbers(cell: str) -> set[int]:
