@@ -191,7 +191,7 @@ def test_copy_reads_the_built_in_table_by_any_driver_and_again_copies_nothing(
     assert capsys.readouterr().out.splitlines() == [
         "1 thread: 3 checkpoints to copy.",
         "1 thread: 3 checkpoints copied.",
-        "1 thread: 0 checkpoints copied, 3 already present.",
+        "1 thread: 0 checkpoints copied, 3 already present, 3 identical on both sides.",
     ]
     with SyncMySQLCheckpointer(config.model_copy(update={"tenant": "acme", "table_prefix": "app_"})) as checkpointer:
         assert checkpointer.list_checkpoints("t") == ["cp-2", "cp-1", "cp-0"]
