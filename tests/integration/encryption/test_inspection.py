@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import Database, SyncCheckpointStore
-from locus_mysql.cli.family_files import target_finder
-from locus_mysql.cli.line_files import export_lines, import_lines
+from locus_mysql.cli.family_files import export_lines, import_lines, target_finder
 from locus_mysql.errors import InvalidInput
 from locus_mysql.families.checkpoints.coding.codec import encode
 from locus_mysql.families.checkpoints.new_checkpoint import EncodedCheckpoint, NewCheckpoint

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from locus_mysql import MySQLConfig, SyncMemoryStore
-from locus_mysql.cli.line_files import read_lines
+from locus_mysql.cli.family_files import read_lines
 from locus_mysql.cli.main import main
 from locus_mysql.dialect.memories.ranges import Range
 from locus_mysql.families.memories.lines import item_line, item_of_content
